@@ -1,0 +1,145 @@
+"""What a database consists of: tables, views, indexes, and the states that hold them.
+
+All are plain, frozen values.  A catalog is part of a manifest; a change makes a new one.  Ids are never used again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from viewkeeper.catalog.codec import stored
+from viewkeeper.catalog.types import BIGINT, BINARY, INT, STRING, Type
+
+
+@stored(shared=True)
+@dataclass(frozen=True)
+class Column:
+    """A named, typed column; `nullable` is False only where NULL is impossible."""
+
+    name: str
+    type: Type
+    nullable: bool = True
+
+
+@stored(shared=True)
+@dataclass(frozen=True)
+class StateSpec:
+    """The shape of one trace.
+
+    `kind` is "keyed" (the newest row of a key wins), "weighted" (a multiset: weights add up) or "ordered" (weighted,
+    and sorted within a key by the last column, for MIN and MAX).  The first `key` columns are the key.  With `member`
+    the first column (INT, part of the key) says to which view of a family a row belongs.
+    """
+
+    id: int
+    kind: str
+    columns: tuple[Column, ...]
+    key: int
+    member: bool = False
+
+
+@stored
+@dataclass(frozen=True)
+class Stored:
+    """Where the rows of a table, view or index are read.
+
+    `order[i]` is the state's column that holds the i-th column of the table or view; `member` selects the rows of one
+    view in the state of its family, None where the state is the view's own.
+    """
+
+    state: StateSpec
+    order: tuple[int, ...]
+    member: int | None = None
+
+
+@stored
+@dataclass(frozen=True)
+class Table:
+    """A base table.  `key` holds column positions; empty: a hidden row id (BIGINT) is the key, kept as last column of
+    the state and shown to nobody."""
+
+    id: int
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[int, ...]
+    stored: Stored
+
+
+@stored
+@dataclass(frozen=True)
+class View:
+    """A maintained view.  `key` holds positions in `columns`; `unique` is False where rows are a bag.
+
+    `reads` are the ids of the tables and views in its query.  `filled` is the version from which it can be read, None
+    while it is being filled.
+    """
+
+    id: int
+    name: str
+    sql: str
+    columns: tuple[Column, ...]
+    key: tuple[int, ...]
+    unique: bool
+    reads: tuple[int, ...]
+    stored: Stored
+    filled: int | None = None
+
+
+@stored
+@dataclass(frozen=True)
+class Index:
+    """Another way into a table or view (`on`: its id): all rows by `columns` (positions in the table or view)."""
+
+    id: int
+    name: str
+    on: int
+    columns: tuple[int, ...]
+    stored: Stored
+    filled: int | None = None
+
+
+ERRORS = StateSpec(
+    1, "weighted", (Column("view", BIGINT, False), Column("code", STRING, False), Column("place", STRING, False),
+                    Column("row", STRING, False)), 1)  # fmt: skip
+"""Error rows of every view (02, "Errors are data"): a view with a row here raises when it is read."""
+
+REJECTED = StateSpec(
+    2, "weighted", (Column("table", BIGINT, False), Column("node", INT, False), Column("sequence", BIGINT, False),
+                    Column("stamp", BIGINT, False), Column("reason", STRING, False),
+                    Column("operation", BINARY, False)), 3)  # fmt: skip
+"""Operations that came in by a log and cannot be applied."""
+
+FIRST_FREE_ID = 16
+
+
+@stored
+@dataclass(frozen=True)
+class Catalog:
+    """All declarations at one version.  `plan` is the maintenance plan in its JSON form (`maintenance.plan`)."""
+
+    tables: tuple[Table, ...] = ()
+    views: tuple[View, ...] = ()
+    indexes: tuple[Index, ...] = ()
+    next_id: int = FIRST_FREE_ID
+    zone: str = "UTC"
+    plan: Any = field(default=None, hash=False, compare=False)
+
+    def find(self, name: str) -> Table | View | Index | None:
+        """The table, view or index called `name`, in any case of letters."""
+        return self._names.get(name.lower())
+
+    def by_id(self, id_: int) -> Table | View | Index | None:
+        return self._ids.get(id_)
+
+    @property
+    def _names(self) -> dict[str, Table | View | Index]:
+        if "names" not in self.__dict__:
+            self.__dict__["names"] = {o.name.lower(): o for o in (*self.tables, *self.views, *self.indexes)}
+        return self.__dict__["names"]
+
+    @property
+    def _ids(self) -> dict[int, Table | View | Index]:
+        if "ids" not in self.__dict__:
+            self.__dict__["ids"] = {o.id: o for o in (*self.tables, *self.views, *self.indexes)}
+        return self.__dict__["ids"]

@@ -1,0 +1,159 @@
+"""Bound, typed expressions: what a SELECT list, WHERE, ON, GROUP BY or HAVING computes for each row.
+
+Each node has the `type` that Spark gives it, says whether it may be NULL, and knows its `place` (line, column) in the
+statement, 1-based, or None.  Implicit conversions are explicit `Cast` nodes; both sides of a comparison have one type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+from viewkeeper.catalog.codec import stored
+from viewkeeper.catalog.types import BOOLEAN, Type
+
+
+@stored
+@dataclass(frozen=True)
+class Expression:
+    type: Type
+    nullable: bool
+    place: tuple[int, int] | None
+
+    def children(self) -> Iterator[Expression]:
+        """The expressions directly below, in the order in which they are written."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            for item in value if isinstance(value, tuple) else (value,):
+                if isinstance(item, Expression):
+                    yield item
+                elif isinstance(item, tuple):
+                    yield from (part for part in item if isinstance(part, Expression))
+
+
+@stored
+@dataclass(frozen=True)
+class ColumnRef(Expression):
+    """The input's column number `index`; for a join, the left columns come first."""
+
+    index: int
+    name: str
+
+
+@stored
+@dataclass(frozen=True)
+class Literal(Expression):
+    """A constant: int, float, Decimal, str, bytes, bool, date, datetime (TIMESTAMP: aware, in UTC) or None."""
+
+    value: Any
+
+
+@stored
+@dataclass(frozen=True)
+class Parameter(Expression):
+    """A constant lifted out of a view, so that views that differ by it alone are one family; `index` counts from 0."""
+
+    index: int
+
+
+@stored
+@dataclass(frozen=True)
+class Compare(Expression):
+    """`operator` is one of = <> < <= > >= <=>; NaN equals NaN and is the greatest; 0.0 equals -0.0."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@stored
+@dataclass(frozen=True)
+class IsNull(Expression):
+    argument: Expression
+
+
+@stored
+@dataclass(frozen=True)
+class Not(Expression):
+    argument: Expression
+
+
+@stored
+@dataclass(frozen=True)
+class And(Expression):
+    """Left to right, stopping at the first FALSE: what stands behind it cannot raise."""
+
+    arguments: tuple[Expression, ...]
+
+
+@stored
+@dataclass(frozen=True)
+class Or(Expression):
+    """Left to right, stopping at the first TRUE."""
+
+    arguments: tuple[Expression, ...]
+
+
+@stored
+@dataclass(frozen=True)
+class In(Expression):
+    """`argument IN (options)`; the options are Literals of the argument's type (NULL allowed)."""
+
+    argument: Expression
+    options: tuple[Expression, ...]
+
+
+@stored
+@dataclass(frozen=True)
+class Case(Expression):
+    """`branches` are (condition, value), tried in order; `otherwise` is a NULL literal where ELSE is missing."""
+
+    branches: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression
+
+
+@stored
+@dataclass(frozen=True)
+class Coalesce(Expression):
+    """The first argument that is not NULL; what stands behind it is not evaluated."""
+
+    arguments: tuple[Expression, ...]
+
+
+@stored
+@dataclass(frozen=True)
+class Negate(Expression):
+    """Unary minus; the smallest integer overflows."""
+
+    argument: Expression
+
+
+@stored
+@dataclass(frozen=True)
+class Arithmetic(Expression):
+    """`operator` is + - or *.
+
+    Integers and floats: both sides have the result's type.  Decimals: each side keeps its own DECIMAL type; the exact
+    result is rounded HALF_UP to `type`'s scale.  What does not fit in `type` raises ARITHMETIC_OVERFLOW (integers) or
+    NUMERIC_VALUE_OUT_OF_RANGE (decimals); floats never do.
+    """
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@stored
+@dataclass(frozen=True)
+class Cast(Expression):
+    """An implicit conversion that cannot fail: a wider number, an integer to DECIMAL/DOUBLE, DECIMAL to DOUBLE, DATE to
+    TIMESTAMP (midnight in the database's zone) and the like.  VOID casts to anything."""
+
+    argument: Expression
+
+
+def comparison(operator: str, left: Expression, right: Expression, place: tuple[int, int] | None = None) -> Compare:
+    """`left operator right`, both of one type already."""
+    nullable = operator != "<=>" and (left.nullable or right.nullable)
+    return Compare(BOOLEAN, nullable, place, operator, left, right)

@@ -1,0 +1,59 @@
+"""Every error that viewkeeper raises; each says what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """The root of all errors of viewkeeper."""
+
+
+class DeclarationError(Error):
+    """A statement that is refused when it is declared.
+
+    `line` and `column` are 1-based positions in the text given to `db.sql`, or None where no place is known.
+    """
+
+    def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
+        self.line, self.column = line, column
+        where = f" (line {line}, column {column})" if line is not None else ""
+        super().__init__(f"{message}{where}")
+
+
+class NotSupported(DeclarationError):
+    """Valid Spark SQL that viewkeeper does not keep incrementally (yet)."""
+
+
+class InputError(Error):
+    """A value, key or column that `put`, `delete` or `get` cannot take."""
+
+
+class NotFound(Error):
+    """A table, view, index or version that does not exist (any more)."""
+
+
+class NotReady(Error):
+    """A view that is still being filled; the message gives the progress."""
+
+
+class ViewBroken(Error):
+    """A view that holds error rows, or whose program failed; the message names the row."""
+
+
+class Fenced(Error):
+    """This driver has been replaced by a newer one; it must stop."""
+
+
+class Busy(Error):
+    """Another process maintains this database, or holds what was asked for."""
+
+
+class Timeout(Error):
+    """What was waited for did not happen in time; the message says how far it was."""
+
+
+class Damaged(Error):
+    """A file whose bytes are not the ones that were written; the message names file and region."""
+
+
+class CheckFailed(Error):
+    """Raised by `report.raise_if_wrong()`: a view differs from its query's answer."""

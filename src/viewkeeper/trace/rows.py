@@ -1,0 +1,59 @@
+"""`Rows`: a block of rows with weights (a Z-set), the form in which data moves through the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+
+@dataclass
+class Rows:
+    """Columns of equal length in physical types (never chunked), and one int64 weight a row.
+
+    In a delta, weight +1 is a row that came and -1 one that went.  In a keyed trace, weight 1 is a live row and 0 a
+    tombstone (whose columns behind the key are NULL).
+    """
+
+    columns: list[pa.Array]
+    weights: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def take(self, indices: np.ndarray) -> Rows:
+        """The rows at `indices` (int64), in that order."""
+        index = pa.array(indices)
+        return Rows([column.take(index) for column in self.columns], self.weights[indices])
+
+    def filter(self, keep: np.ndarray) -> Rows:
+        """The rows where the boolean array `keep` is True."""
+        return self if keep.all() else self.take(np.flatnonzero(keep))
+
+    def select(self, positions: Sequence[int]) -> Rows:
+        """The same rows with the columns at `positions`."""
+        return Rows([self.columns[i] for i in positions], self.weights)
+
+    @staticmethod
+    def empty(types: Sequence[pa.DataType]) -> Rows:
+        return Rows([pa.array([], type_) for type_ in types], np.zeros(0, dtype=np.int64))
+
+    @staticmethod
+    def concat(parts: Sequence[Rows]) -> Rows:
+        """All rows of `parts` (at least one), in order."""
+        if len(parts) == 1:
+            return parts[0]
+        columns = [pa.concat_arrays([part.columns[i] for part in parts]) for i in range(len(parts[0].columns))]
+        return Rows(columns, np.concatenate([part.weights for part in parts]))
+
+    def to_batch(self) -> pa.RecordBatch:
+        """An Arrow batch: the columns named 0, 1, ..., then the weights as "w"."""
+        names = [*(str(i) for i in range(len(self.columns))), "w"]
+        return pa.RecordBatch.from_arrays([*self.columns, pa.array(self.weights)], names=names)
+
+    @staticmethod
+    def from_batch(batch: pa.RecordBatch) -> Rows:
+        """The inverse of `to_batch`; shares the batch's memory."""
+        return Rows(batch.columns[:-1], batch.columns[-1].to_numpy())
