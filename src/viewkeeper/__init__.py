@@ -1,0 +1,1 @@
+"""SQL materialized views over key-value stores, kept incrementally up to date and provably consistent."""

@@ -1,0 +1,1 @@
+"""Tables, views, column types: plain values, and how they are stored."""

@@ -1,0 +1,1 @@
+"""Is the view right?  Imports neither maintenance nor pipeline."""

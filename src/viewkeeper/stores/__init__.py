@@ -1,0 +1,1 @@
+"""Base stores: the contract, and one file a store."""

@@ -1,0 +1,1 @@
+"""Versioned columnar state: runs, lookup, merge, manifest, commit, leases.  Knows nothing of views or Spark."""

@@ -1,0 +1,1 @@
+"""Reading: by key, by range, at a version, with a session token."""
