@@ -5,7 +5,9 @@ All are plain, frozen values.  A catalog is part of a manifest; a change makes a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from viewkeeper.catalog.codec import stored
@@ -127,19 +129,22 @@ class Catalog:
 
     def find(self, name: str) -> Table | View | Index | None:
         """The table, view or index called `name`, in any case of letters."""
-        return self._names.get(name.lower())
+        return self._by_name.get(name.lower())
 
     def by_id(self, id_: int) -> Table | View | Index | None:
-        return self._ids.get(id_)
+        """The table, view or index with this id."""
+        return self._by_id.get(id_)
 
-    @property
-    def _names(self) -> dict[str, Table | View | Index]:
-        if "names" not in self.__dict__:
-            self.__dict__["names"] = {o.name.lower(): o for o in (*self.tables, *self.views, *self.indexes)}
-        return self.__dict__["names"]
+    def everything(self) -> Iterator[Table | View | Index]:
+        """Tables, views, indexes, in that order."""
+        yield from self.tables
+        yield from self.views
+        yield from self.indexes
 
-    @property
-    def _ids(self) -> dict[int, Table | View | Index]:
-        if "ids" not in self.__dict__:
-            self.__dict__["ids"] = {o.id: o for o in (*self.tables, *self.views, *self.indexes)}
-        return self.__dict__["ids"]
+    @cached_property
+    def _by_name(self) -> dict[str, Table | View | Index]:
+        return {item.name.lower(): item for item in self.everything()}
+
+    @cached_property
+    def _by_id(self) -> dict[int, Table | View | Index]:
+        return {item.id: item for item in self.everything()}
