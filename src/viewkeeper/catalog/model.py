@@ -58,8 +58,8 @@ class Stored:
 @stored
 @dataclass(frozen=True)
 class Table:
-    """A base table.  `key` holds column positions; empty: a hidden row id (BIGINT) is the key, kept as last column of
-    the state and shown to nobody."""
+    """A base table.  `key` holds column positions; empty: a hidden row id (BIGINT) is the key, the first column of the
+    state, shown to nobody.  The state is its DELTA."""
 
     id: int
     name: str
