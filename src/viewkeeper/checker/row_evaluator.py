@@ -1,0 +1,253 @@
+"""A query's answer, row by row, in plain Python: slow, simple, and sharing nothing with what maintains the views.
+
+It follows the query as it is written: joins, then WHERE, then grouping and output.  A row at which Spark would raise
+gives an `ErrorRow` and no row; what is not reached (behind a decided AND, OR, CASE, COALESCE) does not raise; both sides
+of every other operator are computed, the left one first.  An error row of a subquery or of a lower view is an error row
+of the query, whatever it is joined with.  The keys of a join are computed once for each row of their own side.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cmp_to_key
+from typing import Any
+
+from viewkeeper.checker.values import (
+    Raised,
+    arithmetic,
+    canonical,
+    compare,
+    convert,
+    exact_average,
+    exact_sum,
+    negate,
+    order_key,
+)
+from viewkeeper.compiler.expressions import (
+    And,
+    Arithmetic,
+    Case,
+    Cast,
+    Coalesce,
+    ColumnRef,
+    Compare,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Negate,
+    Not,
+    Or,
+)
+from viewkeeper.compiler.relations import Aggregate, AggregateCall, Filter, Join, Order, Project, Query, Relation, Scan
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class ErrorRow:
+    """A row, or a group, at which the query raises: Spark's error class, "line:column" in the view's text, the row."""
+
+    code: str
+    place: str
+    row: str
+
+
+@dataclass
+class Answer:
+    """What a query says: its rows (a bag), and where it raises."""
+
+    rows: list[Row]
+    errors: list[ErrorRow] = field(default_factory=list)
+
+
+def evaluate(relation: Relation, inputs: Mapping[int, Answer], zone: str = "UTC") -> Answer:
+    """The answer of `relation` over `inputs`: what each table or view that is scanned holds, by its id."""
+    return _Evaluator(inputs, zone).answer(relation)
+
+
+def evaluate_query(query: Query, inputs: Mapping[int, Answer], zone: str = "UTC") -> Answer:
+    """The same for a SELECT with ORDER BY and LIMIT; rows that ORDER BY leaves tied come in any order."""
+    answer = evaluate(query.relation, inputs, zone)
+    rows = sorted(answer.rows, key=cmp_to_key(lambda a, b: _in_order(a, b, query.order)))
+    end = None if query.limit is None else query.offset + query.limit
+    return Answer([row[: query.visible] for row in rows[query.offset : end]], answer.errors)
+
+
+def _in_order(left: Row, right: Row, order: Sequence[Order]) -> int:
+    for term in order:
+        a, b = left[term.index], right[term.index]
+        if a is None or b is None:
+            if (a is None) != (b is None):
+                return -1 if (a is None) == term.nulls_first else 1
+        elif order_key(a) != order_key(b):
+            return -1 if (order_key(a) < order_key(b)) == term.ascending else 1
+    return 0
+
+
+class _Evaluator:
+    def __init__(self, inputs: Mapping[int, Answer], zone: str) -> None:
+        self._inputs, self._zone = inputs, zone
+
+    def answer(self, relation: Relation) -> Answer:
+        match relation:
+            case Scan():
+                return self._inputs[relation.object]
+            case Filter():
+                return self._filter(relation)
+            case Project():
+                return self._project(relation)
+            case Join():
+                return self._join(relation)
+            case Aggregate():
+                return self._aggregate(relation)
+        raise TypeError(f"no such relation: {type(relation).__name__}")
+
+    def _filter(self, relation: Filter) -> Answer:
+        source = self.answer(relation.input)
+        out = Answer([], list(source.errors))
+        for row, (keep,) in self._each(source.rows, (relation.predicate,), out):
+            if keep is True:
+                out.rows.append(row)
+        return out
+
+    def _project(self, relation: Project) -> Answer:
+        source = self.answer(relation.input)
+        out = Answer([], list(source.errors))
+        out.rows.extend(values for _, values in self._each(source.rows, relation.outputs, out))
+        return out
+
+    def _join(self, relation: Join) -> Answer:
+        left, right = self.answer(relation.left), self.answer(relation.right)
+        out = Answer([], left.errors + right.errors)
+        partners: dict[Row, list[Row]] = defaultdict(list)
+        for row, key in self._each(right.rows, relation.right_keys, out):
+            partners[_key(key)].append(row)
+        pairs = [left_row + right_row
+                 for left_row, key in self._each(left.rows, relation.left_keys, out) if None not in key
+                 for right_row in partners.get(_key(key), ())]  # fmt: skip
+        if relation.residual is None:
+            out.rows = pairs
+            return out
+        out.rows = [row for row, (keep,) in self._each(pairs, (relation.residual,), out) if keep is True]
+        return out
+
+    def _aggregate(self, relation: Aggregate) -> Answer:
+        source = self.answer(relation.input)
+        out = Answer([], list(source.errors))
+        wanted = relation.keys + tuple(call.argument for call in relation.calls if call.argument is not None)
+        groups: dict[Row, list[Row]] = {} if relation.keys else {(): []}
+        for _, values in self._each(source.rows, wanted, out):
+            groups.setdefault(_key(values[: len(relation.keys)]), []).append(values[len(relation.keys) :])
+        for key, members in groups.items():
+            try:
+                out.rows.append(key + _aggregates(relation.calls, members))
+            except Raised as raised:
+                out.errors.append(_error_row(raised, key))
+        return out
+
+    def _each(self, rows: Iterable[Row], expressions: Sequence[Expression], out: Answer) -> Iterable[tuple[Row, Row]]:
+        """Each row with the values of `expressions` for it; a row at which one raises goes to `out.errors`."""
+        for row in rows:
+            try:
+                values = tuple(self._value(expression, row) for expression in expressions)
+            except Raised as raised:
+                out.errors.append(_error_row(raised, row))
+            else:
+                yield row, values
+
+    def _value(self, e: Expression, row: Row) -> Any:
+        match e:
+            case ColumnRef():
+                return row[e.index]
+            case Literal():
+                return e.value
+            case Compare():
+                return compare(e.operator, self._value(e.left, row), self._value(e.right, row))
+            case IsNull():
+                return self._value(e.argument, row) is None
+            case Not():
+                value = self._value(e.argument, row)
+                return None if value is None else not value
+            case And():
+                return self._connect(e.arguments, row, decided_by=False)
+            case Or():
+                return self._connect(e.arguments, row, decided_by=True)
+            case In():
+                return _contains(self._value(e.argument, row), [self._value(option, row) for option in e.options])
+            case Case():
+                for condition, value in e.branches:
+                    if self._value(condition, row) is True:
+                        return self._value(value, row)
+                return self._value(e.otherwise, row)
+            case Coalesce():
+                return next((v for v in (self._value(a, row) for a in e.arguments) if v is not None), None)
+            case Negate():
+                value = self._value(e.argument, row)
+                return None if value is None else negate(value, e.type, e.place)
+            case Arithmetic():
+                left, right = self._value(e.left, row), self._value(e.right, row)
+                return None if left is None or right is None else arithmetic(e.operator, left, right, e.type, e.place)
+            case Cast():
+                return convert(self._value(e.argument, row), e.argument.type, e.type, self._zone, e.place)
+        raise TypeError(f"no such expression: {type(e).__name__}")
+
+    def _connect(self, arguments: Sequence[Expression], row: Row, decided_by: bool) -> bool | None:
+        unknown = False
+        for argument in arguments:
+            value = self._value(argument, row)
+            if value is decided_by:
+                return decided_by
+            unknown = unknown or value is None
+        return None if unknown else not decided_by
+
+
+def _contains(value: Any, options: Sequence[Any]) -> bool | None:
+    found = [compare("=", value, option) for option in options]
+    return True if True in found else None if None in found else False
+
+
+def _key(values: Row) -> Row:
+    return tuple(canonical(value) for value in values)
+
+
+def _error_row(raised: Raised, row: Row) -> ErrorRow:
+    return ErrorRow(raised.code, place_text(raised.place), ", ".join(map(str, row)))
+
+
+def place_text(place: tuple[int, int] | None) -> str:
+    """How a place in a view's text is written in error rows."""
+    return "" if place is None else f"{place[0]}:{place[1]}"
+
+
+def _aggregates(calls: Sequence[AggregateCall], members: Sequence[Row]) -> Row:
+    """One value a call; `members` hold, for each row of the group, the calls' arguments (COUNT(*) has none)."""
+    out: list[Any] = []
+    position = 0
+    for call in calls:
+        if call.argument is None:
+            out.append(len(members))
+            continue
+        values = [row[position] for row in members if row[position] is not None]
+        position += 1
+        out.append(_aggregate(call, call.argument, values))
+    return tuple(out)
+
+
+def _aggregate(call: AggregateCall, argument: Expression, values: Sequence[Any]) -> Any:
+    if call.function == "count":
+        return len(values)
+    if not values:
+        return None
+    match call.function:
+        case "sum":
+            return exact_sum(values, argument.type, call.type, call.place)
+        case "avg":
+            return exact_average(values, argument.type, call.type, call.place)
+        case "min":
+            return canonical(min(values, key=order_key))
+        case "max":
+            return canonical(max(values, key=order_key))
+    raise TypeError(f"no such aggregate: {call.function}")

@@ -1,0 +1,184 @@
+"""Spark's rules (version 4, ANSI) for single Python values: order, equality, arithmetic, conversion, exact sums.
+
+A value is what users see: int, float (a FLOAT is a float that a float32 holds exactly), Decimal, str, bytes, bool, date,
+datetime (TIMESTAMP: aware; TIMESTAMP_NTZ: naive), None for NULL.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from viewkeeper.catalog.types import BIGINT, INTEGER_BITS, MAX_PRECISION, Type, decimal
+
+NAN = math.nan  # the one NaN that `canonical` gives: equal to itself in tuples, dictionaries and sets
+_WIDE = Context(prec=200, rounding=ROUND_HALF_UP)  # holds the exact product of two decimals and any sum of them
+
+
+class Raised(Exception):
+    """Spark would raise here: `code` is its error class; `place` is where in the statement."""
+
+    def __init__(self, code: str, place: tuple[int, int] | None) -> None:
+        super().__init__(code)
+        self.code, self.place = code, place
+
+
+def canonical(value: Any) -> Any:
+    """The form in which a value is a key: every NaN is `NAN`, -0.0 is 0.0."""
+    if isinstance(value, float):
+        return NAN if value != value else value + 0.0
+    return value
+
+
+def order_key(value: Any) -> Any:
+    """What sorts values of one type as Spark does: NaN greatest, 0.0 equal to -0.0, strings by their UTF-8 bytes."""
+    if isinstance(value, float):
+        return (value != value, 0.0 if value != value else value + 0.0)
+    return value
+
+
+def compare(operator: str, left: Any, right: Any) -> bool | None:
+    """`left operator right` of one type; None is NULL, and SQL's "unknown"."""
+    if operator == "<=>":
+        return (left is None) == (right is None) and (left is None or order_key(left) == order_key(right))
+    if left is None or right is None:
+        return None
+    a, b = order_key(left), order_key(right)
+    match operator:
+        case "=":
+            return bool(a == b)
+        case "<>":
+            return bool(a != b)
+        case "<":
+            return bool(a < b)
+        case "<=":
+            return bool(a <= b)
+        case ">":
+            return bool(a > b)
+        case ">=":
+            return bool(a >= b)
+    raise ValueError(f"no comparison {operator}")
+
+
+def arithmetic(operator: str, left: Any, right: Any, type_: Type, place: tuple[int, int] | None) -> Any:
+    """`left operator right` (+ - *), neither of them NULL, as a value of `type_`; raises `Raised` on overflow."""
+    if type_.name == "FLOAT":
+        with np.errstate(all="ignore"):
+            return float(_apply(operator, np.float32(left), np.float32(right)))
+    if type_.is_decimal:
+        with localcontext(_WIDE):
+            return fit_decimal(_apply(operator, left, right), type_, place)
+    result = _apply(operator, left, right)
+    return fit_integer(result, type_, place) if type_.is_integer else result
+
+
+def _apply(operator: str, left: Any, right: Any) -> Any:
+    match operator:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+    raise ValueError(f"no arithmetic {operator}")
+
+
+def negate(value: Any, type_: Type, place: tuple[int, int] | None) -> Any:
+    """`- value`, not NULL."""
+    return (
+        fit_integer(-value, type_, place) if type_.is_integer else value.copy_negate() if type_.is_decimal else -value
+    )
+
+
+def fit_integer(value: int, type_: Type, place: tuple[int, int] | None) -> int:
+    limit = 1 << (INTEGER_BITS[type_.name] - 1)
+    if not -limit <= value < limit:
+        raise Raised("ARITHMETIC_OVERFLOW", place)
+    return value
+
+
+def fit_decimal(
+    value: Decimal, type_: Type, place: tuple[int, int] | None, code: str = "NUMERIC_VALUE_OUT_OF_RANGE"
+) -> Decimal:
+    """`value` rounded HALF_UP to the scale of `type_`."""
+    rounded = value.quantize(Decimal(1).scaleb(-type_.scale), context=_WIDE)
+    if rounded and rounded.adjusted() >= type_.precision - type_.scale:
+        raise Raised(code, place)
+    return rounded
+
+
+def convert(value: Any, source: Type, target: Type, zone: str, place: tuple[int, int] | None) -> Any:
+    """An implicit conversion of `value`; TIMESTAMPs come and go in the time zone `zone`."""
+    if value is None or source == target:
+        return value
+    if source.is_integer and target.is_integer:
+        return value
+    if target.is_decimal and (source.is_integer or source.is_decimal):
+        return fit_decimal(Decimal(value), target, place)
+    if target.name == "FLOAT" and source.is_integer:
+        return float(np.int64(value).astype(np.float32))  # once rounded; by way of a double it would be twice
+    if target.name == "DOUBLE" and source.is_number:
+        return float(value)
+    if source.name == "DATE":
+        midnight = datetime.datetime.combine(value, datetime.time())
+        return midnight if target.name == "TIMESTAMP_NTZ" else _instant(midnight, zone)
+    if (source.name, target.name) == ("TIMESTAMP_NTZ", "TIMESTAMP"):
+        return _instant(value, zone)
+    raise TypeError(f"no implicit conversion from {source} to {target}")
+
+
+def _instant(local: datetime.datetime, zone: str) -> datetime.datetime:
+    return local.replace(tzinfo=ZoneInfo(zone)).astimezone(datetime.UTC)
+
+
+def exact_float_sum(values: Sequence[float]) -> float:
+    """The exact sum, rounded once to a double (beyond its range: infinity); NaN and infinities as in IEEE 754."""
+    special = [value for value in values if not math.isfinite(value)]
+    if special:
+        return math.fsum(special) if not (math.inf in special and -math.inf in special) else NAN
+    return _to_double(sum(_in_smallest_units(value) for value in values), _SMALLEST)
+
+
+_SMALLEST = 1074  # every finite double is a whole multiple of 2**-1074
+
+
+def _in_smallest_units(value: float) -> int:
+    numerator, denominator = value.as_integer_ratio()
+    return numerator << (_SMALLEST - denominator.bit_length() + 1)
+
+
+def _to_double(numerator: int, power: int) -> float:
+    try:
+        return numerator / (1 << power)  # true division of integers is correctly rounded
+    except OverflowError:
+        return math.copysign(math.inf, numerator)
+
+
+def exact_sum(values: Sequence[Any], argument: Type, result: Type, place: tuple[int, int] | None) -> Any:
+    """SUM of at least one value (none NULL): overflows only if the exact sum does."""
+    if argument.is_float:
+        return exact_float_sum(values)
+    if argument.is_integer:
+        return fit_integer(sum(values), BIGINT, place)
+    with localcontext(_WIDE):
+        return fit_decimal(sum(values, Decimal(0)), result, place, "ARITHMETIC_OVERFLOW")
+
+
+def exact_average(values: Sequence[Any], argument: Type, result: Type, place: tuple[int, int] | None) -> Any:
+    """AVG of at least one value (none NULL): the exact sum, rounded to a double, by the count; decimals HALF_UP.
+
+    A decimal sum that does not fit Spark's own accumulator, DECIMAL(p + 10, s), overflows.
+    """
+    if argument.is_decimal:
+        accumulator = decimal(min(argument.precision + 10, MAX_PRECISION), argument.scale)
+        total = exact_sum(values, argument, accumulator, place)
+        with localcontext(_WIDE):
+            return fit_decimal(total / len(values), result, place)
+    total = exact_float_sum(values) if argument.is_float else _to_double(sum(values), 0)
+    return total / len(values)

@@ -1,0 +1,216 @@
+"""Hypothesis strategy for view queries: SQL texts of every class the core admits, and nothing it refuses.
+
+Selection; projections that keep the key, that drop it, that compute; COUNT, SUM, MIN, MAX, AVG with and without GROUP
+BY and HAVING; inner equi-joins of two or three, self joins included; subqueries in FROM; and their compositions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from viewkeeper.catalog.types import BIGINT, DOUBLE, INTEGER_BITS, Type, decimal
+
+Columns = tuple[tuple[str, Type], ...]
+
+_LITERALS = {
+    "BOOLEAN": ["TRUE", "FALSE"],
+    "integer": ["0", "1", "2", "-1"],
+    "DECIMAL": ["0.5", "1.00", "2", "-2.0"],
+    "float": ["0e0", "5e-1", "2", "1.5"],
+    "STRING": ["''", "'a'", "'b'", "'ä'"],
+    "DATE": ["DATE '2024-02-29'", "DATE '2000-01-01'"],
+    "TIMESTAMP": ["TIMESTAMP '2024-03-31 00:00:00'", "TIMESTAMP '2000-01-01 12:00:00'"],
+    "TIMESTAMP_NTZ": ["TIMESTAMP_NTZ '2024-03-31 00:00:00'"],
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something that can stand in FROM (a table, a view), or the columns in scope (names as they are written)."""
+
+    name: str
+    columns: Columns
+
+
+def _kind(type_: Type) -> str:
+    """Types of one kind can be compared and joined without a conversion that can fail."""
+    return "integer" if type_.is_integer else "float" if type_.is_float else type_.name
+
+
+@st.composite
+def view_queries(draw: st.DrawFn, scope: Sequence[Source], depth: int = 2) -> tuple[str, Columns]:
+    """A SELECT over some of `scope`, and the names and types of its outputs (of the right kind, if not always width)."""
+    text, columns = draw(_from_clauses(scope, depth))
+    where = f" WHERE {draw(_predicates(columns))}" if draw(st.booleans()) else ""
+    if draw(st.sampled_from(["rows", "groups"])) == "groups":
+        return draw(_grouped(text + where, columns))
+    if " JOIN " not in text and draw(st.sampled_from([True, False, False])):
+        return f"SELECT * FROM {text}{where}", tuple((name.split(".")[-1], type_) for name, type_ in columns)
+    outputs = [draw(_outputs(columns)) for _ in range(draw(st.integers(1, 4)))]
+    return _select(outputs, text + where)
+
+
+def _select(outputs: Sequence[tuple[str, Type]], rest: str) -> tuple[str, Columns]:
+    listed = ", ".join(f"{text} AS o{i}" for i, (text, _) in enumerate(outputs))
+    return f"SELECT {listed} FROM {rest}", tuple((f"o{i}", type_) for i, (_, type_) in enumerate(outputs))
+
+
+@st.composite
+def _from_clauses(draw: st.DrawFn, scope: Sequence[Source], depth: int) -> tuple[str, Columns]:
+    """The text behind FROM, and the columns in scope as they are to be written."""
+    text, columns = draw(_from_items(scope, depth, "a0"))
+    for i in range(1, draw(st.sampled_from([1, 1, 1, 2, 2, 3]))):
+        item, more = draw(_from_items(scope, depth, f"a{i}"))
+        pairs = [(a, b) for a, ta in columns for b, tb in more if _kind(ta) == _kind(tb)]
+        if not pairs:
+            break
+        left, right = draw(st.sampled_from(pairs))
+        condition = f"{left} = {right}" if draw(st.booleans()) else f"{right} = {left}"
+        columns += more
+        if draw(st.sampled_from([True, False, False])):
+            condition += f" AND {draw(_predicates(columns))}"
+        text += f" JOIN {item} ON {condition}"
+    return text, columns
+
+
+@st.composite
+def _from_items(draw: st.DrawFn, scope: Sequence[Source], depth: int, alias: str) -> tuple[str, Columns]:
+    if depth and draw(st.sampled_from([True, False, False, False])):
+        query, columns = draw(view_queries(scope, depth - 1))
+        text = f"({query}) AS {alias}"
+    else:
+        source = draw(st.sampled_from(list(scope)))
+        text, columns = f"{source.name} AS {alias}", source.columns
+    return text, tuple((f"{alias}.{name}", type_) for name, type_ in columns)
+
+
+@st.composite
+def _grouped(draw: st.DrawFn, rest: str, columns: Columns) -> tuple[str, Columns]:
+    keys = draw(st.lists(st.sampled_from(columns), max_size=2, unique_by=lambda column: column[0]))
+    if keys and keys[0][1].is_integer and draw(st.sampled_from([True, False, False, False])):
+        keys[0] = (f"{keys[0][0]} * 2", keys[0][1])
+    calls = draw(st.lists(_calls(columns), min_size=0 if keys else 1, max_size=3))
+    shown = keys + calls if draw(st.sampled_from([True, True, True, False])) else calls or keys
+    text, out = _select(draw(st.permutations(shown)), rest)
+    if keys:
+        text += " GROUP BY " + ", ".join(key for key, _ in keys)
+    if draw(st.sampled_from([True, False, False])):
+        text += f" HAVING {draw(_having(keys, columns))}"
+    return text, out
+
+
+@st.composite
+def _having(draw: st.DrawFn, keys: Sequence[tuple[str, Type]], columns: Columns) -> str:
+    call, type_ = draw(_calls(columns))
+    if _kind(type_) not in _LITERALS:
+        call, type_ = "count(*)", BIGINT
+    terms = [f"{call} {draw(st.sampled_from(['>', '<=', '<>']))} {draw(st.sampled_from(_LITERALS[_kind(type_)]))}"]
+    if keys and draw(st.booleans()):
+        terms.append(f"{draw(st.sampled_from(keys))[0]} IS NOT NULL")
+    return draw(st.sampled_from([" AND ", " OR "])).join(terms)
+
+
+@st.composite
+def _calls(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
+    function = draw(st.sampled_from(["count(*)", "count", "sum", "sum", "avg", "min", "max"]))
+    numbers = [column for column in columns if column[1].is_number]
+    if function == "count(*)" or (function in ("sum", "avg") and not numbers):
+        return "count(*)", BIGINT
+    if function in ("sum", "avg"):
+        argument, type_ = draw(_numbers(tuple(numbers)))
+        return f"{function}({argument})", _sum_type(type_) if function == "sum" else _average_type(type_)
+    argument, type_ = draw(_outputs(columns))
+    return f"{function}({argument})", BIGINT if function == "count" else type_
+
+
+def _sum_type(type_: Type) -> Type:
+    if type_.is_decimal:
+        return decimal(min(type_.precision + 10, 38), type_.scale)
+    return BIGINT if type_.is_integer else DOUBLE
+
+
+def _average_type(type_: Type) -> Type:
+    return decimal(min(type_.precision + 4, 38), min(type_.scale + 4, 38)) if type_.is_decimal else DOUBLE
+
+
+@st.composite
+def _outputs(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
+    """A column, most of the time; else something computed."""
+    name, type_ = draw(st.sampled_from(columns))
+    match draw(st.sampled_from(["column"] * 4 + ["number", "case", "coalesce"])):
+        case "number" if type_.is_number:
+            return draw(_numbers(columns))
+        case "case":
+            other = draw(_alike(columns, type_))
+            return f"CASE WHEN {draw(_predicates(columns, 1))} THEN {name} ELSE {other} END", type_
+        case "coalesce":
+            return f"COALESCE({name}, {draw(_alike(columns, type_))})", type_
+    return name, type_
+
+
+@st.composite
+def _alike(draw: st.DrawFn, columns: Columns, type_: Type) -> str:
+    """A column of exactly this type, or NULL."""
+    return draw(st.sampled_from([name for name, other in columns if other == type_] + ["NULL"]))
+
+
+@st.composite
+def _numbers(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
+    """A number: a column, or + - * and unary minus over columns and literals of one kind."""
+    numbers = [column for column in columns if column[1].is_number]
+    name, type_ = draw(st.sampled_from(numbers))
+    literal = draw(st.sampled_from(["1", "2", "3"]))
+    alike = [column for column in numbers if _kind(column[1]) == _kind(type_)]
+    match draw(st.sampled_from(["column", "column", "minus", "literal", "columns"])):
+        case "minus":
+            return f"(-{name})", type_
+        case "literal":
+            operator = draw(st.sampled_from("+-*"))
+            return f"({name} {operator} {literal})", _wider(operator, type_, decimal(1, 0))
+        case "columns":
+            other, other_type = draw(st.sampled_from(alike))
+            operator = draw(st.sampled_from("+-*"))
+            return f"({name} {operator} {other})", _wider(operator, type_, other_type)
+    return name, type_
+
+
+def _wider(operator: str, left: Type, right: Type) -> Type:
+    """The result's type, as far as the rest of the query depends on it."""
+    if left.is_decimal:
+        scale = left.scale + right.scale if operator == "*" else max(left.scale, right.scale)
+        whole = max(left.precision - left.scale, right.precision - right.scale) + 1
+        precision = left.precision + right.precision + 1 if operator == "*" else whole + scale
+        return decimal(min(precision, 38), scale if precision <= 38 else max(38 - precision + scale, min(scale, 6)))
+    if left.is_integer:
+        return max(left, right, key=lambda type_: INTEGER_BITS.get(type_.name, 32))
+    return DOUBLE
+
+
+@st.composite
+def _predicates(draw: st.DrawFn, columns: Columns, depth: int = 2) -> str:
+    connect = draw(st.sampled_from(["plain", "plain", "AND", "OR", "NOT"])) if depth else "plain"
+    if connect == "NOT":
+        return f"NOT ({draw(_predicates(columns, depth - 1))})"
+    if connect in ("AND", "OR"):
+        return f"({draw(_predicates(columns, depth - 1))} {connect} {draw(_predicates(columns, depth - 1))})"
+    name, type_ = draw(st.sampled_from(columns))
+    others = [other for other, other_type in columns if _kind(other_type) == _kind(type_)]
+    literals = _LITERALS.get(_kind(type_), [])
+    match draw(st.sampled_from(["compare", "compare", "columns", "null", "in", "between", "bare"])):
+        case "bare" if type_.name == "BOOLEAN":
+            return name
+        case "compare" if literals:
+            operator = draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "<=>"]))
+            return f"{name} {operator} {draw(st.sampled_from(literals))}"
+        case "in" if literals:
+            options = draw(st.lists(st.sampled_from([*literals, "NULL"]), min_size=1, max_size=3))
+            return f"{name} {draw(st.sampled_from(['', 'NOT ']))}IN ({', '.join(options)})"
+        case "between" if literals:
+            return f"{name} BETWEEN {draw(st.sampled_from(literals))} AND {draw(st.sampled_from(literals))}"
+        case "columns":
+            operator = draw(st.sampled_from(["=", "<>", "<", ">=", "<=>"]))
+            return f"{name} {operator} {draw(st.sampled_from(others))}"
+    return f"{name} IS {draw(st.sampled_from(['', 'NOT ']))}NULL"
