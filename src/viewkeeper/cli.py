@@ -1,0 +1,45 @@
+"""The command line: `viewkeeper COMMAND`, or `./run viewkeeper COMMAND`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import TracebackType
+
+import click
+
+from viewkeeper.commands.programs import bench, demo
+from viewkeeper.commands.rows import get, load, put, sql
+from viewkeeper.commands.upkeep import catch_up, check, explain, maintain, rejected, status
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="viewkeeper")
+def cli() -> None:
+    """SQL materialized views over key-value stores, kept incrementally up to date.
+
+    \b
+    viewkeeper sql --db shop "CREATE TABLE orders (id BIGINT, customer BIGINT, PRIMARY KEY (id))"
+    viewkeeper sql --db shop "CREATE VIEW n AS SELECT customer, count(*) AS n FROM orders GROUP BY customer"
+    viewkeeper put --db shop orders '{"id": 1, "customer": 7}'
+    viewkeeper catch-up --db shop
+    viewkeeper get --db shop n 7
+    """
+
+
+for _command in (demo, sql, load, put, get, maintain, catch_up, status, explain, check, rejected, bench):
+    cli.add_command(_command)
+
+
+def main() -> None:
+    """Runs the command line; exits with 0 only on success.  An error is one line on standard error."""
+    sys.excepthook = _one_line
+    cli()
+
+
+def _one_line(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        sys.exit(128 + signal.SIGINT)
+    text = " ".join(str(error).split()) or kind.__name__
+    named = kind.__module__.startswith("viewkeeper.") or issubclass(kind, OSError)
+    click.echo(f"viewkeeper: {text if named else f'{kind.__name__}: {text}'}", err=True)

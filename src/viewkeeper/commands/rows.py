@@ -1,0 +1,151 @@
+"""Commands that write and read rows."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import click
+
+from viewkeeper.catalog.model import Column
+from viewkeeper.commands.output import console, database_option, json_option, print_json, print_rows, progress_bar
+from viewkeeper.database import connect
+from viewkeeper.errors import InputError
+from viewkeeper.views.result import Result
+
+
+@click.command()
+@click.argument("statements", required=False)
+@click.option("-f", "--file", type=click.Path(allow_dash=True, path_type=Path), help="Read statements; - is stdin.")
+@click.option("--engine", type=click.Choice(["viewkeeper", "spark"]), default="viewkeeper", show_default=True,
+              help="spark runs any SELECT.")  # fmt: skip
+@json_option
+@database_option
+def sql(db: Path, statements: str | None, file: Path | None, engine: str, as_json: bool) -> None:
+    """Run SQL statements, separated by semicolons; prints the last one's rows.
+
+    \b
+    viewkeeper sql --db shop "SELECT * FROM spend WHERE total > 100 ORDER BY total DESC LIMIT 5"
+    viewkeeper sql --db shop -f schema.sql
+    """
+    if (statements is None) == (file is None):
+        raise click.UsageError("give statements or -f FILE")
+    text = statements if file is None else click.open_file(str(file)).read()
+    with connect(db) as database:
+        _print_result(database.sql(str(text), engine=engine), as_json)
+
+
+def _print_result(result: Result, as_json: bool) -> None:
+    if result.columns:
+        print_rows(result.columns, result, as_json)
+    if result.note and not as_json:
+        console().print(result.note)
+
+
+@click.command()
+@click.argument("table")
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@json_option
+@database_option
+def load(db: Path, table: str, files: tuple[Path, ...], as_json: bool) -> None:
+    """Write the rows of Parquet, CSV, Arrow or JSON-lines FILES into TABLE.
+
+    \b
+    viewkeeper load --db shop orders orders.parquet more-orders.csv
+    """
+    with connect(db) as database, progress_bar() as progress:
+        handle, rows, token = database.table(table), 0, None
+        for file in files:
+            task = progress.add_task(f"loading {file.name}", total=None)
+            for written, token in handle.load(file):
+                rows += written
+                progress.update(task, advance=written)
+    if as_json:
+        print_json({"rows": rows, "token": None if token is None else str(token)})
+    else:
+        console().print(f"{rows:,} rows written; token {token}")
+
+
+@click.command()
+@click.argument("table")
+@click.argument("rows", nargs=-1)
+@json_option
+@database_option
+def put(db: Path, table: str, rows: tuple[str, ...], as_json: bool) -> None:
+    """Put ROWS, JSON objects, into TABLE, all in one write; from standard input, one a line, where none is given.
+
+    \b
+    viewkeeper put --db shop orders '{"id": 1, "customer": 7, "price": "19.90"}'
+    """
+    texts = list(rows) or [line for line in sys.stdin if line.strip()]
+    with connect(db) as database:
+        token = database.table(table).put_many(list(_objects(texts)))
+    if as_json:
+        print_json({"rows": len(texts), "token": str(token)})
+    else:
+        console().print(str(token))
+
+
+def _objects(texts: list[str]) -> Iterator[dict[str, Any]]:
+    for number, text in enumerate(texts, 1):
+        try:
+            row = json.loads(text, parse_float=Decimal)
+        except json.JSONDecodeError as error:
+            raise InputError(f"row {number} is not JSON: {error}") from error
+        if not isinstance(row, dict):
+            raise InputError(f"row {number} is not a JSON object: {text.strip()}")
+        yield row
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("name")
+@click.argument("key", nargs=-1, type=click.UNPROCESSED)
+@click.option("--index", help="Read by this index.")
+@click.option("--after", metavar="TOKEN", help="Wait until the view holds this write.")
+@click.option("--timeout", default=10.0, show_default=True, help="How long to wait, in seconds.")
+@json_option
+@database_option
+def get(db: Path, name: str, key: tuple[str, ...], index: str | None, after: str | None, timeout: float,
+        as_json: bool) -> None:  # fmt: skip
+    """Read the view or table NAME by KEY, one argument for each key column (NULL for NULL).
+
+    \b
+    viewkeeper get --db shop spend 7
+    viewkeeper get --db shop orders --index by_customer 7
+    """
+    with connect(db) as database:
+        columns = database.key_columns(name, index)
+        if len(key) != len(columns):
+            wanted = ", ".join(f"{column.name} {column.type}" for column in columns)
+            raise click.UsageError(f"{name} is read by ({wanted})")
+        values = tuple(_from_text(text, column) for text, column in zip(key, columns, strict=True))
+        found = database.get(name, values, index=index, after=after, timeout=timeout)
+    rows = found if isinstance(found, list) else [] if found is None else [found]
+    if as_json:
+        print_json(found)
+    elif rows:
+        print_rows(list(rows[0]), rows, as_json=False)
+    if not rows:
+        raise InputError(f"{name} has no row for {', '.join(key) or '()'}")
+
+
+def _from_text(text: str, column: Column) -> Any:
+    kind = column.type.name
+    if text == "NULL" and column.nullable:
+        return None
+    try:
+        if column.type.is_integer:
+            return int(text)
+        if column.type.is_float:
+            return float(text)
+        if kind == "BINARY":
+            return bytes.fromhex(text)
+    except ValueError as error:
+        raise InputError(f"{column.name} is {column.type}; {text!r} is not") from error
+    if kind == "BOOLEAN":
+        return {"true": True, "false": False}.get(text.lower(), text)
+    return text

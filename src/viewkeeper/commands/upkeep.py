@@ -1,0 +1,156 @@
+"""Commands that maintain views, and look at how they are."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.live import Live
+from rich.table import Table
+
+from viewkeeper.commands.output import cell, console, database_option, json_option, print_json, print_rows, progress_bar
+from viewkeeper.database import Database, connect
+
+_REFRESH_SECONDS = 0.5
+
+
+@click.command()
+@click.option("--servers", type=click.IntRange(1, 256), help="How many view servers share the work.")
+@click.option("--seconds", type=float, help="Stop after so long; without it, at Ctrl-C.")
+@database_option
+def maintain(db: Path, servers: int | None, seconds: float | None) -> None:
+    """Keep all views up to date until Ctrl-C.
+
+    \b
+    viewkeeper maintain --db shop
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    with connect(db) as database, database.maintain(servers=servers) as maintenance:
+        with Live(console=console(), refresh_per_second=4, transient=True) as live:
+            try:
+                while maintenance.running and (end is None or time.monotonic() < end):
+                    live.update(_lag(database))
+                    time.sleep(_REFRESH_SECONDS)
+            except KeyboardInterrupt:
+                live.update("stopping after this batch")
+        maintenance.stop()
+    console().print("stopped; what was committed stays")
+
+
+def _lag(database: Database) -> Table:
+    status = database.status()
+    table = Table("node", "committed", "lag (operations)", "lag (seconds)", title=f"version {status['version']}")
+    for node in status["nodes"]:
+        table.add_row(*(cell(node[name]) for name in ("node", "committed", "lag_operations", "lag_seconds")))
+    return table
+
+
+@click.command("catch-up")
+@click.option("--timeout", type=float, help="Give up after so many seconds.")
+@json_option
+@database_option
+def catch_up(db: Path, timeout: float | None, as_json: bool) -> None:
+    """Maintain until all that is now in the logs is in the views; prints the version.
+
+    \b
+    viewkeeper catch-up --db shop
+    """
+    with connect(db) as database, progress_bar() as progress:
+        task = progress.add_task("catching up", total=None)
+
+        def show(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        version = database.catch_up(timeout=timeout, progress=show)
+    if as_json:
+        print_json({"version": version})
+    else:
+        console().print(f"version {version}")
+
+
+@click.command()
+@json_option
+@database_option
+def status(db: Path, as_json: bool) -> None:
+    """Show positions, lag, views, sizes, errors, and who maintains.
+
+    \b
+    viewkeeper status --db shop
+    """
+    with connect(db) as database:
+        state = database.status()
+    if as_json:
+        print_json(state)
+        return
+    for name, value in state.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            print_rows(list(value[0]), value, as_json=False, title=name)
+        elif not isinstance(value, list):
+            console().print(f"{name}: {cell(value)}")
+
+
+@click.command()
+@click.argument("view")
+@json_option
+@database_option
+def explain(db: Path, view: str, as_json: bool) -> None:
+    """Show how VIEW is kept: zones, states, what is shared, the class of each operator.
+
+    \b
+    viewkeeper explain --db shop spend
+    """
+    with connect(db) as database:
+        text = database.explain(view)
+    if as_json:
+        print_json({"view": view, "plan": text})
+    else:
+        console().print(text)
+
+
+@click.command()
+@click.argument("views", nargs=-1)
+@json_option
+@database_option
+def check(db: Path, views: tuple[str, ...], as_json: bool) -> None:
+    """Recompute VIEWS (all, where none is named) with Spark, and compare.  Fails if one is wrong.
+
+    \b
+    viewkeeper check --db shop spend
+    """
+    right = True
+    with connect(db) as database, progress_bar() as progress:
+        names = views or tuple(view.name for view in database.catalog.views)
+        task = progress.add_task("checking", total=len(names))
+        for name in names:
+            report = database.check(name)
+            right &= report.ok
+            if as_json:
+                print_json(_report(report))
+            else:
+                progress.console.print(str(report)) if not progress.disable else console().print(str(report))
+            progress.advance(task)
+    if not right:
+        raise SystemExit(1)
+
+
+@click.command()
+@click.argument("table", required=False)
+@click.option("--put-again", is_flag=True, help="Put them again; those that are refused again stay.")
+@json_option
+@database_option
+def rejected(db: Path, table: str | None, put_again: bool, as_json: bool) -> None:
+    """List operations that came in by a log and could not be applied.
+
+    \b
+    viewkeeper rejected --db shop orders
+    viewkeeper rejected --db shop --put-again
+    """
+    with connect(db) as database:
+        if put_again:
+            count = database.put_rejected_again(table)
+            print_json({"put": count}) if as_json else console().print(f"{count:,} put again")
+            return
+        rows: list[dict[str, Any]] = database.rejected(table)
+    print_rows(["table", "node", "sequence", "stamp", "reason", "operation"], rows, as_json)

@@ -1,0 +1,68 @@
+"""What is fixed when a database is made, and kept beside it in `database.json`."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from viewkeeper.errors import Error, InputError
+
+FORMAT = 1
+"""The layout of a database's folder; a database of another format is refused."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`nodes` of the embedded store; `zone`, the time zone in which TIMESTAMPs are read and shown."""
+
+    nodes: int = 2
+    zone: str = "UTC"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.nodes <= 256:
+            raise InputError(f"nodes={self.nodes}: a database has 1 to 256 nodes")
+        try:
+            ZoneInfo(self.zone)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            raise InputError(f"zone={self.zone!r}: no such time zone; take a name such as 'Europe/Berlin'") from error
+
+
+def settle(root: Path, nodes: int | None, zone: str | None) -> Settings:
+    """The settings of the database in `root`; a new database is made where the folder is absent or empty.
+
+    None takes what the database has, or the default.  Refused: another value than the database has, a folder that
+    holds something else, a database of another format.
+    """
+    file = root / "database.json"
+    if not file.exists():
+        strangers = root.exists() and [e.name for e in root.iterdir() if not e.name.startswith("database.json")]
+        if strangers and not file.exists():  # looked at again: another process may have just made it
+            raise Error(f"{root} is not a viewkeeper database, and holds {strangers[0]!r}; name another folder")
+        _create(file, Settings(Settings.nodes if nodes is None else nodes, zone or Settings.zone))
+    kept = json.loads(file.read_text())
+    if kept.pop("format") != FORMAT:
+        raise Error(f"{root} was made by another version of viewkeeper, in a format that this one does not read")
+    settings = Settings(**kept)
+    for name, wanted in (("nodes", nodes), ("zone", zone)):
+        if wanted is not None and wanted != getattr(settings, name):
+            raise InputError(f"{root} was made with {name}={getattr(settings, name)!r}; {name}={wanted!r} is refused")
+    return settings
+
+
+def _create(file: Path, settings: Settings) -> None:
+    # Several processes may make the same database at once: the first link wins, the others read what it wrote.
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_name(f"{file.name}.{os.getpid()}")
+    with draft.open("w") as stream:
+        json.dump({"format": FORMAT, **asdict(settings)}, stream)
+        stream.flush()
+        os.fsync(stream.fileno())
+    try:
+        os.link(draft, file)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()

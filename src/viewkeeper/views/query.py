@@ -1,0 +1,49 @@
+"""SELECT without Spark: over tables and views, at one version."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Index
+from viewkeeper.compiler.bind import bind_query
+from viewkeeper.compiler.relations import Query
+from viewkeeper.compiler.statements import Select
+from viewkeeper.errors import NotFound
+from viewkeeper.maintenance.query import run_query
+from viewkeeper.trace.rows import Rows
+from viewkeeper.views.ordering import Term, sort_indices
+from viewkeeper.views.result import Result
+from viewkeeper.views.shape import logical_table
+from viewkeeper.views.version import Version, repeated
+
+
+def run_select(version: Version, statement: Select) -> Result:
+    """The rows of a SELECT; raises NotSupported for what the compiler does not admit (engine="spark" may)."""
+    query = bind_query(version.catalog, statement)
+
+    def scan(id_: int) -> Rows:
+        found = version.catalog.by_id(id_)
+        if found is None or isinstance(found, Index):
+            raise NotFound(f"there is no table or view with id {id_}")
+        return version.rows(version.shape(found.name))
+
+    rows = arrange(query, repeated(run_query(query.relation, scan)))
+    columns = query.relation.columns[: query.visible]
+    return Result(logical_table(columns, rows.columns[: query.visible], version.catalog.zone))
+
+
+def arrange(query: Query, rows: Rows) -> Rows:
+    """`rows` in the order of ORDER BY (equal rows in no order), those that OFFSET and LIMIT leave."""
+    if query.order:
+        terms = [Term(rows.columns[o.index], o.ascending, o.nulls_first) for o in query.order]
+        order = sort_indices(terms)
+    else:
+        order = np.arange(len(rows))
+    end = None if query.limit is None else query.offset + query.limit
+    return rows.take(order[query.offset : end]) if query.order or query.offset or end is not None else rows
+
+
+def rows_as_table(rows: list[dict[str, object]], columns: list[str]) -> pa.Table:
+    """A small Arrow table of what SHOW and DESCRIBE list."""
+    return pa.table({name: [row[name] for row in rows] for name in columns})

@@ -1,0 +1,108 @@
+"""Reading a view: by key, by range, as a whole."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.changes.positions import Token
+from viewkeeper.errors import ViewBroken
+from viewkeeper.trace.rows import Rows
+from viewkeeper.views.ordering import Term, before, sort_indices
+from viewkeeper.views.shape import Shape
+from viewkeeper.views.source import Source
+from viewkeeper.views.version import Readable, Version, repeated
+
+_CHUNK = 10_000
+
+
+class ViewReader:
+    """What `db.view(name)` and `snapshot.view(name)` give.
+
+    A `get` costs microseconds: it looks whether there is a newer commit, and searches the runs of the view's state.
+    """
+
+    def __init__(self, source: Source, name: str) -> None:
+        self._source = source
+        self.name = name
+
+    def get(self, key: object = (), *, index: str | None = None, after: Token | str | None = None, timeout: float = 10.0,
+            allow_stale: bool = False) -> Any:  # fmt: skip
+        """The row of `key` as a dict, or None; a list of dicts where the view's rows are a bag, and for an index.
+
+        `key` is the view key (DESCRIBE shows it) or what the index is on: a value, or a tuple.  `after` is the token of
+        a write: waits up to `timeout` seconds until the view holds it.  Raises NotReady, ViewBroken (unless
+        `allow_stale`: then the rows without those that raise, and a warning), Timeout, InputError, NotFound.
+        """
+        if after is None:
+            version = self._source.version()
+        else:
+            version = self._source.holding(Token.parse(after) if isinstance(after, str) else after, timeout)
+        readable = version.readable(self.name, index)
+        return lookup(readable, key, allow_stale)
+
+    def scan(
+        self, lower: object = None, upper: object = None, *, allow_stale: bool = False
+    ) -> Iterator[dict[str, Any]]:
+        """The rows with lower <= key < upper, in key order (NULL first, NaN last); None: no bound.
+
+        A bound may name the first columns of the key only.  Reads the whole view.
+        """
+        with self._source.held() as version:
+            shape, rows = self._all(version, allow_stale)
+            key = [rows.columns[position] for position in shape.key_positions]
+            keep = np.ones(len(rows), dtype=bool)
+            if lower is not None:
+                keep &= ~before(key, shape.bound(lower))
+            if upper is not None:
+                keep &= before(key, shape.bound(upper))
+            order = np.flatnonzero(keep)
+            if key:
+                kept = pa.array(order)
+                order = order[sort_indices([Term(column.take(kept)) for column in key])]
+            yield from _dicts(shape, rows.take(order))
+
+    def rows(self, *, allow_stale: bool = False) -> Iterator[dict[str, Any]]:
+        """All rows, in no order."""
+        with self._source.held() as version:
+            shape, rows = self._all(version, allow_stale)
+            yield from _dicts(shape, rows)
+
+    def to_arrow(self, *, allow_stale: bool = False) -> pa.Table:
+        """All rows, in no order, as an Arrow table."""
+        with self._source.held() as version:
+            shape, rows = self._all(version, allow_stale)
+            return shape.table(rows.columns)
+
+    def to_pandas(self, *, allow_stale: bool = False) -> Any:
+        """All rows, in no order, as a pandas DataFrame."""
+        return self.to_arrow(allow_stale=allow_stale).to_pandas()
+
+    def _all(self, version: Version, allow_stale: bool) -> tuple[Shape, Rows]:
+        shape = version.shape(self.name)
+        return shape, repeated(version.rows(shape, allow_stale))
+
+
+def lookup(readable: Readable, key: object, allow_stale: bool = False) -> Any:
+    """The rows of one key: a dict or None where the key is unique, else a list of dicts."""
+    shape, trace, broken = readable
+    if broken is not None:
+        if not allow_stale:
+            raise ViewBroken(broken)
+        warnings.warn(broken, stacklevel=3)
+    found = trace.get(shape.physical_key(key))
+    if shape.unique:
+        return shape.row(found[0][0]) if found else None
+    rows: list[dict[str, Any]] = []
+    for values, weight in found:
+        rows.extend(shape.row(values) for _ in range(weight))
+    return rows
+
+
+def _dicts(shape: Shape, rows: Rows) -> Iterator[dict[str, Any]]:
+    for batch in shape.table(rows.columns).to_batches(max_chunksize=_CHUNK):
+        yield from batch.to_pylist()

@@ -1,0 +1,51 @@
+"""What `db.sql` answers: a table of rows, in the form that the caller likes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from viewkeeper.errors import InputError
+
+
+class Result:
+    """The rows that a statement gave, in their order; empty for a statement that gives none.
+
+    `note` is what there is to say beside the rows, as text for a person (or "").  Iterating gives a dict a row.
+    """
+
+    def __init__(self, table: pa.Table, note: str = "") -> None:
+        self._table = table
+        self.note = note
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in order."""
+        return self._table.column_names
+
+    def to_arrow(self) -> pa.Table:
+        return self._table
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame."""
+        return self._table.to_pandas()
+
+    def __len__(self) -> int:
+        return self._table.num_rows
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        if len(set(self.columns)) < len(self.columns):
+            twice = next(name for name in self.columns if self.columns.count(name) > 1)
+            raise InputError(f"two columns are called {twice!r}: give one an alias (AS ...), or use to_arrow()")
+        for batch in self._table.to_batches(max_chunksize=10_000):
+            yield from batch.to_pylist()
+
+    def __repr__(self) -> str:
+        return f"<Result: {len(self)} rows of {', '.join(self.columns) or 'no columns'}>"
+
+
+def nothing(note: str) -> Result:
+    """The result of a statement that gives no rows."""
+    return Result(pa.table({}), note)

@@ -1,0 +1,79 @@
+"""How the rows of one table, view or index are read: where its columns stand, and what turns them into values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Column, Index, Stored, Table, View
+from viewkeeper.catalog.types import to_logical
+from viewkeeper.errors import InputError
+from viewkeeper.stores.values import key_value
+from viewkeeper.trace.rows import Rows
+from viewkeeper.views.values import decoder
+
+
+class Shape:
+    """`columns` are shown, in their order; `key` are those that a `get` names, in theirs; `unique` says whether a key
+    has at most one row.  It depends on the catalog alone, not on the version."""
+
+    def __init__(self, of: Table | View, index: Index | None, zone: str) -> None:
+        stored: Stored = (index or of).stored
+        self.of, self.index, self.stored, self.zone = of, index, stored, zone
+        self.name, self.columns = of.name, of.columns
+        self.key_positions = index.columns if index else of.key
+        self.key: tuple[Column, ...] = tuple(of.columns[position] for position in self.key_positions)
+        self.unique = index is None and (isinstance(of, Table) or of.unique)
+        self.types = [column.type for column in self.columns]
+        self._row = [(c.name, p, decoder(c.type, zone)) for c, p in zip(of.columns, stored.order, strict=True)]
+        self._lead = [] if stored.member is None else [stored.member]
+        given = {stored.order[position]: i for i, position in enumerate(self.key_positions)}
+        # (A table without a primary key is kept by a hidden row id, which no key names.)
+        self._from = [given[p] for p in range(len(self._lead), stored.state.key) if p in given]
+
+    def physical_key(self, key: object) -> list[Any]:
+        """The state's key values, for `key` as a user writes it: one value, or a tuple of as many as the key has."""
+        values = key if isinstance(key, tuple) else (key,)
+        if len(values) != len(self.key):
+            raise InputError(f"{self.name} is read by {self._key_text()}; this key has {len(values)} value(s): {key!r}")
+        physical = [key_value(value, column, self.zone) for value, column in zip(values, self.key, strict=True)]
+        return self._lead + [physical[i] for i in self._from]
+
+    def bound(self, bound: object) -> list[Any]:
+        """Physical values of `bound`, a value or tuple for the first columns of the key, in the key's order."""
+        values = bound if isinstance(bound, tuple) else (bound,)
+        if not 0 < len(values) <= len(self.key):
+            raise InputError(f"{self.name} is ordered by {self._key_text()}; this bound does not fit: {bound!r}")
+        return [key_value(value, column, self.zone) for value, column in zip(values, self.key, strict=False)]
+
+    def row(self, state_row: Sequence[Any]) -> dict[str, Any]:
+        """A row of the state as a user sees it."""
+        result = {}
+        for name, position, decode in self._row:
+            value = state_row[position]
+            result[name] = value if decode is None or value is None else decode(value)
+        return result
+
+    def shown(self, rows: Rows) -> Rows:
+        """Of the rows of a whole state: those of this view, with the shown columns in order."""
+        if self.stored.member is not None:
+            rows = rows.filter(rows.columns[0].to_numpy() == self.stored.member)
+        return rows.select(self.stored.order)
+
+    def table(self, columns: Sequence[pa.Array]) -> pa.Table:
+        """An Arrow table of logical types from physical columns in shown order."""
+        return logical_table(self.columns, columns, self.zone)
+
+    def _key_text(self) -> str:
+        if not self.key:
+            return "the empty key ()"
+        return "(" + ", ".join(f"{column.name} {column.type}" for column in self.key) + ")"
+
+
+def logical_table(columns: Sequence[Column], physical: Sequence[pa.Array], zone: str) -> pa.Table:
+    """An Arrow table of the types that users see."""
+    arrays = [to_logical(array, column.type, zone) for column, array in zip(columns, physical, strict=True)]
+    fields = [pa.field(c.name, a.type, c.nullable) for c, a in zip(columns, arrays, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

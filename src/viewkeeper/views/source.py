@@ -1,0 +1,103 @@
+"""Where reads get their version from: the newest commit, or one that is held."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
+
+from viewkeeper.changes.positions import Token
+from viewkeeper.errors import Timeout
+from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.lease import Lease, LeaseLost
+from viewkeeper.views.version import Version
+
+LEASE_SECONDS = 30.0
+POLL_SECONDS = (0.001, 0.02)
+"""The shortest and longest pause between two looks for a newer version."""
+
+
+class Source(Protocol):
+    """What a reader reads from."""
+
+    def version(self) -> Version:
+        """The version to read now, for a read of milliseconds."""
+
+    def holding(self, token: Token, timeout: float) -> Version:
+        """A version that holds the writes of `token`; raises Timeout."""
+
+    def held(self) -> AbstractContextManager[Version]:
+        """A version whose files stay until the context is left, however long that takes."""
+
+
+class Newest:
+    """Always the newest commit, of any process."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._version = Version(storage.newest())
+
+    def version(self) -> Version:
+        version = self._version
+        snapshot = self._storage.refresh(version.snapshot)
+        if snapshot is not version.snapshot:
+            version = self._version = Version(snapshot, version)
+        return version
+
+    def holding(self, token: Token, timeout: float) -> Version:
+        end, pause = time.monotonic() + timeout, POLL_SECONDS[0]
+        while True:
+            version = self.version()
+            if token.covered_by(version.snapshot.positions):
+                return version
+            left = end - time.monotonic()
+            if left <= 0:
+                raise Timeout(f"after {timeout:g} s, {_how_far(version, token)}; is anybody maintaining? "
+                              "db.maintain() or db.catch_up() does")  # fmt: skip
+            time.sleep(min(pause, left))
+            pause = min(pause * 2, POLL_SECONDS[1])
+
+    @contextmanager
+    def held(self) -> Iterator[Version]:
+        version, lease = self.lease()
+        with lease:
+            yield version
+
+    def lease(self) -> tuple[Version, Lease]:
+        """The newest version and a lease on it, which the caller must close."""
+        while True:
+            version = self.version()
+            try:
+                return version, Lease(self._storage, version.snapshot.number, LEASE_SECONDS)
+            except LeaseLost:  # its files went between the look and the lease: there is a newer one
+                continue
+
+
+class Held:
+    """One version, whoever commits what; `close` lets its files go."""
+
+    def __init__(self, newest: Newest) -> None:
+        self._version, self._lease = newest.lease()
+
+    def version(self) -> Version:
+        return self._version
+
+    def holding(self, token: Token, timeout: float) -> Version:
+        if not token.covered_by(self._version.snapshot.positions):
+            raise Timeout(f"a snapshot stays as it is: {_how_far(self._version, token)}")
+        return self._version
+
+    @contextmanager
+    def held(self) -> Iterator[Version]:
+        yield self._version
+
+    def close(self) -> None:
+        self._lease.close()
+
+
+def _how_far(version: Version, token: Token) -> str:
+    at = version.snapshot.positions
+    behind = (f"node {node} at {at.get(node, 0)} of {wanted}" for node, wanted in token.positions.items()
+              if at.get(node, 0) < wanted)  # fmt: skip
+    return f"version {version.number} does not hold the write yet ({', '.join(behind)})"

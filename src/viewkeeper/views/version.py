@@ -1,0 +1,113 @@
+"""One version of a database, opened for reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from viewkeeper.catalog.model import ERRORS, Catalog, Index, Table, View
+from viewkeeper.errors import NotFound, NotReady, ViewBroken
+from viewkeeper.trace.commit import Snapshot
+from viewkeeper.trace.rows import Rows
+from viewkeeper.trace.trace import Trace
+from viewkeeper.views.shape import Shape
+
+
+class Readable(NamedTuple):
+    """What a read by key needs, found once a version."""
+
+    shape: Shape
+    trace: Trace
+    broken: str | None
+
+
+class Version:
+    """What one manifest says.  Shapes are taken over from the version before as long as the catalog is the same, so
+    that a commit costs a reader only the opening of new runs."""
+
+    def __init__(self, snapshot: Snapshot, before: Version | None = None) -> None:
+        self.snapshot = snapshot
+        self.catalog: Catalog = snapshot.catalog
+        same = before is not None and before.catalog is self.catalog
+        self._shapes: dict[tuple[str, str | None], Shape] = before._shapes if before and same else {}
+        self._readable: dict[tuple[str, str | None], Readable] = {}
+
+    @property
+    def number(self) -> int:
+        """The version that this is."""
+        return self.snapshot.version
+
+    def shape(self, name: str, index: str | None = None) -> Shape:
+        """How `name` is read; raises NotFound, or NotReady while it is being filled."""
+        found = self._shapes.get((name, index))
+        if found is None:
+            of = self._find(name)
+            way = self._index(of, index) if index is not None else None
+            for part in (of, way):
+                if isinstance(part, (View, Index)) and part.filled is None:
+                    raise NotReady(f"{part.name} is being filled and cannot be read yet")
+            found = self._shapes[name, index] = Shape(of, way, self.catalog.zone)
+        return found
+
+    def readable(self, name: str, index: str | None = None) -> Readable:
+        """What `get` needs to read `name`."""
+        found = self._readable.get((name, index))
+        if found is None:
+            shape = self.shape(name, index)
+            trace = self.snapshot.trace(shape.stored.state)
+            found = self._readable[name, index] = Readable(shape, trace, self.broken(shape.of))
+        return found
+
+    def rows(self, shape: Shape, allow_stale: bool = False) -> Rows:
+        """All rows, with the shown columns in their order, physical; equal rows are one row with a weight."""
+        broken = self.broken(shape.of)
+        if broken and not allow_stale:
+            raise ViewBroken(broken)
+        return shape.shown(self.snapshot.trace(shape.stored.state).scan())
+
+    def broken(self, of: Table | View) -> str | None:
+        """Why `of` cannot be read: an error row of it, or of a view that it reads; None where all is well."""
+        if isinstance(of, Table) or not self.snapshot.states.get(ERRORS.id):
+            return None
+        errors = self.snapshot.trace(ERRORS)
+        for view in self._lineage(of):
+            rows = errors.get([view.id])
+            if rows:
+                _, code, place, row = rows[0][0]
+                more = sum(weight for _, weight in rows) - 1
+                via = "" if view is of else f", which {of.name} reads,"
+                return (f"{view.name}{via} has {code} at {place} for {row}" + (f" and {more} more" if more else "")
+                        + f"; mend or delete what it comes from, and {of.name} is whole again")  # fmt: skip
+        return None
+
+    def _lineage(self, view: View) -> Iterator[View]:
+        seen, stack = {view.id}, [view]
+        while stack:
+            item = stack.pop()
+            yield item
+            for below in (self.catalog.by_id(id_) for id_ in item.reads):
+                if isinstance(below, View) and below.id not in seen:
+                    seen.add(below.id)
+                    stack.append(below)
+
+    def _find(self, name: str) -> Table | View:
+        found = self.catalog.find(name)
+        if found is None or isinstance(found, Index):
+            raise NotFound(f"there is no table or view {name!r}; SHOW TABLES and SHOW VIEWS list what there is")
+        return found
+
+    def _index(self, of: Table | View, name: str) -> Index:
+        found = self.catalog.find(name)
+        if not isinstance(found, Index) or found.on != of.id:
+            known = ", ".join(index.name for index in self.catalog.indexes if index.on == of.id) or "none"
+            raise NotFound(f"{of.name} has no index {name!r}; it has: {known}")
+        return found
+
+
+def repeated(rows: Rows) -> Rows:
+    """The same bag with each row as often as its weight says (all weights 1)."""
+    if (rows.weights == 1).all():
+        return rows
+    return rows.take(np.repeat(np.arange(len(rows)), rows.weights))
