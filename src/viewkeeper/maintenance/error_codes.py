@@ -1,0 +1,40 @@
+"""Errors as data: one int64 says which error a row raised and where in the statement its expression stands.
+
+0 is no error; else bits 48.. hold the code, bits 24..47 the line and bits 0..23 the column (1-based; 0: not known).
+"""
+
+from __future__ import annotations
+
+ARITHMETIC_OVERFLOW = 1
+NUMERIC_VALUE_OUT_OF_RANGE = 2
+DIVIDE_BY_ZERO = 3
+CAST_INVALID_INPUT = 4
+
+ERROR_CODES = {
+    ARITHMETIC_OVERFLOW: "ARITHMETIC_OVERFLOW",
+    NUMERIC_VALUE_OUT_OF_RANGE: "NUMERIC_VALUE_OUT_OF_RANGE",
+    DIVIDE_BY_ZERO: "DIVIDE_BY_ZERO",
+    CAST_INVALID_INPUT: "CAST_INVALID_INPUT",
+}
+
+_PLACE_BITS = 24
+_PLACE_MAX = (1 << _PLACE_BITS) - 1
+
+
+def pack_error(code: int, place: tuple[int, int] | None) -> int:
+    """The error `code` raised at `place`; lines and columns beyond 2^24 - 1 are given as that."""
+    line, column = place or (0, 0)
+    return code << 2 * _PLACE_BITS | min(line, _PLACE_MAX) << _PLACE_BITS | min(column, _PLACE_MAX)
+
+
+def unpack_error(error: int) -> tuple[int, tuple[int, int] | None]:
+    """The inverse of `pack_error`."""
+    line, column = error >> _PLACE_BITS & _PLACE_MAX, error & _PLACE_MAX
+    return error >> 2 * _PLACE_BITS, (line, column) if line else None
+
+
+def format_error(error: int) -> str:
+    """For people: `ARITHMETIC_OVERFLOW (line 1, column 8)`."""
+    code, place = unpack_error(error)
+    where = f" (line {place[0]}, column {place[1]})" if place else ""
+    return ERROR_CODES[code] + where

@@ -1,0 +1,162 @@
+"""Exact sums of integers and decimals: the state is one wide integer, in limbs (see limbs.py).
+
+Integers and DECIMAL(p <= 18): two limbs, stored (high, low).  DECIMAL(p > 18): five, stored from high to low.  Exact
+while a group holds fewer than 2**31 rows (bags count their multiplicity).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.types import Type, physical_type
+from viewkeeper.maintenance import limbs as wide
+from viewkeeper.maintenance.vectors import numbers, validity
+
+_INT64_BOUND = 1 << 63
+_WEIGHT_BOUND = 1 << 31
+
+
+def limb_count(type_: Type) -> int:
+    """How many limbs a sum of values of `type_` takes."""
+    return 5 if type_.is_decimal and type_.precision > 18 else 2
+
+
+def lift(values: pa.Array, weights: np.ndarray, type_: Type) -> list[pa.Array]:
+    return _columns(_weighted(values, weights, type_))
+
+
+def reduce(columns: list[pa.Array], starts: np.ndarray) -> list[pa.Array]:
+    return _columns(_sums(_limbs(columns), starts))
+
+
+def lift_reduce(values: pa.Array, weights: np.ndarray, starts: np.ndarray, type_: Type) -> list[pa.Array]:
+    if limb_count(type_) == 2:
+        data = _data(values, type_)
+        if _product_bound(data, weights) * len(data) < _INT64_BOUND:  # then no sum leaves int64 on the way
+            products = data if _all_one(weights) else data * weights
+            sums = np.add.reduceat(products, starts, dtype=np.int64) if len(starts) else np.zeros(0, np.int64)
+            return _columns(wide.from_int64(sums, 2))
+    return _columns(_sums(_weighted(values, weights, type_), starts))
+
+
+def add(a: list[pa.Array], b: list[pa.Array]) -> list[pa.Array]:
+    return _columns(wide.carry(_limbs(a) + _limbs(b)))
+
+
+def total(columns: list[pa.Array], result: Type) -> tuple[pa.Array, np.ndarray | None]:
+    """The sum as `result` (BIGINT, or DECIMAL of the values' scale); NULL where it does not fit, and where that is."""
+    sums = _limbs(columns)
+    return decimal_or_bigint(sums, result, _overflow(sums, result))
+
+
+def decimal_or_bigint(
+    values: np.ndarray, result: Type, overflow: np.ndarray | None, null: np.ndarray | None = None
+) -> tuple[pa.Array, np.ndarray | None]:
+    """Limbs as a physical array; NULL where `overflow` or `null`."""
+    missing = overflow if null is None else null if overflow is None else overflow | null
+    if physical_type(result) == pa.int64():
+        return pa.array(wide.to_int64(values), mask=missing), overflow
+    valid = None if missing is None else ~missing
+    return wide.to_decimal128(wide.widen(values, 4), physical_type(result), valid), overflow
+
+
+def average_double(columns: list[pa.Array], counts: np.ndarray) -> pa.Array:
+    """The exact sum rounded to double, divided by the count; NULL where that is 0."""
+    sums = _limbs(columns)
+    fits = sums[1] == sums[1].astype(np.int32)
+    nearest = wide.to_int64(sums).astype(np.float64) if fits.all() else wide.to_double(wide.widen(sums, 4), 0)
+    return divided(nearest, counts)
+
+
+def divided(sums: np.ndarray, counts: np.ndarray) -> pa.Array:
+    """Doubles divided by counts; NULL where the count is 0."""
+    none = counts == 0
+    return pa.array(sums / np.where(none, 1, counts), mask=none if none.any() else None)
+
+
+def average_decimal(
+    columns: list[pa.Array], counts: np.ndarray, type_: Type, result: Type
+) -> tuple[pa.Array, np.ndarray | None]:
+    """Spark's AVG of decimals: sum as DECIMAL(p + 10, s), divided, rounded HALF_UP at scale 38, then at the result's.
+
+    The two roundings differ from one only where the quotient lies below a tie by less than half a unit of the 38th
+    digit: where count - 2 * remainder <= count / 10**(38 - scale).
+    """
+    sums = _limbs(columns)
+    overflow = _overflow(sums, Type("DECIMAL", min(type_.precision + 10, 38), type_.scale))
+    none = counts == 0
+    divisor = np.where(none, 1, counts)
+    values = wide.widen(sums, 7)
+    minus = wide.negative(values)
+    quotient, remainder = wide.divide(
+        wide.scale_up(wide.apply_sign(values, minus), result.scale - type_.scale), divisor
+    )
+    spare = 38 - result.scale
+    slack = divisor // 10**spare if 0 < spare <= 18 else 0
+    quotient[0] += divisor - 2 * remainder <= slack
+    quotient = wide.apply_sign(wide.carry(quotient), minus)
+    too_wide = wide.beyond(quotient, 10**result.precision)
+    overflow = too_wide if overflow is None else overflow | too_wide
+    overflow &= ~none
+    return decimal_or_bigint(quotient, result, overflow if overflow.any() else None, none if none.any() else None)
+
+
+def _overflow(sums: np.ndarray, result: Type) -> np.ndarray | None:
+    if result.is_decimal:
+        wrong = wide.beyond(sums, 10**result.precision) if 10**result.precision < 1 << (32 * len(sums) + 31) else None
+    else:
+        wrong = sums[1] != sums[1].astype(np.int32)
+    return wrong if wrong is not None and wrong.any() else None
+
+
+def _weighted(values: pa.Array, weights: np.ndarray, type_: Type) -> np.ndarray:
+    if limb_count(type_) == 2:
+        result = wide.from_int64(_data(values, type_), 2)
+    else:
+        result = wide.from_decimal128(values, 5)
+        valid = validity(values)
+        if valid is not None:
+            result[:, ~valid] = 0
+    if _all_one(weights):
+        return result
+    if greatest_magnitude(weights) >= _WEIGHT_BOUND:
+        raise ValueError("weights of 2**31 and more cannot be summed exactly")
+    return wide.carry(result * weights)
+
+
+def _data(values: pa.Array, type_: Type) -> np.ndarray:
+    data = numbers(values, type_).astype(np.int64, copy=False)
+    valid = validity(values)
+    return data if valid is None else np.where(valid, data, 0)
+
+
+def _all_one(weights: np.ndarray) -> bool:
+    return bool((weights == 1).all())
+
+
+def _product_bound(values: np.ndarray, weights: np.ndarray) -> int:
+    return greatest_magnitude(values) * greatest_magnitude(weights)
+
+
+def greatest_magnitude(values: np.ndarray) -> int:
+    """The greatest absolute value, as a Python int; 0 for none."""
+    return max(int(values.max()), -int(values.min())) if len(values) else 0
+
+
+def _sums(limbs: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    if not len(starts):
+        return np.zeros((len(limbs), 0), np.int64)
+    return wide.carry(np.stack([np.add.reduceat(limb, starts) for limb in limbs]))
+
+
+def _limbs(columns: list[pa.Array]) -> np.ndarray:
+    """Stored columns (high first; NULL counts as zero) as limbs (low first)."""
+    result = np.empty((len(columns), len(columns[0])), np.int64)
+    for i, column in enumerate(reversed(columns)):
+        result[i] = column.fill_null(0).to_numpy() if column.null_count else column.to_numpy()
+    return result
+
+
+def _columns(limbs: np.ndarray) -> list[pa.Array]:
+    return [pa.array(limb) for limb in limbs[::-1]]
