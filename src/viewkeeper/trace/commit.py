@@ -1,0 +1,254 @@
+"""Storage: the chain of manifests of one database, how it grows by one and how a process reads its end.
+
+`docs/commit.md` explains the protocol and why it holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import time
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+from viewkeeper.catalog import codec
+from viewkeeper.catalog.model import Catalog
+from viewkeeper.errors import Damaged, Fenced, NotFound
+from viewkeeper.trace import lease
+from viewkeeper.trace.local import LocalDisk
+from viewkeeper.trace.manifest import CatalogRef, Manifest
+from viewkeeper.trace.snapshot import Change, Snapshot, advance, follow
+
+CATALOGS_REMEMBERED = 4
+
+
+class Storage:
+    """The folder of one database.  Any number of processes read; one, the driver, commits.
+
+    A replaced manifest, and the files it names, stay at least `keep_seconds`.
+    """
+
+    def __init__(self, root: Path, keep_seconds: float = 60.0) -> None:
+        self.root, self.keep_seconds = Path(root), keep_seconds
+        self.state, self.manifests = self.root / "state", self.root / "manifests"
+        self.catalogs, self.leases = self.root / "catalogs", self.root / "leases"
+        self.disk = LocalDisk()
+        self.epoch: int | None = None  # the one taken by this process, once it is the driver
+        # Threads share these two without a lock: both are replaced, never changed.
+        self._known: tuple[Snapshot, float] | None = None  # the newest seen, and when it was known to be the newest
+        self._catalogs: dict[str, Catalog] = {}
+
+    def initialise(self, catalog: Catalog) -> Snapshot:
+        """Make the database, at version 0; if it is there already (another process was first), its newest snapshot."""
+        for folder in (self.state, self.manifests, self.catalogs, self.leases):
+            folder.mkdir(parents=True, exist_ok=True)
+            self.disk.publish(folder)
+        if not self.numbers():
+            first = Manifest(number=1, version=0, epoch=1, kind="epoch", id=secrets.token_hex(8), follows="", since=1,
+                             positions={}, stamp=0, catalog=self._write_catalog(1, 1, catalog))  # fmt: skip
+            with contextlib.suppress(Fenced):
+                self.commit(first)
+        return self.newest()
+
+    def publish(self, path: Path) -> None:
+        """Return when the finished file `path` and its name are durable."""
+        self.disk.publish(path)
+
+    # Reading
+
+    def newest(self) -> Snapshot:
+        """The snapshot of the newest manifest.  Exact, and in microseconds when nothing is new.
+
+        A manifest is the newest if the next number does not exist; but that may have come and been pruned.  It is kept
+        for `keep_seconds` after it was replaced, so whoever looks more often than that cannot miss it, and whoever
+        does not lists the folder.
+        """
+        if self._known is None:
+            return self._open_newest()
+        snapshot, confirmed = self._known
+        looked = time.time()
+        while self.exists(snapshot.number + 1):
+            try:
+                manifest = self.read(snapshot.number + 1)
+            except FileNotFoundError:
+                return self._open_newest()
+            if manifest.follows != snapshot.id:
+                return self._open_newest()
+            snapshot = advance(self, snapshot, manifest)
+            looked = time.time()
+        # The same clock as file times, and so as pruning: if somebody sets it, both notice.
+        if not 0 <= time.time() - confirmed < self.keep_seconds / 3 and self.numbers()[-1] != snapshot.number:
+            return self._open_newest()
+        self._known = (snapshot, looked)
+        return snapshot
+
+    def refresh(self, snapshot: Snapshot) -> Snapshot:
+        """The newest snapshot: `snapshot` itself if it still is."""
+        newest = self.newest()
+        return snapshot if newest.number == snapshot.number else newest
+
+    def at(self, number: int) -> Snapshot:
+        """The snapshot of manifest `number`, which the caller knows to be kept; `NotFound` if it is not there."""
+        known = self._known[0] if self._known else None
+        if known is not None and known.number == number:
+            return known
+        try:
+            snapshot = self._replay(number, known)
+        except FileNotFoundError as error:
+            raise NotFound(
+                f"manifest {number} of {self.root} is not kept: {Path(error.filename).name} is gone"
+            ) from None
+        if known is None or known.number < number:
+            self._known = (snapshot, 0.0)  # not known to be the newest
+        return snapshot
+
+    def read(self, number: int) -> Manifest:
+        """Manifest `number`; FileNotFoundError where there is none, `Damaged` where it is not as it was written."""
+        path = self.manifest_path(number)
+        manifest = Manifest.decode(path.read_bytes(), path.name)
+        if manifest.number != number:
+            raise Damaged(f"manifest {path.name} says that its number is {manifest.number}")
+        return manifest
+
+    def numbers(self) -> list[int]:
+        """The numbers of all manifests, ascending."""
+        with os.scandir(self.manifests) as entries:
+            return sorted(int(entry.name.removesuffix(".json")) for entry in entries if entry.name[0] != ".")
+
+    def exists(self, number: int) -> bool:
+        return os.path.exists(self._path(number))  # noqa: PTH110 (pathlib takes three times as long)
+
+    def committed_at(self, number: int) -> float:
+        """When manifest `number` got its name, in seconds since 1970 by the clock of the file system."""
+        return self.manifest_path(number).stat().st_ctime
+
+    def is_recent(self, number: int) -> bool:
+        """Whether manifest `number` is the newest, or was replaced so lately that pruning cannot have come to it.
+
+        Pruning begins at `keep_seconds`; half of that leaves room for clocks that are set.
+        """
+        try:
+            return time.time() - self.committed_at(number + 1) < self.keep_seconds / 2
+        except FileNotFoundError:
+            return self.numbers()[-1] == number
+
+    def manifest_path(self, number: int) -> Path:
+        return Path(self._path(number))
+
+    def _path(self, number: int) -> str:
+        return f"{self.manifests}/{number:012d}.json"
+
+    def catalog(self, ref: CatalogRef) -> Catalog:
+        """The catalog that a manifest names; the last few are remembered."""
+        catalog = self._catalogs.get(ref.name)
+        if catalog is None:
+            data = (self.catalogs / ref.name).read_bytes()
+            if len(data) != ref.length or zlib.crc32(data) != ref.checksum:
+                raise Damaged(f"catalog {ref.name} is damaged: its {len(data)} bytes are not the {ref.length} written")
+            catalog = codec.loads(data)
+            self._remember(ref, catalog)
+        return catalog
+
+    def held(self) -> set[int]:
+        """The numbers of the manifests that somebody holds a lease on."""
+        return lease.held(self.leases, time.time())
+
+    def summary(self) -> dict[str, int]:
+        """What lies in the folder: manifests and zone files kept, the files' bytes, manifests under lease."""
+        sizes = [entry.stat().st_size for entry in os.scandir(self.state)]
+        return {
+            "manifests": len(self.numbers()), "files": len(sizes), "bytes": sum(sizes), "leased": len(self.held())
+        }  # fmt: skip
+
+    # Committing
+
+    def next(self, snapshot: Snapshot, change: Change) -> Snapshot:
+        """Commit `change` as the manifest after `snapshot`, and return its snapshot.
+
+        `Fenced` if somebody else has committed; `MergeOutdated` for a merge whose result must be thrown away, with
+        nothing committed.  Any other error leaves open whether it is committed: `newest()` tells.
+        """
+        if self.epoch not in (None, snapshot.epoch):
+            raise Fenced(f"this driver's epoch is {self.epoch}, and the database is in epoch {snapshot.epoch}: it has "
+                         "been replaced and must stop")  # fmt: skip
+        manifest = follow(snapshot, change, snapshot.catalog_ref)
+        if change.catalog is not None:
+            written = self._write_catalog(manifest.number, manifest.epoch, change.catalog)
+            manifest = replace(manifest, catalog=written)
+        successor = advance(self, snapshot, manifest)
+        looked = time.time()
+        self.commit(manifest)
+        self._known = (successor, looked)
+        return successor
+
+    def new_epoch(self, snapshot: Snapshot) -> Snapshot:
+        """Become the driver: from now on whoever was it fails to commit.  The caller holds the `DriverLock`."""
+        taken = self.next(snapshot, Change("epoch", snapshot.version))
+        self.epoch = taken.epoch
+        return taken
+
+    def commit(self, manifest: Manifest) -> None:
+        """Create the file of `manifest`; the database is at that step when this returns.
+
+        `Fenced` if the number is taken, or was: a driver that slept while its successor went far ahead may find the
+        number free again, pruned.
+        """
+        try:
+            self.disk.create(self.manifest_path(manifest.number), manifest.encode())
+        except FileExistsError:
+            raise self._fenced(manifest) from None
+        if self.numbers()[-1] != manifest.number:
+            raise self._fenced(manifest)
+
+    # The rest
+
+    def _fenced(self, manifest: Manifest) -> Fenced:
+        newest = self.read(self.numbers()[-1])
+        return Fenced(
+            f"manifest {manifest.number} of epoch {manifest.epoch} cannot be committed: the database is at manifest "
+            f"{newest.number} of epoch {newest.epoch}. This driver has been replaced and must stop"
+        )
+
+    def _open_newest(self) -> Snapshot:
+        while True:
+            looked = time.time()
+            numbers = self.numbers() if self.manifests.exists() else []
+            if not numbers:
+                raise NotFound(f"there is no database in {self.root}")
+            try:
+                snapshot = self._replay(numbers[-1], None)
+            except FileNotFoundError as error:
+                if self.numbers()[-1] != numbers[-1]:
+                    continue  # a long pause: what was the newest has been pruned meanwhile
+                missing = Path(error.filename).name
+                raise Damaged(f"manifest {missing} of {self.root} is missing, and {numbers[-1]} builds on it") from None
+            self._known = (snapshot, looked)
+            return snapshot
+
+    def _replay(self, number: int, known: Snapshot | None) -> Snapshot:
+        """Manifest `number`'s snapshot, from its checkpoint on, or from `known` on where that lies between."""
+        last = self.read(number)
+        snapshot = known if known is not None and last.since <= known.number < number else None
+        start = last.since if snapshot is None else snapshot.number + 1
+        for manifest in (*map(self.read, range(start, number)), last):
+            if snapshot is not None and manifest.follows != snapshot.id:
+                if snapshot is known:
+                    return self._replay(number, None)
+                raise Damaged(f"manifest {manifest.number} of {self.root} does not follow the one before it")
+            snapshot = advance(self, snapshot, manifest)
+        assert snapshot is not None  # `last` itself is in the loop
+        return snapshot
+
+    def _write_catalog(self, number: int, epoch: int, catalog: Catalog) -> CatalogRef:
+        data = codec.dumps(catalog)
+        name = f"{number:012d}-e{epoch}-{secrets.token_hex(4)}.json"
+        self.disk.create(self.catalogs / name, data)
+        ref = CatalogRef(name, len(data), zlib.crc32(data))
+        self._remember(ref, catalog)
+        return ref
+
+    def _remember(self, ref: CatalogRef, catalog: Catalog) -> None:
+        newest = list(self._catalogs.items())[-(CATALOGS_REMEMBERED - 1) :]
+        self._catalogs = {**dict(newest), ref.name: catalog}

@@ -1,0 +1,159 @@
+"""Leases: how a reader keeps the files of one manifest while it uses them, for as long as it lives.
+
+A lease is a file in `leases/`: `{"number": 17, "expiry": seconds since 1970, "pid": ..., "host": ...}`.  A thread, one
+a process, renews it; a reader that dies stops renewing, and its lease runs out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from viewkeeper.errors import Error
+from viewkeeper.trace.local import LocalDisk
+
+if TYPE_CHECKING:
+    from viewkeeper.trace.commit import Storage
+    from viewkeeper.trace.snapshot import Snapshot
+
+SECONDS = 30.0
+
+
+class LeaseLost(Error):
+    """The manifest may be gone: it was old when the lease was written, or the lease ran out unrenewed."""
+
+
+class Lease:
+    """Keeps manifest `number` until it is closed; it ends by itself `seconds` after the process does.
+
+    Raises `LeaseLost` if the manifest is not the newest nor was so a moment ago: take a newer one
+    (`Lease.on_newest`).  After a fork it belongs to the parent alone.
+    """
+
+    def __init__(self, storage: Storage, number: int, seconds: float = SECONDS) -> None:
+        self.number, self.seconds = number, seconds
+        self._disk: LocalDisk = storage.disk
+        self._path = storage.leases / f"{number:012d}-{os.getpid()}-{secrets.token_hex(4)}.json"
+        self._owner = os.getpid()
+        self._lost = False
+        self._write()
+        # In this order: pruning looks at the numbers first and then at the leases, so one of the two sees the other.
+        if not storage.is_recent(number):
+            self._path.unlink(missing_ok=True)
+            raise LeaseLost(f"manifest {number} was replaced too long ago: it may not be kept any more")
+        _renewer.add(self)
+
+    @classmethod
+    def on_newest(cls, storage: Storage, seconds: float = SECONDS) -> tuple[Snapshot, Lease]:
+        """The newest snapshot, and a lease on it."""
+        while True:
+            snapshot = storage.newest()
+            try:
+                return snapshot, cls(storage, snapshot.number, seconds)
+            except LeaseLost:
+                continue  # this process slept between the two lines, for longer than manifests are kept
+
+    def check(self) -> None:
+        """Raise `LeaseLost` if the lease has run out, as it does when a process is stopped for long."""
+        if self._lost or time.time() >= self._expiry:
+            raise LeaseLost(f"the lease on manifest {self.number} ran out: this process was stopped for too long")
+
+    def close(self) -> None:
+        """Let the manifest go; closing twice is closing once."""
+        if self._owner == os.getpid():
+            _renewer.discard(self)
+            self._path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def renew_if_due(self) -> None:
+        """Start its time again after a third of it; too late, and it is lost, whatever the file says: collection may
+        have passed it by."""
+        if time.time() < self.due:
+            return
+        self.due += self.seconds / 3
+        expiry = self._expiry
+        try:
+            self._write()
+        except OSError:
+            return  # a full disk, say: there are two more tries before it runs out
+        if time.time() >= expiry:
+            self._lost = True
+
+    def _write(self) -> None:
+        now = time.time()
+        expiry = now + self.seconds
+        note = {"number": self.number, "expiry": expiry, "pid": self._owner, "host": socket.gethostname()}
+        self._disk.replace(self._path, json.dumps(note).encode())
+        self._expiry, self.due = expiry, now + self.seconds / 3
+
+
+def held(folder: Path, now: float) -> set[int]:
+    """The numbers of the manifests that have a lease at `now`, seconds since 1970."""
+    return {number for _, number, expiry in notes(folder) if expiry > now}
+
+
+def notes(folder: Path) -> Iterator[tuple[Path, int, float]]:
+    """Each lease's file, manifest number and expiry.  A file that cannot be read was cut off by a power failure, which
+    no reader survives: it has run out."""
+    for path in folder.glob("[0-9]*.json"):
+        try:
+            note = json.loads(path.read_bytes())
+            yield path, note["number"], note["expiry"]
+        except FileNotFoundError:
+            continue  # closed just now
+        except ValueError:
+            yield path, 0, 0.0
+
+
+class _Renewer:
+    """The one thread of a process that renews its leases; it runs while there are any."""
+
+    def __init__(self) -> None:
+        self._leases: set[Lease] = set()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def add(self, lease: Lease) -> None:
+        with self._changed:
+            self._leases.add(lease)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="viewkeeper leases", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def discard(self, lease: Lease) -> None:
+        with self._changed:
+            self._leases.discard(lease)
+            self._changed.notify()
+
+    def _run(self) -> None:
+        with self._changed:
+            while self._leases:
+                due = min(lease.due for lease in self._leases)
+                self._changed.wait(max(due - time.time(), 0.0))
+                for lease in self._leases:
+                    lease.renew_if_due()
+            self._thread = None
+
+
+_renewer = _Renewer()
+
+
+def _forget_parent() -> None:
+    global _renewer
+    _renewer = _Renewer()
+
+
+os.register_at_fork(after_in_child=_forget_parent)

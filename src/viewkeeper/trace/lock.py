@@ -1,0 +1,128 @@
+"""The driver lock: on one machine, at most one process at a time is the driver of a database.
+
+It is a `flock` on `driver.lock`, which the kernel lets go when the process dies.  `driver.json` beside it says who
+holds it; it is only for messages.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+from viewkeeper.errors import Busy
+
+if TYPE_CHECKING:
+    from viewkeeper.trace.commit import Storage
+
+Purpose = Literal["pipeline", "statement"]
+
+POLL_SECONDS = 0.01
+GRACE_SECONDS = 0.05
+"""The lock is tried for at least so long: it may be held for an instant by `holder`, or by one who has not yet written
+who it is."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds the lock: process, host, since when (seconds since 1970), and what for."""
+
+    pid: int
+    host: str
+    since: float
+    purpose: Purpose
+
+    def __str__(self) -> str:
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.since))
+        return f"a {self.purpose} in process {self.pid} on {self.host}, since {since}"
+
+
+class DriverLock:
+    """Not reentrant; not for several threads at once.  A child process does not hold it, and cannot release it."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._root, self._disk = storage.root, storage.disk
+        self._path, self._note = storage.root / "driver.lock", storage.root / "driver.json"
+        self._descriptor: int | None = None
+
+    def acquire(self, purpose: Purpose, wait_seconds: float) -> None:
+        """Take the lock.  A statement is waited for, `wait_seconds` at most; a pipeline refuses at once.
+
+        `Busy` says who holds it.
+        """
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        started = time.monotonic()
+        while not _try_lock(descriptor, fcntl.LOCK_EX):
+            holder = self._read_note()
+            pipeline = holder is not None and holder.purpose == "pipeline"
+            patience = GRACE_SECONDS if pipeline else max(wait_seconds, GRACE_SECONDS)
+            if time.monotonic() - started >= patience:
+                os.close(descriptor)
+                raise Busy(
+                    f"{self._root} is maintained by {holder or 'another process'}: wait until it ends, or stop it"
+                )
+            time.sleep(POLL_SECONDS)
+        self._descriptor = descriptor
+        _acquired.add(self)
+        note = Holder(os.getpid(), socket.gethostname(), time.time(), purpose)
+        self._disk.replace(self._note, json.dumps(asdict(note)).encode())
+
+    def release(self) -> None:
+        """Let the lock go; once is enough."""
+        if self._descriptor is not None:
+            self._note.unlink(missing_ok=True)
+            self.forget()
+
+    def forget(self) -> None:
+        """Close this process's descriptor; the lock itself goes when no process has one."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+            _acquired.discard(self)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this object holds the lock."""
+        return self._descriptor is not None
+
+    def holder(self) -> Holder | None:
+        """Who holds the lock, in this process or another; None if nobody does."""
+        try:
+            descriptor = os.open(self._path, os.O_RDWR)
+        except FileNotFoundError:
+            return None
+        try:
+            return None if _try_lock(descriptor, fcntl.LOCK_SH) else self._read_note()
+        finally:
+            os.close(descriptor)
+
+    def _read_note(self) -> Holder | None:
+        try:
+            return Holder(**json.loads(self._note.read_bytes()))
+        except (FileNotFoundError, ValueError):  # not written yet, or cut off by a power failure
+            return None
+
+
+def _try_lock(descriptor: int, operation: int) -> bool:
+    try:
+        fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+_acquired: set[DriverLock] = set()
+
+
+def _forget_in_child() -> None:
+    """A forked child shares the parent's descriptor: were it left open, a child that outlives a killed driver would
+    keep the lock.  Closing it leaves the parent's lock alone; unlocking would not."""
+    for lock in list(_acquired):
+        lock.forget()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

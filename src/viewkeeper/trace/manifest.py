@@ -1,0 +1,115 @@
+"""A manifest: one committed step of the database, as the change from the step before, and its file format.
+
+A file holds one line of JSON and a second line with the CRC-32 of the first.  A *checkpoint* carries all runs and
+files; a manifest names the checkpoint it builds on (`since`) and the manifest it follows.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from viewkeeper.errors import Damaged
+from viewkeeper.trace.receipt import FileRef, RunRef
+
+Kind = Literal["batch", "merge", "catalog", "fill", "epoch"]
+"""What was committed.  A merge and an epoch keep the version, each other kind makes the next one."""
+
+RunKey = tuple[int, str, int]
+"""Which run: its state, file and section."""
+
+
+@dataclass(frozen=True)
+class CatalogRef:
+    """A catalog file: its name within the catalog folder, length in bytes, CRC-32."""
+
+    name: str
+    length: int
+    checksum: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One step.
+
+    `positions` maps a node to the last sequence of its log that is in.  `stamp` is that of the newest entry, in
+    microseconds.  `id` is random, and `follows` the `id` of the manifest before: a chain cannot be mixed from two.
+    In a checkpoint `since` is its own number, `added` and `files_added` are everything.
+    """
+
+    number: int
+    version: int
+    epoch: int
+    kind: Kind
+    id: str
+    follows: str
+    since: int
+    positions: dict[int, int]
+    stamp: int
+    catalog: CatalogRef
+    added: tuple[RunRef, ...] = ()
+    removed: tuple[RunKey, ...] = ()
+    files_added: tuple[FileRef, ...] = ()
+    files_removed: tuple[str, ...] = ()
+
+    @property
+    def is_checkpoint(self) -> bool:
+        return self.since == self.number
+
+    def encode(self) -> bytes:
+        """The bytes of its file."""
+        data = {
+            "number": self.number, "version": self.version, "epoch": self.epoch, "kind": self.kind, "id": self.id,
+            "follows": self.follows, "since": self.since, "stamp": self.stamp, "positions": self.positions,
+            "catalog": [self.catalog.name, self.catalog.length, self.catalog.checksum],
+            "runs_added": _group((run.file, _run_fields(run)) for run in self.added),
+            "runs_removed": _group((file, [state, section]) for state, file, section in self.removed),
+            "files_added": {file.name: [file.length, file.checksum] for file in self.files_added},
+            "files_removed": self.files_removed,
+        }  # fmt: skip
+        body = json.dumps(data, separators=(",", ":")).encode()
+        return body + b"\n" + _checksum_line(body)
+
+    @staticmethod
+    def decode(text: bytes, name: str) -> Manifest:
+        """The inverse of `encode`; `Damaged`, naming the file `name`, if these are not the bytes that were written."""
+        body, _, checksum = text.partition(b"\n")
+        if checksum != _checksum_line(body):
+            raise Damaged(
+                f"manifest {name} is damaged: its {len(body)} bytes of JSON do not have the checksum at its end"
+            )
+        data = json.loads(body)
+        return Manifest(
+            number=data["number"], version=data["version"], epoch=data["epoch"], kind=data["kind"], id=data["id"],
+            follows=data["follows"], since=data["since"], stamp=data["stamp"],
+            positions={int(node): sequence for node, sequence in data["positions"].items()},
+            catalog=CatalogRef(*data["catalog"]),
+            added=tuple(_run(file, fields) for file, runs in data["runs_added"].items() for fields in runs),
+            removed=tuple((run[0], file, run[1]) for file, runs in data["runs_removed"].items() for run in runs),
+            files_added=tuple(FileRef(file, *fields) for file, fields in data["files_added"].items()),
+            files_removed=tuple(data["files_removed"]),
+        )  # fmt: skip
+
+
+def _checksum_line(body: bytes) -> bytes:
+    return b"%08x\n" % zlib.crc32(body)
+
+
+def _group(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
+    """Values by file, so that a file's name, the longest part of a run, is written once."""
+    groups: dict[str, list[Any]] = {}
+    for file, value in pairs:
+        groups.setdefault(file, []).append(value)
+    return groups
+
+
+def _run_fields(run: RunRef) -> list[int]:
+    return [run.state, run.section, run.rows, run.bytes, run.low, run.high, run.first, run.last]
+
+
+def _run(file: str, fields: list[int]) -> RunRef:
+    state, section, rows, bytes_, low, high, first, last = fields
+    return RunRef(state, file, section, rows, bytes_, low, high, first, last)
