@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
 from viewkeeper.catalog.model import Index
 from viewkeeper.compiler.bind import bind_query
@@ -42,8 +41,3 @@ def arrange(query: Query, rows: Rows) -> Rows:
         order = np.arange(len(rows))
     end = None if query.limit is None else query.offset + query.limit
     return rows.take(order[query.offset : end]) if query.order or query.offset or end is not None else rows
-
-
-def rows_as_table(rows: list[dict[str, object]], columns: list[str]) -> pa.Table:
-    """A small Arrow table of what SHOW and DESCRIBE list."""
-    return pa.table({name: [row[name] for row in rows] for name in columns})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,12 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.changes.positions import Token
-from viewkeeper.errors import ViewBroken
 from viewkeeper.trace.rows import Rows
 from viewkeeper.views.ordering import Term, before, sort_indices
 from viewkeeper.views.shape import Shape
 from viewkeeper.views.source import Source
-from viewkeeper.views.version import Readable, Version, repeated
+from viewkeeper.views.version import Readable, Version, repeated, require_whole
 
 _CHUNK = 10_000
 
@@ -30,8 +28,15 @@ class ViewReader:
         self._source = source
         self.name = name
 
-    def get(self, key: object = (), *, index: str | None = None, after: Token | str | None = None, timeout: float = 10.0,
-            allow_stale: bool = False) -> Any:  # fmt: skip
+    def get(
+        self,
+        key: object = (),
+        *,
+        index: str | None = None,
+        after: Token | str | None = None,
+        timeout: float = 10.0,
+        allow_stale: bool = False,
+    ) -> Any:
         """The row of `key` as a dict, or None; a list of dicts where the view's rows are a bag, and for an index.
 
         `key` is the view key (DESCRIBE shows it) or what the index is on: a value, or a tuple.  `after` is the token of
@@ -90,10 +95,7 @@ class ViewReader:
 def lookup(readable: Readable, key: object, allow_stale: bool = False) -> Any:
     """The rows of one key: a dict or None where the key is unique, else a list of dicts."""
     shape, trace, broken = readable
-    if broken is not None:
-        if not allow_stale:
-            raise ViewBroken(broken)
-        warnings.warn(broken, stacklevel=3)
+    require_whole(broken, allow_stale)
     found = trace.get(shape.physical_key(key))
     if shape.unique:
         return shape.row(found[0][0]) if found else None

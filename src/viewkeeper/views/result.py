@@ -16,8 +16,8 @@ class Result:
     `note` is what there is to say beside the rows, as text for a person (or "").  Iterating gives a dict a row.
     """
 
-    def __init__(self, table: pa.Table, note: str = "") -> None:
-        self._table = table
+    def __init__(self, table: pa.Table | None = None, note: str = "") -> None:
+        self._table = pa.table({}) if table is None else table
         self.note = note
 
     @property
@@ -44,8 +44,3 @@ class Result:
 
     def __repr__(self) -> str:
         return f"<Result: {len(self)} rows of {', '.join(self.columns) or 'no columns'}>"
-
-
-def nothing(note: str) -> Result:
-    """The result of a statement that gives no rows."""
-    return Result(pa.table({}), note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,9 +11,8 @@ import pyarrow as pa
 from viewkeeper.catalog.model import Column, Index, Stored, Table, View
 from viewkeeper.catalog.types import to_logical
 from viewkeeper.errors import InputError
-from viewkeeper.stores.values import key_value
+from viewkeeper.stores.values import Refused, to_physical, to_python
 from viewkeeper.trace.rows import Rows
-from viewkeeper.views.values import decoder
 
 
 class Shape:
@@ -27,7 +27,8 @@ class Shape:
         self.key: tuple[Column, ...] = tuple(of.columns[position] for position in self.key_positions)
         self.unique = index is None and (isinstance(of, Table) or of.unique)
         self.types = [column.type for column in self.columns]
-        self._row = [(c.name, p, decoder(c.type, zone)) for c, p in zip(of.columns, stored.order, strict=True)]
+        self._row = [(c.name, p, to_python(c.type, zone)) for c, p in zip(of.columns, stored.order, strict=True)]
+        self._convert = [to_physical(column.type, zone) for column in self.key]
         self._lead = [] if stored.member is None else [stored.member]
         given = {stored.order[position]: i for i, position in enumerate(self.key_positions)}
         # (A table without a primary key is kept by a hidden row id, which no key names.)
@@ -38,7 +39,7 @@ class Shape:
         values = key if isinstance(key, tuple) else (key,)
         if len(values) != len(self.key):
             raise InputError(f"{self.name} is read by {self._key_text()}; this key has {len(values)} value(s): {key!r}")
-        physical = [key_value(value, column, self.zone) for value, column in zip(values, self.key, strict=True)]
+        physical = self._physical(values)
         return self._lead + [physical[i] for i in self._from]
 
     def bound(self, bound: object) -> list[Any]:
@@ -46,7 +47,21 @@ class Shape:
         values = bound if isinstance(bound, tuple) else (bound,)
         if not 0 < len(values) <= len(self.key):
             raise InputError(f"{self.name} is ordered by {self._key_text()}; this bound does not fit: {bound!r}")
-        return [key_value(value, column, self.zone) for value, column in zip(values, self.key, strict=False)]
+        return self._physical(values)
+
+    def _physical(self, values: Sequence[Any]) -> list[Any]:
+        """Canonical physical values for the first columns of the key; None is NULL."""
+        physical: list[Any] = []
+        for i, value in enumerate(values):
+            if value is not None:
+                try:
+                    value = self._convert[i](value)
+                except Refused as refused:
+                    raise InputError(f"{self.name}.{self.key[i].name} ({self.key[i].type}): {refused}") from None
+                if isinstance(value, float):
+                    value = math.nan if value != value else value + 0.0
+            physical.append(value)
+        return physical
 
     def row(self, state_row: Sequence[Any]) -> dict[str, Any]:
         """A row of the state as a user sees it."""

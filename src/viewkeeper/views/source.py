@@ -10,10 +10,9 @@ from typing import Protocol
 from viewkeeper.changes.positions import Token
 from viewkeeper.errors import Timeout
 from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.lease import Lease, LeaseLost
+from viewkeeper.trace.lease import Lease
 from viewkeeper.views.version import Version
 
-LEASE_SECONDS = 30.0
 POLL_SECONDS = (0.001, 0.02)
 """The shortest and longest pause between two looks for a newer version."""
 
@@ -66,12 +65,9 @@ class Newest:
 
     def lease(self) -> tuple[Version, Lease]:
         """The newest version and a lease on it, which the caller must close."""
-        while True:
-            version = self.version()
-            try:
-                return version, Lease(self._storage, version.snapshot.number, LEASE_SECONDS)
-            except LeaseLost:  # its files went between the look and the lease: there is a newer one
-                continue
+        snapshot, lease = Lease.on_newest(self._storage)
+        version = self._version
+        return version if version.snapshot is snapshot else Version(snapshot, version), lease
 
 
 class Held:
@@ -81,6 +77,7 @@ class Held:
         self._version, self._lease = newest.lease()
 
     def version(self) -> Version:
+        self._lease.check()
         return self._version
 
     def holding(self, token: Token, timeout: float) -> Version:
@@ -90,7 +87,7 @@ class Held:
 
     @contextmanager
     def held(self) -> Iterator[Version]:
-        yield self._version
+        yield self.version()
 
     def close(self) -> None:
         self._lease.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -62,9 +63,7 @@ class Version:
 
     def rows(self, shape: Shape, allow_stale: bool = False) -> Rows:
         """All rows, with the shown columns in their order, physical; equal rows are one row with a weight."""
-        broken = self.broken(shape.of)
-        if broken and not allow_stale:
-            raise ViewBroken(broken)
+        require_whole(self.broken(shape.of), allow_stale)
         return shape.shown(self.snapshot.trace(shape.stored.state).scan())
 
     def broken(self, of: Table | View) -> str | None:
@@ -92,6 +91,14 @@ class Version:
                     seen.add(below.id)
                     stack.append(below)
 
+    def view(self, name: str) -> View:
+        """The view called `name`; raises NotFound."""
+        found = self.catalog.find(name)
+        if not isinstance(found, View):
+            what = "is not a view" if found else "does not exist"
+            raise NotFound(f"the view {name!r} {what}; SHOW VIEWS lists all")
+        return found
+
     def _find(self, name: str) -> Table | View:
         found = self.catalog.find(name)
         if found is None or isinstance(found, Index):
@@ -104,6 +111,14 @@ class Version:
             known = ", ".join(index.name for index in self.catalog.indexes if index.on == of.id) or "none"
             raise NotFound(f"{of.name} has no index {name!r}; it has: {known}")
         return found
+
+
+def require_whole(broken: str | None, allow_stale: bool) -> None:
+    """Raises ViewBroken with the reason `broken`, if there is one; with `allow_stale`, warns instead."""
+    if broken is not None:
+        if not allow_stale:
+            raise ViewBroken(broken)
+        warnings.warn(broken, stacklevel=4)
 
 
 def repeated(rows: Rows) -> Rows:

@@ -1,0 +1,199 @@
+"""What a user holds: a database, its tables, its snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from viewkeeper.catalog.model import Catalog, Column, Table
+from viewkeeper.changes.positions import Token
+from viewkeeper.compiler.parse import parse_script
+from viewkeeper.compiler.statements import Statement
+from viewkeeper.errors import InputError, NotFound, NotSupported
+from viewkeeper.files import read_batches
+from viewkeeper.pipeline import requests
+from viewkeeper.settings import settle
+from viewkeeper.stores.embedded import EmbeddedStore
+from viewkeeper.trace.commit import Storage
+from viewkeeper.views.answering import READING, answer, explain
+from viewkeeper.views.reader import ViewReader
+from viewkeeper.views.result import Result
+from viewkeeper.views.source import Held, Newest
+
+
+def connect(
+    place: str | Path, *, nodes: int | None = None, zone: str | None = None, durability: str = "sync"
+) -> Database:
+    """The database in the folder `place`, made if absent.
+
+    `nodes` (of the store, 2 if not said) and `zone` (the time zone of TIMESTAMPs, "UTC" if not said) are fixed when it
+    is made.  With `durability="process"` a write is safe from the process's death as soon as it is acknowledged, but
+    not from the machine's; with "sync" from both.
+    """
+    if "://" in str(place):
+        raise NotSupported(f"{place}: stores other than the embedded one are not supported yet; name a folder")
+    root = Path(place).absolute()
+    settings = settle(root, nodes, zone)
+    storage = Storage(root)
+    storage.initialise(Catalog(zone=settings.zone))
+    return Database(storage, EmbeddedStore.open(root, settings.nodes, zone=settings.zone, durability=durability))
+
+
+class Database:
+    """Tables of a key-value store, and views over them that are kept up to date.
+
+    May be used by several threads, and by several processes that each `connect`.
+    """
+
+    def __init__(self, storage: Storage, store: EmbeddedStore) -> None:
+        self._storage = storage
+        self._store = store
+        self._newest = Newest(storage)
+
+    @property
+    def root(self) -> Path:
+        """The folder of the database."""
+        return self._storage.root
+
+    @property
+    def catalog(self) -> Catalog:
+        """All declarations, as of the newest version."""
+        return self._newest.version().catalog
+
+    def sql(self, text: str, *, engine: str = "viewkeeper") -> Result:
+        """Runs statements, separated by semicolons; the result is the last one's.
+
+        Declarations that follow one another are one change: all or none.  `engine="spark"` lets Spark run one SELECT,
+        whatever it holds, over all tables and views at one version.
+        """
+        if engine == "spark":
+            with self._newest.held() as version:
+                return self._spark_frames().select(version, text)
+        if engine != "viewkeeper":
+            raise InputError(f"engine={engine!r}: there are 'viewkeeper' and 'spark'")
+        result = Result()
+        for reads, group in groupby(parse_script(text), key=lambda statement: isinstance(statement, READING)):
+            if reads:
+                for statement in group:
+                    with self._newest.held() as version:
+                        result = answer(version, statement)
+            else:
+                done = requests.submit(self.root, _script(list(group)))
+                result = Result(note="\n".join(" ".join(change) for change in done.objects))
+        return result
+
+    def table(self, name: str) -> TableHandle:
+        """The base table `name`, to write and to read rows as written."""
+        return TableHandle(self, name)
+
+    def view(self, name: str) -> ViewReader:
+        """The view `name`, to read at the newest version."""
+        self._newest.version().view(name)
+        return ViewReader(self._newest, name)
+
+    def snapshot(self) -> Snapshot:
+        """The newest version, held until it is closed: `with db.snapshot() as s: ...`."""
+        return Snapshot(Held(self._newest))
+
+    def explain(self, view: str) -> str:
+        """How `view` is kept: zones, states, what is shared with other views, the class of each operator."""
+        return explain(self._newest.version(), view)
+
+    def close(self) -> None:
+        """Lets go of everything; what was acknowledged is safe with or without it."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.close()
+
+
+class Snapshot:
+    """Several reads of one version; its files stay until it is closed."""
+
+    def __init__(self, held: Held) -> None:
+        self._held = held
+
+    @property
+    def version(self) -> int:
+        """The version that is read."""
+        return self._held.version().number
+
+    def view(self, name: str) -> ViewReader:
+        """The view `name` as of this version."""
+        self._held.version().view(name)
+        return ViewReader(self._held, name)
+
+    def sql(self, text: str) -> Result:
+        """Runs statements that read (SELECT, SHOW, DESCRIBE, EXPLAIN); the result is the last one's."""
+        result = Result()
+        for statement in parse_script(text):
+            if not isinstance(statement, READING):
+                raise InputError("a snapshot only reads; declare with db.sql")
+            result = answer(self._held.version(), statement)
+        return result
+
+    def close(self) -> None:
+        """Lets the version go."""
+        self._held.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.close()
+
+
+class TableHandle:
+    """A base table: rows are written and read here at once, whatever has been maintained."""
+
+    def __init__(self, newest: Newest, store: Store, name: str) -> None:
+        self._newest = newest
+        self._store = store
+        self.name = name
+        self._table()
+
+    def put(self, row: Mapping[str, Any]) -> Token:
+        """Sets the named columns of one row; None makes a column NULL.  The token is for `get(..., after=token)`."""
+        return self._store.put(self._table(), row)
+
+    def put_many(self, rows: Any) -> Token:
+        """`put` of many rows, in order: dicts, a pyarrow Table or RecordBatch, a pandas DataFrame.
+
+        One call is one atomic step on each node; of a pyarrow RecordBatchReader, one a record batch.
+        """
+        return self._store.put_many(self._table(), rows)
+
+    def load(self, *files: str | Path) -> Iterator[tuple[int, Token]]:
+        """Puts the rows of Parquet, CSV, Arrow or JSON-lines files, an atomic step a batch; yields (rows, token) of each
+        batch as it is written."""
+        for file in files:
+            for batch in read_batches(Path(file)):
+                yield batch.num_rows, self._store.put_many(self._table(), batch)
+
+    def delete(self, key: Any, columns: Sequence[str] | None = None) -> Token | bool:
+        """Deletes the row of `key`, or makes its `columns` NULL.  In a table without a key: one row equal to the dict
+        `key`, and False if there is none."""
+        return self._store.delete(self._table(), key, columns)
+
+    def delete_many(self, keys: Iterable[Any]) -> Token:
+        """`delete` of the rows of many keys, one atomic step on each node."""
+        return self._store.delete_many(self._table(), keys)
+
+    def get(self, key: Any, *, index: str | None = None, after: Token | str | None = None, timeout: float = 10.0) -> Any:
+        """The row of `key` as written, as a dict, or None; by an index, a list of the rows at the newest version."""
+        if index is not None:
+            return ViewReader(self._newest, self.name).get(key, index=index, after=after, timeout=timeout)
+        return self._store.get(self._table(), key)
+
+    def _table(self) -> Table:
+        found = self._newest.version().catalog.find(self.name)
+        if not isinstance(found, Table):
+            what = "is not a table" if found else "does not exist"
+            raise NotFound(f"the table {self.name!r} {what}; SHOW TABLES lists all")
+        return found

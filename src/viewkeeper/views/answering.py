@@ -1,0 +1,91 @@
+"""Statements that read: SHOW, DESCRIBE, EXPLAIN and SELECT, at one version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Index, Table
+from viewkeeper.compiler.statements import Describe, ExplainCreateView, ExplainView, Select, Show, Statement
+from viewkeeper.errors import NotFound
+from viewkeeper.maintenance.explain import explain_new_view, explain_view
+from viewkeeper.views.query import run_select
+from viewkeeper.views.result import Result
+from viewkeeper.views.version import Version
+
+READING = (Show, Describe, ExplainView, ExplainCreateView, Select)
+
+
+def answer(version: Version, statement: Statement) -> Result:
+    """The rows of a statement of one of the classes `READING`."""
+    if isinstance(statement, Select):
+        return run_select(version, statement)
+    if isinstance(statement, Show):
+        return _show_tables(version) if statement.kind == "TABLES" else _show_views(version)
+    if isinstance(statement, Describe):
+        return _describe(version, statement.name.name)
+    if isinstance(statement, ExplainCreateView):
+        return _text(explain_new_view(version.catalog, statement.view))
+    assert isinstance(statement, ExplainView), f"{type(statement).__name__} does not read"
+    return _text(explain(version, statement.name.name))
+
+
+def explain(version: Version, name: str) -> str:
+    """How the view `name` is kept."""
+    return explain_view(version.catalog, version.view(name))
+
+
+def _show_tables(version: Version) -> Result:
+    rows = [{"table": table.name, "columns": len(table.columns), "key": _names(table.columns, table.key) or None,
+             "indexes": _indexes(version, table.id)} for table in version.catalog.tables]  # fmt: skip
+    return _listed(rows, {"table": pa.string(), "columns": pa.int32(), "key": pa.string(), "indexes": pa.string()})
+
+
+def _show_views(version: Version) -> Result:
+    rows = [{"view": view.name, "key": _names(view.columns, view.key), "unique": view.unique,
+             "filled": view.filled is not None, "indexes": _indexes(version, view.id), "query": view.sql}
+            for view in version.catalog.views]  # fmt: skip
+    return _listed(rows, {"view": pa.string(), "key": pa.string(), "unique": pa.bool_(), "filled": pa.bool_(),
+                          "indexes": pa.string(), "query": pa.string()})  # fmt: skip
+
+
+def _describe(version: Version, name: str) -> Result:
+    found = version.catalog.find(name)
+    if found is None:
+        raise NotFound(f"there is no table, view or index {name!r}; SHOW TABLES and SHOW VIEWS list what there is")
+    if isinstance(found, Index):
+        of = version.catalog.by_id(found.on)
+        assert of is not None and not isinstance(of, Index), "an index is on a table or view"
+        columns, key = tuple(of.columns[position] for position in found.columns), tuple(range(len(found.columns)))
+        note = f"index on {of.name}"
+    else:
+        columns, key = found.columns, found.key
+        note = _key_note(found)
+    rows = [{"col_name": column.name, "data_type": str(column.type).lower(), "nullable": column.nullable,
+             "key": key.index(i) + 1 if i in key else None} for i, column in enumerate(columns)]  # fmt: skip
+    schema = {"col_name": pa.string(), "data_type": pa.string(), "nullable": pa.bool_(), "key": pa.int32()}
+    return _listed(rows, schema, note)
+
+
+def _key_note(of: Any) -> str:
+    key = _names(of.columns, of.key)
+    if isinstance(of, Table):
+        return f"primary key ({key})" if of.key else "no primary key: rows are a bag"
+    return f"view key ({key}), " + ("one row a key" if of.unique else "rows are a bag")
+
+
+def _names(columns: tuple[Any, ...], positions: tuple[int, ...]) -> str:
+    return ", ".join(columns[position].name for position in positions)
+
+
+def _indexes(version: Version, id_: int) -> str | None:
+    return ", ".join(index.name for index in version.catalog.indexes if index.on == id_) or None
+
+
+def _listed(rows: list[dict[str, Any]], schema: dict[str, pa.DataType], note: str = "") -> Result:
+    return Result(pa.Table.from_pylist(rows, schema=pa.schema(list(schema.items()))), note)
+
+
+def _text(text: str) -> Result:
+    return Result(pa.table({"plan": text.splitlines()}))
