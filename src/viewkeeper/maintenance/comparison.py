@@ -78,7 +78,7 @@ def member(options: Sequence[Vector], type_: Type) -> Callable[[Vector], Vector]
     return test
 
 
-def _contains_number(options: list[np.ndarray], type_: Type) -> Comparison | Callable[[Any], np.ndarray]:
+def _contains_number(options: list[np.ndarray], type_: Type) -> Callable[[Any], np.ndarray]:
     if not options:
         return lambda data: np.zeros(len(data), np.bool_)
     values = np.unique(np.concatenate(options))  # sorted; one NaN, at the end

@@ -19,7 +19,18 @@ from viewkeeper.maintenance.arithmetic import arithmetic, negation
 from viewkeeper.maintenance.casts import cast
 from viewkeeper.maintenance.comparison import compare, comparison, member, same
 from viewkeeper.maintenance.error_codes import ERROR_CODES
-from viewkeeper.maintenance.vectors import Vector, choose, constant, first_error, null, read, spread, true_where, write
+from viewkeeper.maintenance.vectors import (
+    Vector,
+    choose,
+    constant,
+    first_error,
+    null,
+    read,
+    spread,
+    true_where,
+    write,
+    write_errors,
+)
 
 __all__ = ["ERROR_CODES", "compile_expression", "evaluate", "predicate"]
 
@@ -63,12 +74,9 @@ def predicate(
     *,
     zone: str = "UTC",
 ) -> tuple[np.ndarray, Errors]:
-    """Where the BOOLEAN `expression` is TRUE (bool, `length`), and errors as `evaluate` gives them: such rows are not."""
+    """Where the BOOLEAN `expression` is TRUE (bool, `length`), and the errors as `evaluate` gives them."""
     vector = compile_expression(expression)(Inputs(columns, parameters, zone))
-    errors = vector.errors
-    if errors is not None:
-        errors = spread(errors, length) if errors.any() else None
-    return spread(true_where(vector), length), errors
+    return spread(true_where(vector), length), write_errors(vector.errors, length)
 
 
 _MOST_COMPILED = 10_000

@@ -24,11 +24,10 @@ _EXPONENT = -1074  # of the lowest bit of limb 0
 
 
 class Parts(NamedTuple):
-    """Contributions to sums: `value` (int64, |value| < 2**33) at limb `index` of the sum of group `group` (ascending
-    if there are several parts of one array)."""
+    """Contributions to sums: `value` (int64, |value| < 2**33) at limb `limb` of the sum of `group` (ascending)."""
 
     group: np.ndarray
-    index: np.ndarray
+    limb: np.ndarray
     value: np.ndarray
 
 
@@ -109,7 +108,7 @@ def _parts(values: np.ndarray, weights: np.ndarray, group: np.ndarray) -> list[P
             raise ValueError("weights of 2**31 and more cannot be summed exactly")
         limbs = list(wide.carry(np.stack([*limbs, np.zeros_like(low)])) * weights)
         limbs = list(wide.carry(np.stack(limbs)))
-    return [Parts(group, index + i, limb) for i, limb in enumerate(limbs)]
+    return [Parts(group, index + i, value) for i, value in enumerate(limbs)]
 
 
 def _stored_parts(windows: pa.Array, group: np.ndarray) -> list[Parts]:
@@ -138,11 +137,11 @@ def _open(windows: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _windows(parts: list[list[Parts]], groups: int) -> pa.Array:
     """The canonical windows of the sums of all parts, one for each group."""
-    flat = [part for some in parts for part in some if len(part.index)]
+    flat = [part for some in parts for part in some if len(part.limb)]
     if not flat:
         return pa.array([b""] * groups, pa.large_binary())
-    low = min(int(part.index.min()) for part in flat)
-    width = max(int(part.index.max()) for part in flat) - low + 1 + _HEADROOM
+    low = min(int(part.limb.min()) for part in flat)
+    width = max(int(part.limb.max()) for part in flat) - low + 1 + _HEADROOM
     step = max(_CELLS // width, 1)
     pieces = [_dense(flat, low, width, start, min(start + step, groups)) for start in range(0, groups, step)]
     return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
@@ -151,9 +150,9 @@ def _windows(parts: list[list[Parts]], groups: int) -> pa.Array:
 def _dense(parts: list[Parts], low: int, width: int, start: int, stop: int) -> pa.Array:
     """Sums the parts of the groups from `start` to `stop` in a table of `width` limbs from limb `low` on."""
     table = np.zeros(width * (stop - start), np.int64)
-    for group, index, value in parts:
+    for group, limb, value in parts:
         first, last = np.searchsorted(group, (start, stop))
-        cells = index[first:last] - low
+        cells = limb[first:last] - low
         cells *= stop - start
         cells += group[first:last]
         cells -= start

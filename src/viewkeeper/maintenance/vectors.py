@@ -99,8 +99,7 @@ def validity(array: pa.Array) -> np.ndarray | None:
 def write(vector: Vector, type_: Type, length: int) -> tuple[pa.Array, np.ndarray | None]:
     """The physical array of `length` values, and the errors: None, or one int64 a row."""
     data, valid, errors = vector
-    if errors is not None:
-        errors = spread(errors, length) if errors.any() else None
+    errors = write_errors(errors, length)
     if in_arrow(type_):
         return _write_arrow(data, valid, length), errors
     data = spread(data, length)
@@ -108,6 +107,11 @@ def write(vector: Vector, type_: Type, length: int) -> tuple[pa.Array, np.ndarra
         data = data.view(np.int8)
     mask = None if valid is None else ~spread(valid, length)
     return pa.array(data, physical_type(type_), mask=mask), errors
+
+
+def write_errors(errors: np.ndarray | None, length: int) -> np.ndarray | None:
+    """One int64 a row, or None if no row has an error."""
+    return spread(errors, length) if errors is not None and length and errors.any() else None
 
 
 def _write_arrow(data: pa.Array | pa.Scalar, valid: np.ndarray | None, length: int) -> pa.Array:
