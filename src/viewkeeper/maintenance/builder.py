@@ -1,0 +1,309 @@
+"""Relations to operators: where a query meets what is already kept, it shares it.
+
+`PlanBuilder.lower` walks a relation from its root and answers with a `Stream`: the operator that yields its rows.  Two
+views that need the same DELTA, exchange, PRE-AGGREGATION or REVERSE-JOIN get the same one (`sharing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from viewkeeper.catalog.model import Catalog, Column, Table, View
+from viewkeeper.compiler.expressions import ColumnRef, Expression
+from viewkeeper.compiler.relations import Aggregate as AggregateRelation
+from viewkeeper.compiler.relations import Filter, Project, Relation, Scan
+from viewkeeper.compiler.relations import Join as JoinRelation
+from viewkeeper.maintenance import plan
+from viewkeeper.maintenance.expression_tools import (
+    can_raise,
+    conjunction,
+    conjuncts,
+    identity_form,
+    rebase,
+    references,
+)
+from viewkeeper.maintenance.sharing import MEMBER, SharedPlan
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The operator that yields a relation's rows; the relation's column i is the stream's `positions[i]`, the member
+    column not counted."""
+
+    operator: int
+    positions: dict[int, int]
+
+
+class PlanBuilder(SharedPlan):
+    """Extends a plan.  With `sources`, every scanned object is a `Source` (for ad hoc queries)."""
+
+    def __init__(self, catalog: Catalog, *, sources: bool = False) -> None:
+        old = catalog.plan if catalog.plan is not None and not sources else plan.Plan()
+        super().__init__(old, catalog.next_id)
+        self._catalog = catalog
+        self._sources = sources
+        self._members: dict[int, dict[Expression, int]] = {}
+        self.last_member: int | None = None
+
+    # --- relations ---------------------------------------------------------------------------------------------
+
+    def lower(self, relation: Relation, needed: Iterable[int], *, family: bool, identify: bool = False) -> Stream:
+        """The stream of `relation`'s columns `needed`.
+
+        `family`: a filter may become a member of a family.  `identify`: keep the columns that name the base rows, since
+        something above can raise.
+        """
+        if isinstance(relation, Scan):
+            return self._lower_scan(relation)
+        if isinstance(relation, AggregateRelation):
+            return self._lower_aggregate(relation, family=family, identify=identify)
+        outputs, predicate = None, None
+        if isinstance(relation, Project):
+            outputs, relation = relation.outputs, relation.input
+        if isinstance(relation, Filter):
+            predicate, relation = relation.predicate, relation.input
+        if outputs is None:
+            outputs = tuple(ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(relation.columns))
+        return self._lower_linear(
+            relation, predicate, {i: outputs[i] for i in sorted(set(needed))}, family=family, identify=identify
+        )
+
+    def _lower_scan(self, scan: Scan) -> Stream:
+        if self._sources:
+            source = plan.Source(0, 1, scan.columns, False, (), scan.object)
+            return Stream(self.add(source), {i: i for i in range(len(scan.columns))})
+        item = self._catalog.by_id(scan.object)
+        if isinstance(item, Table):
+            return Stream(self.deltas[item.id], {i: i for i in range(len(item.columns))})
+        assert isinstance(item, View), f"object {scan.object} is neither a table nor a view"
+        store = self.stores[item.stored.state.id]
+        positions = {i: store.positions[column] for i, column in enumerate(item.stored.order)}
+        if item.stored.member is None:
+            return Stream(store.input, positions)
+        family = self.operators[store.input]
+        identity = tuple((t, tuple((c, p - 1) for c, p in key)) for t, key in family.identity)
+        pick = plan.Pick(0, family.zone, family.columns[1:], False, identity, store.input, item.stored.member)
+        return Stream(self.add(pick), {i: p - 1 for i, p in positions.items()})
+
+    def _lower_linear(
+        self,
+        below: Relation,
+        predicate: Expression | None,
+        outputs: dict[int, Expression],
+        *,
+        family: bool,
+        identify: bool,
+    ) -> Stream:
+        raising = any(can_raise(e) for e in outputs.values()) or (predicate is not None and can_raise(predicate))
+        needed = set().union(*(references(e) for e in outputs.values()))
+        if isinstance(below, JoinRelation):
+            stream, predicate = self._lower_join(below, predicate, needed, identify=identify or raising)
+        else:
+            needed |= references(predicate) if predicate is not None else set()
+            stream = self.lower(below, needed, family=family, identify=identify or raising)
+        if predicate is None and all(isinstance(e, ColumnRef) for e in outputs.values()):
+            return Stream(stream.operator, {i: stream.positions[e.index] for i, e in outputs.items()})  # type: ignore[attr-defined]
+        columns = tuple(rebase(e, stream.positions) for e in outputs.values())
+        condition = rebase(predicate, stream.positions) if predicate is not None else None
+        operator = self._select(stream.operator, condition, columns, family=family, identify=identify)
+        return Stream(operator, {i: n for n, i in enumerate(outputs)})
+
+    def _select(
+        self,
+        input_: int,
+        predicate: Expression | None,
+        outputs: tuple[Expression, ...],
+        *,
+        family: bool,
+        identify: bool,
+    ) -> int:
+        below = self.operators[input_]
+        outputs, identity = _carry_identity(below, outputs, identify)
+        columns = tuple(Column(f"c{i}", e.type, e.nullable) for i, e in enumerate(outputs))
+        if not family or below.member or predicate is None:
+            member = (MEMBER,) if below.member else ()
+            shifted = _shift(identity, len(member))
+            return self.add(
+                plan.Select(0, below.zone, member + columns, below.member, shifted, input_, predicate, outputs)
+            )
+        identity = _shift(identity, 1)
+        # Found by its form without members: one operator serves them all.
+        id_ = self.add(plan.Select(0, below.zone, (MEMBER, *columns), True, identity, input_, None, outputs))
+        self._members.setdefault(id_, self._members_of(id_))
+        form = identity_form(predicate)
+        if form not in self._members[id_]:
+            self._members[id_][form] = self.new_id()
+            select = self.operators[id_]
+            assert isinstance(select, plan.Select)
+            member_ = plan.Member(self._members[id_][form], predicate)
+            self.operators[id_] = replace(select, members=(*select.members, member_))
+        self.last_member = self._members[id_][form]
+        return id_
+
+    def _members_of(self, id_: int) -> dict[Expression, int]:
+        select = self.operators[id_]
+        assert isinstance(select, plan.Select)
+        return {identity_form(m.predicate): m.id for m in select.members}
+
+    # --- joins ---------------------------------------------------------------------------------------------------
+
+    def _lower_join(
+        self, join: JoinRelation, where: Expression | None, needed: set[int], *, identify: bool
+    ) -> tuple[Stream, Expression | None]:
+        """The join's stream, and what is left of `where` to be tested above it."""
+        width = len(join.left.columns)
+        tests = tuple(part for e in (join.residual, where) if e is not None for part in conjuncts(e))
+        left_tests, right_tests, rest = _push_down(join, tests, width)
+        needed = needed | set().union(*(references(e) for e in rest))
+        sides = []
+        for relation, keys, pushed, wanted in (
+            (join.left, join.left_keys, left_tests, {i for i in needed if i < width}),
+            (join.right, join.right_keys, right_tests, {i - width for i in needed if i >= width}),
+        ):
+            condition = conjunction(pushed)
+            below = Filter(relation, condition) if condition is not None else relation
+            sides.append(self._side(below, keys, wanted, identify=identify))
+        zone = 1 + max(self.operators[stream.operator].zone for stream, _, _ in sides)
+        reverse = [self._reverse_join(stream, keys, wanted, zone, identify) for stream, keys, wanted in sides]
+        outputs: list[tuple[int, int]] = []
+        positions: dict[int, int] = {}
+        columns: list[Column] = []
+        identity: plan.Identity = ()
+        for side, (id_, found, names) in enumerate(reverse):
+            state = self.operators[id_].columns
+            for column, position in found.items():
+                positions[column + side * width] = len(outputs)
+                outputs.append((side, position))
+                columns.append(state[position])
+            for table, key in names:
+                identity += ((table, tuple((name, len(outputs) + i) for i, (name, _) in enumerate(key))),)
+                outputs.extend((side, position) for _, position in key)
+                columns.extend(state[position] for _, position in key)
+        operator = plan.Join(
+            0, zone, tuple(columns), False, identity, reverse[0][0], reverse[1][0], tuple(outputs)
+        )  # fmt: skip
+        return Stream(self.add(operator), positions), conjunction(rest)
+
+    def _side(
+        self, relation: Relation, keys: tuple[Expression, ...], wanted: set[int], *, identify: bool
+    ) -> tuple[Stream, tuple[Expression, ...], set[int]]:
+        """One side's stream, its keys (over the stream, not raising), and the side's columns that are wanted."""
+        raising = any(can_raise(key) for key in keys)
+        if raising:
+            width = len(relation.columns)
+            columns = tuple(ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(relation.columns))
+            names = tuple(c.name for c in relation.columns) + tuple(f"key{i}" for i in range(len(keys)))
+            relation = Project(relation, columns + keys, names)
+            keys = tuple(
+                ColumnRef(key.type, key.nullable, key.place, width + i, f"key{i}") for i, key in enumerate(keys)
+            )
+        needed = wanted | set().union(*(references(key) for key in keys))
+        stream = self.lower(relation, needed, family=False, identify=identify or raising)
+        return stream, tuple(rebase(key, stream.positions) for key in keys), wanted
+
+    def _reverse_join(
+        self, stream: Stream, keys: tuple[Expression, ...], wanted: set[int], zone: int, identify: bool
+    ) -> tuple[int, dict[int, int], plan.Identity]:
+        """The REVERSE-JOIN; where each wanted column stands in its state; and the identity's positions there."""
+        source = self.operators[stream.operator]
+        carried = {column: _column(source, stream.positions[column]) for column in sorted(wanted)}
+        identity_columns = {p: _column(source, p) for _, key in source.identity for _, p in key} if identify else {}
+        exchange, places = self.rows_exchange(
+            stream.operator, zone, keys, [*carried.values(), *identity_columns.values()]
+        )
+        id_ = self.covering_reverse_join(exchange, len(keys), places, zone)
+        reverse = self.operators[id_]
+        assert isinstance(reverse, plan.ReverseJoin)
+        at = {output: i for i, output in enumerate(reverse.outputs)}
+        found = {column: at[place] for column, place in zip(carried, places, strict=False)}
+        names: plan.Identity = ()
+        if identify:
+            stands = dict(zip(identity_columns, places[len(carried) :], strict=True))
+            names = tuple((t, tuple((name, at[stands[p]]) for name, p in key)) for t, key in source.identity)
+        return id_, found, names
+
+    # --- aggregates ----------------------------------------------------------------------------------------------
+
+    def _lower_aggregate(self, relation: AggregateRelation, *, family: bool, identify: bool) -> Stream:
+        keys, calls, below = relation.keys, relation.calls, relation.input
+        arguments = list(dict.fromkeys(c.argument for c in calls if c.argument is not None))
+        raising = any(can_raise(e) for e in (*keys, *arguments))
+        if raising:
+            below = Project(below, (*keys, *arguments), tuple(f"c{i}" for i in range(len(keys) + len(arguments))))
+            computed = [ColumnRef(e.type, e.nullable, e.place, i, f"c{i}") for i, e in enumerate(below.outputs)]
+            keys = tuple(computed[: len(keys)])
+            renamed = dict(zip(arguments, computed[len(keys) :], strict=True))
+            arguments = list(renamed.values())
+            calls = tuple(replace(c, argument=renamed.get(c.argument)) for c in calls)  # type: ignore[arg-type]
+        needed = set().union(*(references(e) for e in (*keys, *arguments)))
+        stream = self.lower(below, needed, family=family, identify=raising)
+        source = self.operators[stream.operator]
+        bound_keys = tuple(rebase(k, stream.positions) for k in keys)
+        bound = [rebase(a, stream.positions) for a in arguments]
+        functions = [{c.function for c in calls if c.argument == a} for a in arguments]
+        pre = self.pre_aggregate(stream.operator, source.zone + 1, bound_keys, bound, functions)
+        running = self.operators[pre]
+        assert isinstance(running, plan.PreAggregate)
+        shipped = self.exchanges[running.exchange].outputs
+        slot = {identity_form(shipped[r.argument]): i for i, r in enumerate(running.running)}
+        wanted = {a: slot[identity_form(b)] for a, b in zip(arguments, bound, strict=True)}
+        outputs = tuple(
+            plan.Call(c.function, wanted[c.argument] if c.argument is not None else None, c.type, c.place)
+            for c in calls
+        )  # fmt: skip
+        member = (MEMBER,) if source.member else ()
+        identity = (("group", tuple((n, i + len(member)) for i, n in enumerate(relation.key_names))),)
+        id_ = self.add(
+            plan.Aggregate(0, running.zone, member + relation.columns, source.member, identity, pre, outputs)
+        )
+        return Stream(id_, {i: i for i in range(len(relation.columns))})
+
+
+def _column(operator: plan.Operator, position: int) -> ColumnRef:
+    column = operator.columns[position + operator.member]
+    return ColumnRef(column.type, column.nullable, None, position, column.name)
+
+
+def _shift(identity: plan.Identity, by: int) -> plan.Identity:
+    return tuple((table, tuple((name, p + by) for name, p in key)) for table, key in identity) if by else identity
+
+
+def _carry_identity(
+    below: plan.Operator, outputs: tuple[Expression, ...], identify: bool
+) -> tuple[tuple[Expression, ...], plan.Identity]:
+    """`outputs` with the columns that name the base rows added where wanted, and the identity over them."""
+    kept: list[Expression] = list(outputs)
+    at = {e.index: i for i, e in enumerate(kept) if isinstance(e, ColumnRef)}
+    names = []
+    for table, key in _shift(below.identity, -int(below.member)):
+        for _, position in key:
+            if identify and position not in at:
+                at[position] = len(kept)
+                kept.append(_column(below, position))
+        if all(position in at for _, position in key):
+            names.append((table, tuple((name, at[position]) for name, position in key)))
+    return tuple(kept), tuple(names)
+
+
+def _push_down(
+    join: JoinRelation, tests: tuple[Expression, ...], width: int
+) -> tuple[tuple[Expression, ...], tuple[Expression, ...], tuple[Expression, ...]]:
+    """The tests that may be made on the left and on the right before joining, and the rest.
+
+    Nothing moves past an expression that can raise: which rows raise is decided by the query as written.
+    """
+    left: list[Expression] = []
+    right: list[Expression] = []
+    rest: list[Expression] = []
+    blocked = any(can_raise(key) for key in (*join.left_keys, *join.right_keys))
+    for test in tests:
+        blocked = blocked or can_raise(test)
+        used = references(test)
+        if not blocked and used and max(used) < width:
+            left.append(test)
+        elif not blocked and used and min(used) >= width:
+            right.append(rebase(test, {i: i - width for i in used}))
+        else:
+            rest.append(test)
+    return tuple(left), tuple(right), tuple(rest)

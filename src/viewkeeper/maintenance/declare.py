@@ -1,0 +1,219 @@
+"""Declarations: a catalog and what is declared give a new catalog, its maintenance plan included.
+
+Nothing here looks at names: who calls has made sure that a name is free, or that nobody uses what is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from viewkeeper.catalog.model import (
+    ERRORS,
+    REJECTED,
+    Catalog,
+    Column,
+    Index,
+    StateSpec,
+    Stored,
+    Table,
+    View,
+)
+from viewkeeper.catalog.types import BIGINT
+from viewkeeper.compiler.relations import Relation, Scan
+from viewkeeper.maintenance import plan
+from viewkeeper.maintenance.builder import PlanBuilder
+from viewkeeper.maintenance.sharing import MEMBER
+
+ROW_ID = Column("row id", BIGINT, False)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A bound CREATE VIEW (`compiler.bind.BoundView` has these fields too)."""
+
+    name: str
+    sql: str
+    relation: Relation
+    columns: tuple[Column, ...]
+    key: tuple[int, ...]
+    unique: bool
+    reads: tuple[int, ...]
+
+
+def declare_table(catalog: Catalog, name: str, columns: tuple[Column, ...], key: tuple[int, ...]) -> Catalog:
+    """`catalog` with a base table, and its DELTA."""
+    builder = PlanBuilder(catalog)
+    id_ = builder.new_id()
+    order = list(key) + [i for i in range(len(columns)) if i not in key]
+    held = tuple(columns[i] for i in order) if key else (ROW_ID, *columns)
+    state = StateSpec(builder.new_id(), "keyed", held, max(1, len(key)))
+    places = tuple(order.index(i) for i in range(len(columns))) if key else tuple(range(1, len(columns) + 1))
+    table = Table(id_, name, columns, key, Stored(state, places))
+    identity = ((name, tuple((columns[i].name, i) for i in key) or ((ROW_ID.name, len(columns)),)),)
+    required = tuple(i for i, c in enumerate(columns) if not c.nullable and i not in key)
+    stream = columns if key else (*columns, ROW_ID)
+    builder.add(plan.Delta(0, 1, stream, False, identity, id_, name, key or (len(columns),), required, state))
+    return _with(catalog, builder, tables=(*catalog.tables, table))
+
+
+def declare_views(catalog: Catalog, views: Sequence[Declared]) -> Catalog:
+    """`catalog` with `views`, which are not filled yet.  Those of one call share all the work they can."""
+    builder = PlanBuilder(catalog)
+    made = [_view(builder, view) for view in views]
+    # What was widened for a later view of this call has its final shape only now.
+    shapes = {o.state.id: o.state for o in builder.operators.values() if isinstance(o, plan.Store)}
+    made = [replace(v, stored=replace(v.stored, state=shapes[v.stored.state.id])) for v in made]
+    return _with(catalog, builder, views=(*catalog.views, *made))
+
+
+def _view(builder: PlanBuilder, view: Declared) -> View:
+    stream = builder.lower(view.relation, range(len(view.columns)), family=True)
+    operator = builder.operators[stream.operator]
+    order = list(view.key) + [i for i in range(len(view.columns)) if i not in view.key]
+    keyed = view.unique and _one_row_a_key(builder, operator)
+    stored = _store(builder, stream.operator, [stream.positions[i] for i in order], view, order, keyed=keyed)
+    member = builder.last_member if operator.member else None
+    return View(
+        builder.new_id(), view.name, view.sql, view.columns, view.key, view.unique, view.reads,
+        replace(stored, member=member),
+    )  # fmt: skip
+
+
+def _store(
+    builder: PlanBuilder, input_: int, positions: list[int], view: Declared, order: list[int], *, keyed: bool
+) -> Stored:
+    operator = builder.operators[input_]
+    member = int(operator.member)
+    columns = (MEMBER,) * member + tuple(replace(view.columns[i], name=f"c{i}") for i in order)
+    key = member + (len(view.key) if view.unique else len(order))
+    state = StateSpec(builder.new_id(), "keyed" if keyed else "weighted", columns, key, bool(member))
+    places = tuple([0] * member + [p + member for p in positions])
+    id_ = builder.add(plan.Store(0, operator.zone, columns, operator.member, (), input_, places, state))
+    store = builder.operators[id_]
+    assert isinstance(store, plan.Store)
+    return Stored(store.state, tuple(order.index(i) + member for i in range(len(order))))
+
+
+def _one_row_a_key(builder: PlanBuilder, operator: plan.Operator) -> bool:
+    """Whether in a batch one view server yields all rows of a view key: at most one that goes and one that comes."""
+    while isinstance(operator, (plan.Select, plan.Pick)):
+        operator = builder.operators[operator.input]
+    return isinstance(operator, (plan.Delta, plan.Aggregate))
+
+
+def declare_index(catalog: Catalog, name: str, on: int, columns: tuple[int, ...]) -> Catalog:
+    """`catalog` with an index on the table or view `on`, by `columns`, not filled yet."""
+    builder = PlanBuilder(catalog)
+    item = catalog.by_id(on)
+    assert isinstance(item, (Table, View))
+    stream = builder.lower(Scan(on, item.name, item.columns), range(len(item.columns)), family=False)
+    order = list(columns) + [i for i in range(len(item.columns)) if i not in columns]
+    shape = Declared(name, "", Scan(on, item.name, item.columns), item.columns, columns, True, (on,))
+    stored = _store(builder, stream.operator, [stream.positions[i] for i in order], shape, order, keyed=False)
+    index = Index(builder.new_id(), name, on, columns, stored)
+    return _with(catalog, builder, indexes=(*catalog.indexes, index))
+
+
+def mark_filled(catalog: Catalog, ids: Collection[int], version: int) -> Catalog:
+    """`catalog` in which the views and indexes `ids` can be read from `version` on."""
+    return replace(
+        catalog,
+        views=tuple(replace(v, filled=version) if v.id in ids else v for v in catalog.views),
+        indexes=tuple(replace(i, filled=version) if i.id in ids else i for i in catalog.indexes),
+    )
+
+
+def drop(catalog: Catalog, ids: Collection[int]) -> Catalog:
+    """`catalog` without the tables, views and indexes `ids`, and without the work that only they needed."""
+    left = replace(
+        catalog,
+        tables=tuple(t for t in catalog.tables if t.id not in ids),
+        views=tuple(v for v in catalog.views if v.id not in ids),
+        indexes=tuple(i for i in catalog.indexes if i.id not in ids),
+    )
+    old: plan.Plan = catalog.plan
+    roots = {item.stored.state.id for item in left.everything()}
+    live = needed(old, [o for o in old.operators if {s.id for s in plan.states_of(o)} & roots])
+    picked = {(o.input, o.wanted) for o in old.operators if isinstance(o, plan.Pick) and o.id in live}
+    used = {(s.stored.state.id, s.stored.member) for s in left.everything()}
+    gone: list[tuple[int, int]] = []
+    kept: list[plan.Operator] = []
+    below = _families(old)
+    for operator in old.operators:
+        if operator.id not in live:
+            continue
+        if isinstance(operator, plan.Select) and operator.members:
+            states = [s for o in old.operators if below.get(o.id) == operator.id for s in plan.states_of(o)]
+            stays = [m for m in operator.members if _member_used(old, below, operator.id, m.id, used, picked)]
+            dead = {m.id for m in operator.members} - {m.id for m in stays}
+            gone += [(s.id, m) for s in states for m in sorted(dead)]
+            operator = replace(operator, members=tuple(stays))
+        kept.append(operator)
+    exchanges = {plan.exchange_of(o) for o in kept}
+    alive = {s.id for o in kept for s in plan.states_of(o)}
+    dropped = tuple((s, m) for s, m in (*old.dropped, *gone) if s in alive)
+    new = plan.Plan(tuple(kept), tuple(x for x in old.exchanges if x.id in exchanges), dropped)
+    return replace(left, plan=new)
+
+
+def _families(whole: plan.Plan) -> dict[int, int]:
+    """For each operator with a member column, the family's Select."""
+    sources = {x.id: x.source for x in whole.exchanges}
+    found: dict[int, int] = {}
+    for operator in whole.operators:
+        if isinstance(operator, plan.Select) and operator.members:
+            found[operator.id] = operator.id
+        elif operator.member:
+            exchange = plan.exchange_of(operator)
+            below = sources[exchange] if exchange is not None else plan.inputs(operator)[0]
+            found[operator.id] = found[below]
+    return found
+
+
+def _member_used(
+    whole: plan.Plan, below: dict[int, int], family: int, member: int, used: set[tuple[int, int | None]],
+    picked: set[tuple[int, int]],
+) -> bool:  # fmt: skip
+    return any(
+        (isinstance(o, plan.Store) and (o.state.id, member) in used) or (o.id, member) in picked
+        for o in whole.operators
+        if below.get(o.id) == family
+    )
+
+
+def needed(whole: plan.Plan, roots: Iterable[plan.Operator]) -> set[int]:
+    """The ids of `roots` and of all operators whose rows they depend on."""
+    by_id = {o.id: o for o in whole.operators}
+    sources = {x.id: x.source for x in whole.exchanges}
+    seen: set[int] = set()
+    waiting = [o.id for o in roots]
+    while waiting:
+        id_ = waiting.pop()
+        if id_ in seen:
+            continue
+        seen.add(id_)
+        operator = by_id[id_]
+        exchange = plan.exchange_of(operator)
+        waiting += plan.inputs(operator) if exchange is None else (sources[exchange],)
+    return seen
+
+
+def dead_members(catalog: Catalog) -> dict[int, set[int]]:
+    """For each state, the members whose rows merges leave out, since their views were dropped."""
+    dead: dict[int, set[int]] = {}
+    for state, member in (catalog.plan or plan.Plan()).dropped:
+        dead.setdefault(state, set()).add(member)
+    return dead
+
+
+def states(catalog: Catalog) -> dict[int, StateSpec]:
+    """All states that the catalog's plan writes, by id."""
+    operators = catalog.plan.operators if catalog.plan is not None else ()
+    found = [ERRORS, REJECTED, *(s for o in operators for s in plan.states_of(o))]
+    return {spec.id: spec for spec in found}
+
+
+def _with(catalog: Catalog, builder: PlanBuilder, **changes: object) -> Catalog:
+    new_plan = builder.built()
+    return replace(catalog, plan=new_plan, next_id=builder.next_id, **changes)  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""One operator a file: what a zone does for it in a batch."""

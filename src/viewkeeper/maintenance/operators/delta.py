@@ -1,0 +1,176 @@
+"""DELTA: operations on base rows to old rows (-1) and new rows (+1) (paper 000, section 5; 02, "Rows").
+
+A log holds only puts and deletes; the old row is read from the state.  Within a key the operations are folded in the
+order of their sequence, for all keys at once: what decides is always the last operation of some kind in the key's run,
+so that maxima over positions replace a loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.maintenance import plan
+from viewkeeper.maintenance.task import Sent, Task
+from viewkeeper.trace.grouping import Groups, group_rows
+from viewkeeper.trace.keys import canonical, equal_rows
+from viewkeeper.trace.rows import Rows
+
+PUT, DELETE_ROW, DELETE_COLUMNS = 0, 1, 2
+
+
+@dataclass
+class Operations:
+    """A batch's operations on one table, in sequence order, and their grouping by key."""
+
+    rows: Rows
+    hashes: np.ndarray
+    groups: Groups
+    width: int
+
+    def column(self, offset: int) -> pa.Array:
+        """A column behind the table's own: 0 kind, 1 set, 2 node, 3 sequence, 4 stamp."""
+        return self.rows.columns[self.width + offset]
+
+    def named(self, bit: int) -> np.ndarray:
+        """bool: whether the operation names the declared column `bit`, in the order of `groups.order`."""
+        return (self.masks[:, bit // 8] >> (bit % 8)) & 1 == 1
+
+    def __post_init__(self) -> None:
+        self.kind = self.column(0).to_numpy()[self.groups.order]
+        set_ = self.column(1)
+        size = set_.type.byte_width
+        data = np.frombuffer(set_.buffers()[1], dtype=np.uint8)[set_.offset * size : (set_.offset + len(set_)) * size]
+        self.masks = data.reshape(-1, size)[self.groups.order]
+
+    def last(self, condition: np.ndarray) -> np.ndarray:
+        """For each key the last position in `groups.order` where `condition` holds, -1 where none does."""
+        return np.maximum.reduceat(np.where(condition, np.arange(len(condition)), -1), self.groups.starts)
+
+
+@dataclass
+class Outcome:
+    """For each key: whether its row is there after the batch, and the row's columns behind the key, in state order."""
+
+    live: np.ndarray
+    columns: list[pa.Array]
+
+
+def run(operator: plan.Delta, task: Task) -> None:
+    """Folds the operations of the batch, writes the rows that changed, and yields old and new rows."""
+    given = task.inbox.get(f"delta:{operator.table}")
+    if given:
+        task.streams[operator.id] = Rows.concat([s.rows for s in given])
+        return
+    sent = task.inbox.get(f"ops:{operator.table}")
+    if not sent:
+        return
+    operations = _in_order(operator, sent)
+    task.context.count("operations", len(operations.rows))
+    groups = operations.groups
+    firsts = groups.firsts
+    index = pa.array(firsts)
+    keys = [canonical(operations.rows.columns[i]).take(index) for i in operator.key]
+    behind = range(len(keys), len(operator.state.columns))
+    found, old = task.context.trace(operator.state).lookup(operations.hashes[firsts], keys, columns=list(behind))
+    outcome = _fold(operator, operations, found, old, task)
+    same = equal_rows(outcome.columns, old) if old else np.ones(len(found), dtype=bool)
+    changed = (found != outcome.live) | (found & outcome.live & ~same)
+    _write(operator, keys, outcome, changed, task)
+    task.streams[operator.id] = _signed(operator, keys, old, outcome, changed & found, changed & outcome.live)
+
+
+def _in_order(operator: plan.Delta, sent: list[Sent]) -> Operations:
+    width = len(operator.columns)
+    rows = Rows.concat([s.rows for s in sent])
+    hashes = np.concatenate([s.hashes for s in sent])
+    sequences = rows.columns[width + 3].to_numpy()
+    if (np.diff(sequences) < 0).any():
+        # A key lives on one node, so the order among nodes does not matter.
+        order = np.argsort(sequences, kind="stable")
+        rows, hashes = rows.take(order), hashes[order]
+    keys = [canonical(rows.columns[i]) for i in operator.key]
+    return Operations(rows, hashes, group_rows(hashes, keys), width)
+
+
+def _state_order(operator: plan.Delta) -> list[int]:
+    """The stream's columns behind the key, in the order in which the state holds them."""
+    return [i for i in range(len(operator.columns)) if i not in operator.key]
+
+
+def _fold(operator: plan.Delta, operations: Operations, found: np.ndarray, old: list[pa.Array], task: Task) -> Outcome:
+    order, starts = operations.groups.order, operations.groups.starts
+    others = _state_order(operator)
+    kind = operations.kind
+    named = {i: operations.named(i) for i in others}
+    whole = np.ones(len(kind), dtype=bool)
+    for mask in named.values():
+        whole &= mask
+    if ((kind == DELETE_ROW) | ((kind == PUT) & whole)).all():
+        live = kind[starts + operations.groups.lengths - 1] == PUT
+        index = pa.array(operations.groups.lasts, mask=~live)
+        return Outcome(live, [operations.rows.columns[i].take(index) for i in others])
+    put = (kind == PUT) & ~_rejected(operator, operations, named, found, task)
+    last_delete = operations.last(kind == DELETE_ROW)
+    live = (operations.last(put) > last_delete) | ((last_delete < 0) & found)
+    columns = []
+    for i, before in zip(others, old, strict=True):
+        touched = operations.last((put | (kind == DELETE_COLUMNS)) & named[i])
+        # Position in (operations, old rows): the last operation that names the column, else the old value, else NULL.
+        place = np.where(touched > last_delete, order[touched], len(order) + np.arange(len(starts)))
+        null = ~live | ((touched <= last_delete) & (last_delete >= 0))
+        both = pa.concat_arrays([operations.rows.columns[i], before])
+        columns.append(both.take(pa.array(place, mask=null)))
+    return Outcome(live, columns)
+
+
+def _rejected(
+    operator: plan.Delta, operations: Operations, named: dict[int, np.ndarray], found: np.ndarray, task: Task
+) -> np.ndarray:
+    """Puts that would leave a NOT NULL column unset: of a row that is not there at that moment."""
+    kind, groups = operations.kind, operations.groups
+    complete = np.ones(len(kind), dtype=bool)
+    for i in operator.required:
+        complete &= named[i]
+    complete &= kind == PUT
+    decides = complete | (kind == DELETE_ROW)
+    group = np.repeat(np.arange(len(groups.starts)), groups.lengths)
+    # The last deciding operation strictly before each one; those of earlier keys do not count.
+    latest = np.maximum.accumulate(np.where(decides, np.arange(len(kind)), -1))
+    before = np.concatenate([[-1], latest[:-1]])
+    before = np.where(before >= groups.starts[group], before, -1)
+    exists = np.where(before >= 0, kind[before] == PUT, found[group])
+    rejected = (kind == PUT) & ~complete & ~exists
+    if rejected.any():
+        wrong = np.flatnonzero(rejected)
+        missing = [[operator.columns[i].name for i in operator.required if not named[i][w]] for w in wrong]
+        reasons = [
+            f"put of a row that does not exist leaves {', '.join(names)} unset, which is NOT NULL" for names in missing
+        ]
+        task.context.reject(
+            task.program.table(operator.table), operations.rows.take(groups.order[wrong]), reasons
+        )  # fmt: skip
+    return rejected
+
+
+def _write(operator: plan.Delta, keys: list[pa.Array], outcome: Outcome, changed: np.ndarray, task: Task) -> None:
+    index = np.flatnonzero(changed)
+    rows = Rows([*keys, *outcome.columns], outcome.live.astype(np.int64))
+    task.write(operator.state, rows.take(index) if len(index) < len(changed) else rows)
+
+
+def _signed(
+    operator: plan.Delta, keys: list[pa.Array], old: list[pa.Array], new: Outcome, gone: np.ndarray, came: np.ndarray
+) -> Rows:
+    """Old rows with -1, then new rows with +1, in declared column order."""
+    gone_index, came_index = pa.array(np.flatnonzero(gone)), pa.array(np.flatnonzero(came))
+    columns: list[pa.Array] = [None] * len(operator.columns)
+    for i, key in zip(operator.key, keys, strict=True):
+        columns[i] = pa.concat_arrays([key.take(gone_index), key.take(came_index)])
+    for i, before, after in zip(_state_order(operator), old, new.columns, strict=True):
+        columns[i] = pa.concat_arrays([before.take(gone_index), after.take(came_index)])
+    weights = np.ones(len(gone_index) + len(came_index), dtype=np.int64)
+    weights[: len(gone_index)] = -1
+    return Rows(columns, weights)

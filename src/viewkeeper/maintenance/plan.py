@@ -1,0 +1,216 @@
+"""The maintenance plan: operators, and the exchanges between zones.  Plain data, part of the catalog.
+
+A *stream* is what an operator yields in a batch: signed rows.  An operator takes the streams of earlier operators of
+its own zone directly; from earlier zones rows come through an `Exchange`, which moves them to the view server that owns
+the hash of their key.  Operators are listed so that inputs stand before their users.
+
+A stream with `member` carries the number of a view of a family in its first column; expressions do not count that
+column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from viewkeeper.catalog.codec import stored
+from viewkeeper.catalog.model import Column, StateSpec
+from viewkeeper.catalog.types import Type
+from viewkeeper.compiler.expressions import Expression
+
+Identity = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+"""Which base row a row comes from: for each table its name and (key column, position in the stream)."""
+
+
+@stored
+@dataclass(frozen=True)
+class Operator:
+    """`columns` are those of the stream, the member column included."""
+
+    id: int
+    zone: int
+    columns: tuple[Column, ...]
+    member: bool
+    identity: Identity
+
+
+@stored
+@dataclass(frozen=True)
+class Source(Operator):
+    """The signed rows of an object, given from outside (an ad hoc query's input)."""
+
+    object: int
+
+
+@stored
+@dataclass(frozen=True)
+class Delta(Operator):
+    """DELTA of a base table (paper 000, section 5): operations to old rows (-1) and new rows (+1)."""
+
+    table: int
+    name: str
+    key: tuple[int, ...]
+    required: tuple[int, ...]
+    state: StateSpec
+
+
+@stored
+@dataclass(frozen=True)
+class Member:
+    """One view of a family: its number and its predicate."""
+
+    id: int
+    predicate: Expression
+
+
+@stored
+@dataclass(frozen=True)
+class Select(Operator):
+    """Filter and projection, linear.  With `members`, a row goes to each member whose predicate it meets."""
+
+    input: int
+    predicate: Expression | None
+    outputs: tuple[Expression, ...]
+    members: tuple[Member, ...] = ()
+
+
+@stored
+@dataclass(frozen=True)
+class Pick(Operator):
+    """The rows of one member of a family, without the member column."""
+
+    input: int
+    wanted: int
+
+
+@stored
+@dataclass(frozen=True)
+class Exchange:
+    """Moves the stream of `source` to `zone` by the hash of the first `key` outputs (the member column goes first where
+    the stream has one; it is part of the key, and not counted).  `outputs` cannot raise.
+
+    With `partial` (the running sums wanted), rows are summed up by group before they are sent.
+    """
+
+    id: int
+    source: int
+    zone: int
+    key: int
+    outputs: tuple[Expression, ...]
+    member: bool
+    partial: tuple[Running, ...] | None = None
+
+
+@stored
+@dataclass(frozen=True)
+class Running:
+    """What a PRE-AGGREGATION keeps of one argument (`argument`: position among the exchange's outputs).
+
+    Always how many are not NULL; `sum`, `smallest`, `greatest` where wanted.  `ordered` is the state of all values, by
+    group and in order, that MIN and MAX are searched in.
+    """
+
+    argument: int
+    type: Type
+    sum: bool
+    smallest: bool
+    greatest: bool
+    ordered: StateSpec | None
+
+
+@stored
+@dataclass(frozen=True)
+class PreAggregate(Operator):
+    """PRE-AGGREGATION (paper 000, section 5): running counts, sums and extremes of each group, shared by the aggregates
+    over one input and key.  `always` marks the global aggregate, whose one row never goes."""
+
+    exchange: int
+    key: int
+    running: tuple[Running, ...]
+    state: StateSpec
+    always: bool
+
+
+@stored
+@dataclass(frozen=True)
+class Call:
+    """One aggregate: `function` over the PRE-AGGREGATION's `running[argument]` (None: count(*))."""
+
+    function: str
+    argument: int | None
+    type: Type
+    place: tuple[int, int] | None
+
+
+@stored
+@dataclass(frozen=True)
+class Aggregate(Operator):
+    """The rows of one GROUP BY: the keys, then `calls`, from the groups that a PreAggregate says have changed."""
+
+    input: int
+    calls: tuple[Call, ...]
+
+
+@stored
+@dataclass(frozen=True)
+class ReverseJoin(Operator):
+    """REVERSE-JOIN (paper 000, section 5): the rows of one side of joins, by join key; bilinear joins look here.
+    `outputs` are the exchange's outputs that it keeps, the keys first."""
+
+    exchange: int
+    key: int
+    outputs: tuple[int, ...]
+    state: StateSpec
+
+
+@stored
+@dataclass(frozen=True)
+class Join(Operator):
+    """Inner equi-join of two REVERSE-JOINs: dA x (B + dB) + A x dB.  `outputs` are (side, position in its state)."""
+
+    left: int
+    right: int
+    outputs: tuple[tuple[int, int], ...]
+
+
+@stored
+@dataclass(frozen=True)
+class Store(Operator):
+    """A view table, or an index: writes the input's columns `positions` as the columns of `state`."""
+
+    input: int
+    positions: tuple[int, ...]
+    state: StateSpec
+
+
+@stored
+@dataclass(frozen=True)
+class Plan:
+    """All operators, inputs before their users, and exchanges; `dropped` are (state, member) pairs whose rows merges
+    leave out."""
+
+    operators: tuple[Operator, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
+    dropped: tuple[tuple[int, int], ...] = ()
+
+
+def inputs(operator: Operator) -> tuple[int, ...]:
+    """The operators of the same zone whose streams `operator` takes."""
+    if isinstance(operator, (Select, Pick, Aggregate, Store)):
+        return (operator.input,)
+    if isinstance(operator, Join):
+        return (operator.left, operator.right)
+    return ()
+
+
+def exchange_of(operator: Operator) -> int | None:
+    """The exchange that feeds `operator`, if one does."""
+    return operator.exchange if isinstance(operator, (PreAggregate, ReverseJoin)) else None
+
+
+def states_of(operator: Operator) -> tuple[StateSpec, ...]:
+    """The states that `operator` writes."""
+    if isinstance(operator, PreAggregate):
+        return (operator.state, *(r.ordered for r in operator.running if r.ordered is not None))
+    if isinstance(operator, (Delta, ReverseJoin, Store)):
+        return (operator.state,)
+    return ()

@@ -1,0 +1,198 @@
+"""Zone programs: what a view server runs for each zone of a batch, worked out once from a catalog.
+
+`Program(catalog)` is the regular one: DELTA of every table, and what the filled views and indexes need.
+`Program(catalog, fill)` fills views: the same operators over the whole of the base tables, of which only what is new is
+written.  A zone's operators run in plan order; each takes the streams of its inputs and leaves its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Catalog, Index, StateSpec, Table, View
+from viewkeeper.catalog.types import physical_type
+from viewkeeper.maintenance import declare, exact, plan
+from viewkeeper.maintenance.operators import (
+    aggregate,
+    delta,
+    exchange,
+    join,
+    pick,
+    pre_aggregate,
+    reverse_join,
+    select,
+    source,
+    store,
+)
+from viewkeeper.maintenance.task import Context, Sent, Task
+from viewkeeper.trace.hashing import hash_columns
+from viewkeeper.trace.rows import Rows
+
+_RUN: dict[type, Callable[[Any, Task], None]] = {
+    plan.Source: source.run, plan.Delta: delta.run, plan.Select: select.run, plan.Pick: pick.run,
+    plan.PreAggregate: pre_aggregate.run, plan.Aggregate: aggregate.run, plan.ReverseJoin: reverse_join.run,
+    plan.Join: join.run, plan.Store: store.run,
+}  # fmt: skip
+
+
+class Program:
+    """The operators of one kind of batch, by zone."""
+
+    def __init__(self, catalog: Catalog, fill: frozenset[int] | None = None) -> None:
+        whole: plan.Plan = catalog.plan if catalog.plan is not None else plan.Plan()
+        items: list[View | Index] = [*catalog.views, *catalog.indexes]
+        filled = {i.id for i in items if i.filled is not None}
+        active = filled if fill is None else fill
+        roots = {i.stored.state.id for i in items if i.id in active}
+        regular_roots = {i.stored.state.id for i in items if i.id in filled}
+        self._set(whole, roots, deltas=fill is None)
+        self.catalog = catalog
+        self.zone = catalog.zone
+        self._views: dict[int, dict[int | None, list[int]]] = {}
+        for view in catalog.views:
+            if view.id in active:
+                self._views.setdefault(view.stored.state.id, {}).setdefault(view.stored.member, []).append(view.id)
+        self._pick_members(items, active)
+        self._unwritten: set[int] = set()
+        self._new_members: np.ndarray | None = None
+        if fill is not None:
+            regular = declare.needed(whole, _with_states(whole, regular_roots, deltas=True))
+            self._unwritten = {s.id for o in self.operators.values() if o.id in regular for s in plan.states_of(o)}
+            old = {i.stored.member for i in items if i.id in filled} | _picked(whole, regular)
+            self._new_members = np.array(sorted(m for m in self._members - old if m is not None), dtype=np.int32)
+
+    @staticmethod
+    def of_plan(whole: plan.Plan, zone: str) -> Program:
+        """A program of all operators of `whole`, for an ad hoc query."""
+        program = Program(Catalog(zone=zone))
+        program._set(whole, None, deltas=True)
+        return program
+
+    def _set(self, whole: plan.Plan, roots: set[int] | None, *, deltas: bool) -> None:
+        chosen = whole.operators if roots is None else _with_states(whole, roots, deltas=deltas)
+        ids = declare.needed(whole, chosen)
+        self.operators = {o.id: o for o in whole.operators if o.id in ids}
+        used = {plan.exchange_of(o) for o in self.operators.values()}
+        self.exchanges = {x.id: x for x in whole.exchanges if x.id in used}
+        self.depth = max((o.zone for o in self.operators.values()), default=1)
+        self.tables = frozenset(o.table for o in self.operators.values() if isinstance(o, plan.Delta))
+        self._from: dict[int, list[plan.Exchange]] = {}
+        for item in self.exchanges.values():
+            self._from.setdefault(item.source, []).append(item)
+        self._zones: dict[int, list[plan.Operator]] = {}
+        for operator in self.operators.values():
+            self._zones.setdefault(operator.zone, []).append(operator)
+        self._users: dict[int, list[plan.Operator]] = {}
+        for operator in self.operators.values():
+            exchange_id = plan.exchange_of(operator)
+            below = plan.inputs(operator) if exchange_id is None else (self.exchanges[exchange_id].source,)
+            for id_ in dict.fromkeys(below):
+                self._users.setdefault(id_, []).append(operator)
+        self._dependents: dict[tuple[int, int | None], list[int]] = {}
+        self.compiled: dict[int, Any] = {}
+
+    def _pick_members(self, items: Iterable[View | Index], active: Iterable[int]) -> None:
+        chosen = set(active)
+        self._members: set[int | None] = {i.stored.member for i in items if i.id in chosen}
+        self._members |= {o.wanted for o in self.operators.values() if isinstance(o, plan.Pick)}
+
+    def members(self, operator: plan.Select) -> list[plan.Member]:
+        """The members of a family that this program keeps."""
+        return [m for m in operator.members if m.id in self._members]
+
+    def users(self, operator: int) -> list[plan.Operator]:
+        """The operators that take what `operator` yields."""
+        return self._users.get(operator, [])
+
+    def writes(self, spec: StateSpec) -> np.ndarray | None:
+        """Of which members the rows of this state are to be written; None: all rows."""
+        if spec.id not in self._unwritten:
+            return None
+        if spec.member and self._new_members is not None:
+            return self._new_members
+        return np.zeros(0, dtype=np.int32)
+
+    def dependents(self, operator: int, member: int | None) -> list[int]:
+        """The ids of the views that read what `operator` yields for `member` (None: for all)."""
+        if (operator, member) not in self._dependents:
+            found: dict[int, None] = {}
+            for user in self.users(operator):
+                if isinstance(user, plan.Store):
+                    views = self._views.get(user.state.id, {})
+                    chosen = views.get(member, []) if member is not None else [v for vs in views.values() for v in vs]
+                    found.update(dict.fromkeys(chosen))
+                elif not isinstance(user, plan.Pick):
+                    found.update(dict.fromkeys(self.dependents(user.id, member)))
+                elif member in (None, user.wanted):
+                    found.update(dict.fromkeys(self.dependents(user.id, None)))
+            self._dependents[operator, member] = list(found)
+        return self._dependents[operator, member]
+
+    def zone_of(self, target: str) -> int:
+        """The zone in which a target is worked on."""
+        kind, _, number = target.partition(":")
+        return self.exchanges[int(number)].zone if kind == "x" else 1
+
+    def reach(self, tables: Iterable[int]) -> set[int]:
+        """The zones that changes of `tables` (ids) can touch."""
+        chosen = set(tables)
+        waiting = [o.id for o in self.operators.values() if isinstance(o, plan.Delta) and o.table in chosen]
+        seen: set[int] = set()
+        while waiting:
+            id_ = waiting.pop()
+            if id_ not in seen:
+                seen.add(id_)
+                waiting += [user.id for user in self.users(id_)]
+        return {self.operators[id_].zone for id_ in seen}
+
+    def table(self, id_: int) -> Table:
+        item = self.catalog.by_id(id_)
+        assert isinstance(item, Table)
+        return item
+
+    def run(self, zone: int, inbox: dict[str, list[Sent]], context: Context) -> Task:
+        """Runs all programs of `zone` over what arrived; writes and sends through `context`."""
+        task = Task(self, context, inbox)
+        if zone == 1 and context.seed:
+            self._seed(context)
+        for operator in self._zones.get(zone, ()):
+            _RUN[type(operator)](operator, task)
+            rows = task.streams.get(operator.id)
+            if rows is not None and len(rows):
+                for item in self._from.get(operator.id, ()):
+                    exchange.send(item, self.operators[operator.id], rows, task)
+        return task
+
+    def _seed(self, context: Context) -> None:
+        """Touches the one group of each global aggregate, so that it has its row over no input as well."""
+        for operator in self.operators.values():
+            if not isinstance(operator, plan.PreAggregate) or not operator.always:
+                continue
+            item = self.exchanges[operator.exchange]
+            members = [pa.array(sorted(m for m in self._members if m is not None), pa.int32())] if item.member else []
+            length = len(members[0]) if item.member else 1
+            shipped = [e.type for e in item.outputs]
+            if item.partial is not None:
+                sums = [exact.sum_columns(r.type) if r.sum else () for r in item.partial]
+                rest = [pa.array(np.zeros(length, np.int64))]
+                for types in sums:
+                    rest += [pa.array(np.zeros(length, np.int64)), *(pa.nulls(length, physical_type(t)) for t in types)]
+            else:
+                rest = [pa.nulls(length, physical_type(t)) for t in shipped]
+            rows = Rows([*members, *rest], np.zeros(length, dtype=np.int64))
+            context.send(f"x:{item.id}", rows, hash_columns(members, length))
+
+
+def _with_states(whole: plan.Plan, states: set[int], *, deltas: bool) -> list[plan.Operator]:
+    return [
+        o for o in whole.operators
+        if (isinstance(o, plan.Store) and o.state.id in states) or (deltas and isinstance(o, plan.Delta))
+    ]  # fmt: skip
+
+
+def _picked(whole: plan.Plan, ids: set[int]) -> set[int | None]:
+    return {o.wanted for o in whole.operators if isinstance(o, plan.Pick) and o.id in ids}

@@ -1,0 +1,221 @@
+"""Shared work: operators, exchanges and states found by what they do, made only where they are not there yet.
+
+A state that exists is never widened, since its rows are written; within one declaration a new one may still be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from viewkeeper.catalog.model import Column, StateSpec
+from viewkeeper.catalog.types import BIGINT, INT
+from viewkeeper.compiler.expressions import Expression
+from viewkeeper.maintenance import exact, plan
+from viewkeeper.maintenance.expression_tools import identity_form
+
+MEMBER = Column("member", INT, False)
+
+
+class SharedPlan:
+    """A plan that grows; ids go on from `next_id`."""
+
+    def __init__(self, old: plan.Plan, next_id: int) -> None:
+        self.next_id = next_id
+        self.operators: dict[int, plan.Operator] = {o.id: o for o in old.operators}
+        self.exchanges: dict[int, plan.Exchange] = {x.id: x for x in old.exchanges}
+        self._dropped = old.dropped
+        self._fresh: set[int] = set()
+        self.stores = {o.state.id: o for o in old.operators if isinstance(o, plan.Store)}
+        self.deltas = {o.table: o.id for o in old.operators if isinstance(o, plan.Delta)}
+        self._known: dict[Any, int] = {_form(o): o.id for o in old.operators}
+
+    def built(self) -> plan.Plan:
+        """The plan as it now stands."""
+        return plan.Plan(tuple(self.operators.values()), tuple(self.exchanges.values()), self._dropped)
+
+    def new_id(self) -> int:
+        self.next_id += 1
+        return self.next_id - 1
+
+    def add(self, operator: plan.Operator) -> int:
+        """`operator` (its id is 0), or the one of the same form that is there already."""
+        form = _form(operator)
+        if form not in self._known:
+            id_ = self.new_id()
+            self._known[form] = id_
+            self._fresh.add(id_)
+            operator = replace(operator, id=id_)
+            self.operators[id_] = operator
+            if isinstance(operator, plan.Store):
+                self.stores[operator.state.id] = operator
+            if isinstance(operator, plan.Delta):
+                self.deltas[operator.table] = id_
+        return self._known[form]
+
+    def covering_reverse_join(self, exchange: int, key: int, places: list[int], zone: int) -> int:
+        wanted = dict.fromkeys([*range(key), *places])
+        for operator in self.operators.values():
+            if isinstance(operator, plan.ReverseJoin) and operator.exchange == exchange:
+                if wanted.keys() <= set(operator.outputs):
+                    return operator.id
+                if operator.id in self._fresh:
+                    more = tuple(w for w in wanted if w not in operator.outputs)
+                    self.operators[operator.id] = self._reverse_join_of(operator, operator.outputs + more)
+                    return operator.id
+        state = StateSpec(self.new_id(), "weighted", (), key)
+        empty = plan.ReverseJoin(0, zone, (), False, (), exchange, key, (), state)
+        operator = replace(self._reverse_join_of(empty, tuple(wanted)), id=self.new_id())
+        self.operators[operator.id] = operator
+        self._fresh.add(operator.id)
+        return operator.id
+
+    def _reverse_join_of(self, operator: plan.ReverseJoin, outputs: tuple[int, ...]) -> plan.ReverseJoin:
+        shipped = self.exchanges[operator.exchange].outputs
+        columns = tuple(Column(f"c{i}", shipped[o].type, shipped[o].nullable) for i, o in enumerate(outputs))
+        return replace(operator, columns=columns, outputs=outputs, state=replace(operator.state, columns=columns))
+
+    def pre_aggregate(
+        self,
+        source: int,
+        zone: int,
+        keys: tuple[Expression, ...],
+        arguments: list[Expression],
+        functions: list[set[str]],
+    ) -> int:
+        linear = not any(f & {"min", "max"} for f in functions)
+        shared = self._find_exchange(source, zone, keys)
+        if linear and shared is None and (zone > 2 or not keys):
+            return self._partial_pre_aggregate(source, zone, keys, arguments, functions)
+        exchange, places = self.rows_exchange(source, zone, keys, arguments)
+        wanted = [self._running(place, a, f) for place, a, f in zip(places, arguments, functions, strict=True)]
+        for operator in self.operators.values():
+            if isinstance(operator, plan.PreAggregate) and operator.exchange == exchange:
+                merged = _widened(operator.running, wanted)
+                if merged == operator.running:
+                    return operator.id
+                if operator.id in self._fresh:
+                    self.operators[operator.id] = self._with_running(operator, merged)
+                    return operator.id
+        return self._new_pre_aggregate(exchange, tuple(wanted))
+
+    def _partial_pre_aggregate(
+        self,
+        source: int,
+        zone: int,
+        keys: tuple[Expression, ...],
+        arguments: list[Expression],
+        functions: list[set[str]],
+    ) -> int:
+        partial = tuple(self._running(len(keys) + i, a, functions[i]) for i, a in enumerate(arguments))
+        form = (source, zone, len(keys), tuple(identity_form(e) for e in (*keys, *arguments)), partial)
+        for exchange in self.exchanges.values():
+            outputs = tuple(identity_form(e) for e in exchange.outputs)
+            if (exchange.source, exchange.zone, exchange.key, outputs, exchange.partial) == form:
+                return next(
+                    o.id for o in self.operators.values()
+                    if isinstance(o, plan.PreAggregate) and o.exchange == exchange.id
+                )  # fmt: skip
+        id_ = self.new_id()
+        member = self.operators[source].member
+        self.exchanges[id_] = plan.Exchange(
+            id_, source, zone, len(keys), (*keys, *arguments), member, partial
+        )  # fmt: skip
+        return self._new_pre_aggregate(id_, partial)
+
+    @staticmethod
+    def _running(place: int, argument: Expression, functions: set[str]) -> plan.Running:
+        return plan.Running(
+            place, argument.type, bool(functions & {"sum", "avg"}), "min" in functions, "max" in functions, None
+        )  # fmt: skip
+
+    def _new_pre_aggregate(self, exchange: int, running: tuple[plan.Running, ...]) -> int:
+        shipped = self.exchanges[exchange]
+        key = shipped.key + shipped.member
+        state = StateSpec(self.new_id(), "keyed", (), key, shipped.member)
+        operator = plan.PreAggregate(
+            self.new_id(), shipped.zone, (), shipped.member, (), exchange, shipped.key, (), state, shipped.key == 0
+        )
+        self.operators[operator.id] = self._with_running(operator, running)
+        self._fresh.add(operator.id)
+        return operator.id
+
+    def _with_running(self, operator: plan.PreAggregate, running: tuple[plan.Running, ...]) -> plan.PreAggregate:
+        shipped = self.exchanges[operator.exchange]
+        member = (MEMBER,) if shipped.member else ()
+        keys = member + tuple(Column(f"k{i}", e.type, e.nullable) for i, e in enumerate(shipped.outputs[: shipped.key]))
+        given = []
+        columns = [*keys, Column("rows", BIGINT, False)]
+        for n, item in enumerate(running):
+            ordered = item.ordered
+            if ordered is None and (item.smallest or item.greatest):
+                value = Column("value", item.type, False)
+                ordered = StateSpec(self.new_id(), "ordered", (*keys, value), len(keys) + 1, shipped.member)
+            given.append(replace(item, ordered=ordered))
+            columns.append(Column(f"n{n}", BIGINT, False))
+            if item.sum:
+                columns += [Column(f"s{n}_{i}", t) for i, t in enumerate(exact.sum_columns(item.type))]
+            columns += [Column(f"min{n}", item.type)] * item.smallest + [Column(f"max{n}", item.type)] * item.greatest
+        state = replace(operator.state, columns=tuple(columns))
+        return replace(operator, columns=tuple(columns), running=tuple(given), state=state)
+
+    def _find_exchange(self, source: int, zone: int, keys: tuple[Expression, ...]) -> plan.Exchange | None:
+        form = tuple(identity_form(k) for k in keys)
+        for exchange in self.exchanges.values():
+            if (exchange.source, exchange.zone, exchange.key) == (source, zone, len(keys)) and (
+                exchange.partial is None and tuple(identity_form(k) for k in exchange.outputs[: len(keys)]) == form
+            ):
+                return exchange
+        return None
+
+    def rows_exchange(
+        self, source: int, zone: int, keys: tuple[Expression, ...], wanted: list[Expression]
+    ) -> tuple[int, list[int]]:
+        """The exchange that ships `keys` and `wanted`, and where each of `wanted` stands among its outputs."""
+        exchange = self._find_exchange(source, zone, keys)
+        if exchange is None:
+            exchange = plan.Exchange(self.new_id(), source, zone, len(keys), tuple(keys), self.operators[source].member)
+        at = {identity_form(e): i for i, e in reversed(list(enumerate(exchange.outputs)))}
+        outputs = list(exchange.outputs)
+        for expression in wanted:
+            if identity_form(expression) not in at:
+                at[identity_form(expression)] = len(outputs)
+                outputs.append(expression)
+        self.exchanges[exchange.id] = replace(exchange, outputs=tuple(outputs))
+        return exchange.id, [at[identity_form(e)] for e in wanted]
+
+
+def _form(operator: plan.Operator) -> Any:
+    """What makes two operators the same work."""
+    if isinstance(operator, (plan.PreAggregate, plan.ReverseJoin)):
+        return operator.id  # found by what they cover, not by form
+    parts: list[Any] = [type(operator).__name__]
+    for field in fields(operator):
+        value = getattr(operator, field.name)
+        if field.name in ("id", "members", "columns", "identity"):
+            continue
+        if isinstance(value, StateSpec):
+            value = (value.kind, value.key)
+        elif isinstance(value, Expression):
+            value = identity_form(value)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Expression):
+            value = tuple(identity_form(e) for e in value)
+        elif isinstance(value, tuple) and value and isinstance(value[0], plan.Call):
+            value = tuple((c.function, c.argument, c.type) for c in value)
+        parts.append(value)
+    return tuple(parts)
+
+
+def _widened(have: tuple[plan.Running, ...], wanted: list[plan.Running]) -> tuple[plan.Running, ...]:
+    """`have` with all that is `wanted`; the order of what is there stays."""
+    merged = {r.argument: r for r in have}
+    for item in wanted:
+        old = merged.get(item.argument)
+        if old is None:
+            merged[item.argument] = item
+        elif (item.sum, item.smallest, item.greatest) > (False, False, False):
+            merged[item.argument] = replace(
+                old, sum=old.sum or item.sum, smallest=old.smallest or item.smallest,
+                greatest=old.greatest or item.greatest,
+            )  # fmt: skip
+    return tuple(merged.values())
