@@ -12,8 +12,8 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "viewkeeper"
 
 ORDER = (
-    "errors settings catalog compiler trace maintenance changes stores pipeline views checker server database "
-    "commands cli".split()
+    "errors settings files catalog compiler trace maintenance changes stores pipeline views checker server "
+    "database commands cli".split()
 )
 """The layers in the order in which data flows; each may import only itself and those before it."""
 

@@ -14,7 +14,16 @@ import pytest
 
 from viewkeeper.catalog.model import ERRORS, Column, Index, View
 from viewkeeper.catalog.types import (
-    BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, decimal,
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    decimal,
 )  # fmt: skip
 from viewkeeper.changes.positions import Token
 from viewkeeper.errors import InputError, NotFound, NotReady, Timeout, ViewBroken

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from viewkeeper.catalog.model import Catalog, Column, Table
+from viewkeeper.catalog.model import Catalog, Table
 from viewkeeper.changes.positions import Token
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import Statement
@@ -16,6 +16,7 @@ from viewkeeper.errors import InputError, NotFound, NotSupported
 from viewkeeper.files import read_batches
 from viewkeeper.pipeline import requests
 from viewkeeper.settings import settle
+from viewkeeper.stores.contract import Store
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.trace.commit import Storage
 from viewkeeper.views.answering import READING, answer, explain
@@ -25,7 +26,7 @@ from viewkeeper.views.source import Held, Newest
 
 
 def connect(
-    place: str | Path, *, nodes: int | None = None, zone: str | None = None, durability: str = "sync"
+    place: str | Path, *, nodes: int | None = None, zone: str | None = None, durability: str | None = None
 ) -> Database:
     """The database in the folder `place`, made if absent.
 
@@ -39,7 +40,7 @@ def connect(
     settings = settle(root, nodes, zone)
     storage = Storage(root)
     storage.initialise(Catalog(zone=settings.zone))
-    return Database(storage, EmbeddedStore.open(root, settings.nodes, zone=settings.zone, durability=durability))
+    return Database(storage, EmbeddedStore(root, settings.nodes, durability, settings.zone))
 
 
 class Database:
@@ -48,7 +49,7 @@ class Database:
     May be used by several threads, and by several processes that each `connect`.
     """
 
-    def __init__(self, storage: Storage, store: EmbeddedStore) -> None:
+    def __init__(self, storage: Storage, store: Store) -> None:
         self._storage = storage
         self._store = store
         self._newest = Newest(storage)
@@ -81,13 +82,13 @@ class Database:
                     with self._newest.held() as version:
                         result = answer(version, statement)
             else:
-                done = requests.submit(self.root, _script(list(group)))
+                done = requests.submit(self.root, _in_place(group))
                 result = Result(note="\n".join(" ".join(change) for change in done.objects))
         return result
 
     def table(self, name: str) -> TableHandle:
         """The base table `name`, to write and to read rows as written."""
-        return TableHandle(self, name)
+        return TableHandle(self._newest, self._store, name)
 
     def view(self, name: str) -> ViewReader:
         """The view `name`, to read at the newest version."""
@@ -170,8 +171,10 @@ class TableHandle:
         return self._store.put_many(self._table(), rows)
 
     def load(self, *files: str | Path) -> Iterator[tuple[int, Token]]:
-        """Puts the rows of Parquet, CSV, Arrow or JSON-lines files, an atomic step a batch; yields (rows, token) of each
-        batch as it is written."""
+        """Puts the rows of Parquet, CSV, Arrow or JSON-lines files, one atomic step a batch.
+
+        Yields (number of rows, token) of each batch when it is written: iterate, or nothing is.
+        """
         for file in files:
             for batch in read_batches(Path(file)):
                 yield batch.num_rows, self._store.put_many(self._table(), batch)
@@ -185,7 +188,9 @@ class TableHandle:
         """`delete` of the rows of many keys, one atomic step on each node."""
         return self._store.delete_many(self._table(), keys)
 
-    def get(self, key: Any, *, index: str | None = None, after: Token | str | None = None, timeout: float = 10.0) -> Any:
+    def get(
+        self, key: Any, *, index: str | None = None, after: Token | str | None = None, timeout: float = 10.0
+    ) -> Any:
         """The row of `key` as written, as a dict, or None; by an index, a list of the rows at the newest version."""
         if index is not None:
             return ViewReader(self._newest, self.name).get(key, index=index, after=after, timeout=timeout)
@@ -197,3 +202,13 @@ class TableHandle:
             what = "is not a table" if found else "does not exist"
             raise NotFound(f"the table {self.name!r} {what}; SHOW TABLES lists all")
         return found
+
+
+def _in_place(statements: Iterable[Statement]) -> str:
+    """A script of `statements` alone in which each stands where it stood, so that errors name the right place."""
+    script, line, column = "", 1, 1
+    for statement in statements:
+        lines = statement.place[0] - line
+        script += "\n" * lines + " " * (statement.place[1] - (1 if lines else column)) + statement.text + ";"
+        line, column = script.count("\n") + 1, len(script) - script.rfind("\n")
+    return script

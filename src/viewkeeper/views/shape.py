@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 from viewkeeper.catalog.model import Column, Index, Stored, Table, View
 from viewkeeper.catalog.types import to_logical
 from viewkeeper.errors import InputError
+from viewkeeper.stores.intake import canonical_value
 from viewkeeper.stores.values import Refused, to_physical, to_python
 from viewkeeper.trace.rows import Rows
 
@@ -58,9 +58,7 @@ class Shape:
                     value = self._convert[i](value)
                 except Refused as refused:
                     raise InputError(f"{self.name}.{self.key[i].name} ({self.key[i].type}): {refused}") from None
-                if isinstance(value, float):
-                    value = math.nan if value != value else value + 0.0
-            physical.append(value)
+            physical.append(canonical_value(value))
         return physical
 
     def row(self, state_row: Sequence[Any]) -> dict[str, Any]:
