@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 
 SIGN = np.uint64(1 << 63)
 _SIGN32 = np.uint64(1 << 31)
-_NUMBERS = {
+_NUMBERS: dict[pa.DataType, np.dtype] = {
     pa.int8(): np.dtype(np.int8), pa.int16(): np.dtype(np.int16), pa.int32(): np.dtype(np.int32),
     pa.int64(): np.dtype(np.int64), pa.float32(): np.dtype(np.float32), pa.float64(): np.dtype(np.float64),
 }  # fmt: skip
-_BITS = {np.dtype(np.float32): np.dtype(np.int32), np.dtype(np.float64): np.dtype(np.int64)}
+_BITS: dict[np.dtype, np.dtype] = {np.dtype(np.float32): np.dtype(np.int32), np.dtype(np.float64): np.dtype(np.int64)}
 
 
 def number_type(type_: pa.DataType) -> np.dtype | None:

@@ -1,0 +1,81 @@
+"""In which order the rows of a run stand, and which rows survive when several runs become one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.model import StateSpec
+from viewkeeper.trace import hashing
+from viewkeeper.trace.grouping import group_rows, group_sorted, stable_argsort
+from viewkeeper.trace.keys import canonical, order_code
+from viewkeeper.trace.rows import Rows
+
+PREFIX = np.uint64(0xFFFFFFFF00000000)
+"""The part of a word that comes from the key, in a weighted state whose key is not all of its columns."""
+
+
+def has_prefix(spec: StateSpec) -> bool:
+    """Whether words of this state are (key's hash, row's hash), 32 bits each."""
+    return spec.kind == "weighted" and spec.key < len(spec.columns)
+
+
+def words_of(spec: StateSpec, columns: Sequence[pa.Array], length: int) -> np.ndarray:
+    """uint64[length]: the sort words of rows with these (canonical) columns."""
+    if spec.kind == "ordered":
+        return hashing.hash_columns(columns[:-1], length)
+    words = hashing.hash_columns(columns[: spec.key], length)
+    if has_prefix(spec):
+        words = (words & PREFIX) | (hashing.hash_columns(columns, length) >> np.uint64(32))
+    return words
+
+
+def survivors(
+    spec: StateSpec, words: np.ndarray, columns: Sequence[pa.Array], weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows stay, in the order of a run: (row numbers int64[m], their weights int64[m]).
+
+    Keyed: the last row of each key (tombstones too).  Weighted and ordered: one of each set of equal rows, with the
+    sum of their weights where that is not 0.  `columns` may lack those behind the key of a keyed state.
+    """
+    if spec.kind == "keyed":
+        rows = group_rows(words, columns[: spec.key]).lasts
+        return rows, weights[rows]
+    if spec.kind == "weighted":
+        groups = group_rows(words, columns)
+        order, starts = groups.order, groups.starts
+    else:
+        order, starts = _by_value(words, columns)
+    sums = np.add.reduceat(weights[order], starts) if len(starts) else weights[order]
+    kept = sums != 0
+    return order[starts[kept]], sums[kept]
+
+
+def _by_value(words: np.ndarray, columns: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
+    """Ordered states: rows by word, group and value; and where a new (group, value) begins."""
+    codes = order_code(columns[-1])
+    order = stable_argsort(codes)
+    groups = group_sorted(words, columns[:-1], order[stable_argsort(words[order])])
+    ranked = codes[groups.order]
+    new = np.ones(len(ranked), dtype=bool)
+    np.not_equal(ranked[1:], ranked[:-1], out=new[1:])
+    new[groups.starts] = True
+    return groups.order, np.flatnonzero(new)
+
+
+def arrange(spec: StateSpec, rows: Rows) -> tuple[np.ndarray, Rows]:
+    """`rows` (keys in any form, any order) as a run holds them: (sort words, rows)."""
+    columns = [canonical(column) if i < spec.key else column for i, column in enumerate(rows.columns)]
+    words = words_of(spec, columns, len(rows))
+    index, weights = survivors(spec, words, columns, rows.weights)
+    return words[index], Rows(take_all(columns, index), weights)
+
+
+def take_all(columns: Sequence[pa.Array], index: np.ndarray) -> list[pa.Array]:
+    """Each column's values at `index`; no copy where that is all of them in order."""
+    if columns and len(index) == len(columns[0]) and (index == np.arange(len(index))).all():
+        return list(columns)
+    rows = pa.array(index)
+    return [column.take(rows) for column in columns]

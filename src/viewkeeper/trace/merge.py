@@ -1,0 +1,202 @@
+"""Merging runs, so that a trace stays a short list of them and what is dead goes.
+
+Planning is apart from doing: a plan is plain data, made by the driver from the manifest alone, and done by any process.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from viewkeeper.catalog.model import StateSpec
+from viewkeeper.trace.arrange import survivors, take_all
+from viewkeeper.trace.file import ZoneFile
+from viewkeeper.trace.keys import numbers
+from viewkeeper.trace.receipt import FileRef, Receipt, RunRef
+from viewkeeper.trace.rows import Rows
+from viewkeeper.trace.run import Run
+
+FAN_IN = 4  # spans of one size that make a merge: a row is rewritten log_4(rows) times
+SMALL = 8192  # rows up to which spans count as of one size
+TASK_ROWS = 1 << 20  # rows that one task merges, at most, if it merges more than one state
+
+
+@dataclass(frozen=True)
+class Span:
+    """All runs of one state that describe the versions `first` to `last`: one for each view server that wrote."""
+
+    first: int
+    last: int
+    runs: tuple[RunRef, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(run.rows for run in self.runs)
+
+
+@dataclass(frozen=True)
+class StateMerge:
+    """Runs of one state, oldest first, to become one; `oldest`: nothing of the state is older than they are."""
+
+    spec: StateSpec
+    runs: tuple[RunRef, ...]
+    oldest: bool
+
+
+@dataclass(frozen=True)
+class MergeTask:
+    """What one task merges into one file; `files` are those it reads."""
+
+    merges: tuple[StateMerge, ...]
+    files: tuple[FileRef, ...]
+
+    @property
+    def runs(self) -> tuple[RunRef, ...]:
+        """All runs that the result replaces."""
+        return tuple(run for merge in self.merges for run in merge.runs)
+
+    @property
+    def rows(self) -> int:
+        return sum(run.rows for run in self.runs)
+
+
+def plan_merges(
+    states: Mapping[int, Sequence[RunRef]],
+    specs: Mapping[int, StateSpec],
+    files: Mapping[str, FileRef],
+    *,
+    idle: bool,
+    barriers: Sequence[int] = (),
+) -> list[MergeTask]:
+    """The merges that pay now; with `idle`, also those that only free space.
+
+    A merge never joins versions up to a barrier with later ones.  Files whose named runs are less than half of their
+    bytes are emptied.
+    """
+    sparse = _sparse_files(states, files)
+    merges = []
+    for state, runs in states.items():
+        spans = spans_of(runs)
+        for start, stop in _segments(spans, sorted(barriers)):
+            for begin, end in _windows(spans[start:stop], sparse, idle):
+                chosen = tuple(run for span in spans[start + begin : start + end] for run in span.runs)
+                merges.append(StateMerge(specs[state], chosen, start + begin == 0))
+    return _tasks(merges, files)
+
+
+def spans_of(runs: Sequence[RunRef]) -> list[Span]:
+    """The runs of one state by versions, oldest first."""
+    spans: list[Span] = []
+    for run in sorted(runs, key=lambda run: (run.first, run.last)):
+        if spans and run.first <= spans[-1].last:
+            last = spans[-1]
+            spans[-1] = Span(last.first, max(last.last, run.last), (*last.runs, run))
+        else:
+            spans.append(Span(run.first, run.last, (run,)))
+    return spans
+
+
+def _sparse_files(states: Mapping[int, Sequence[RunRef]], files: Mapping[str, FileRef]) -> set[str]:
+    named = dict.fromkeys(files, 0)
+    for runs in states.values():
+        for run in runs:
+            if run.file in named:
+                named[run.file] += run.bytes
+    return {name for name, size in named.items() if 0 < size < files[name].length / 2}
+
+
+def _segments(spans: Sequence[Span], barriers: Sequence[int]) -> list[tuple[int, int]]:
+    """Ranges of spans between barriers."""
+    cuts = [bisect_left(spans, barrier + 1, key=lambda span: span.first) for barrier in barriers]
+    bounds = sorted({0, *cuts, len(spans)})
+    return list(zip(bounds, bounds[1:], strict=False))
+
+
+def _windows(spans: Sequence[Span], sparse: set[str], idle: bool) -> list[tuple[int, int]]:
+    """Ranges of neighbouring spans that are to become one run each."""
+    sizes = [span.rows for span in spans]
+    begin = _tail(sizes)
+    if idle and len(spans) > 1:
+        # Rows behind the oldest span may each have made a row in it dead.
+        begin = min(begin, 0 if 3 * sum(sizes[1:]) >= sizes[0] else 1)
+    windows = [] if len(spans) - begin < 2 else [(begin, len(spans))]
+    for i, span in enumerate(spans[: begin if windows else len(spans)]):
+        scattered = idle and len(span.runs) > 1 and span.rows <= TASK_ROWS
+        if scattered or any(run.file in sparse for run in span.runs):
+            windows.append((i, i + 1))
+    return windows
+
+
+def _tail(sizes: Sequence[int]) -> int:
+    """Where the newest spans begin that are to be merged; len(sizes) if none are.
+
+    Level by level: when FAN_IN spans of a level have gathered behind all larger ones, they and all newer ones are one.
+    """
+    begin = scan = len(sizes)
+    for level in range(max(map(_level, sizes), default=0) + 1):
+        while scan and _level(sizes[scan - 1]) <= level:
+            scan -= 1
+        if begin - scan + (begin < len(sizes)) >= FAN_IN:
+            begin = scan
+    return begin
+
+
+def _level(rows: int) -> int:
+    return ((rows // SMALL).bit_length() + 1) // 2
+
+
+def _tasks(merges: Sequence[StateMerge], files: Mapping[str, FileRef]) -> list[MergeTask]:
+    tasks: list[list[StateMerge]] = []
+    room = 0
+    for merge in sorted(merges, key=lambda merge: sum(run.rows for run in merge.runs)):
+        rows = sum(run.rows for run in merge.runs)
+        if rows > room:
+            tasks.append([])
+            room = TASK_ROWS
+        tasks[-1].append(merge)
+        room -= rows
+    return [MergeTask(tuple(task), _files_of(task, files)) for task in tasks]
+
+
+def _files_of(merges: Sequence[StateMerge], files: Mapping[str, FileRef]) -> tuple[FileRef, ...]:
+    names = {run.file for merge in merges for run in merge.runs}
+    return tuple(files[name] for name in sorted(names) if name in files)
+
+
+def run_merge(folder: Path, name: str, task: MergeTask, dead_members: Mapping[int, set[int]]) -> Receipt:
+    """Write file `name` in `folder`: for each merge of `task` one run, unless nothing remains.
+
+    Rows of the dropped members `dead_members[state id]` go.  All that is read is verified: raises `Damaged`.
+    """
+    files = {file.name: file for file in task.files}
+    writer = ZoneFile.writer(folder, name)
+    versions = []
+    for merge in task.merges:
+        runs = [Run.open(folder, ref, files.get(ref.file)) for ref in merge.runs]
+        for run in runs:
+            run.verify()
+        words, rows = _merged(merge.spec, runs, merge.oldest, dead_members.get(merge.spec.id, set()))
+        if len(words):
+            writer.add_sorted(merge.spec, words, rows)
+            versions.append((min(ref.first for ref in merge.runs), max(ref.last for ref in merge.runs)))
+    receipt = writer.finish()
+    placed = [replace(run, first=first, last=last) for run, (first, last) in zip(receipt.runs, versions, strict=True)]
+    return replace(receipt, runs=tuple(placed))
+
+
+def _merged(spec: StateSpec, runs: Sequence[Run], oldest: bool, dead: set[int]) -> tuple[np.ndarray, Rows]:
+    words = np.concatenate([run.words for run in runs])
+    rows = Rows.concat([run.part(0, len(run), list(range(len(spec.columns)))) for run in runs])
+    index, weights = survivors(spec, words, rows.columns, rows.weights)
+    kept = np.ones(len(index), dtype=bool)
+    if spec.kind == "keyed" and oldest:
+        kept &= weights > 0
+    if spec.member and dead:
+        kept &= ~np.isin(numbers(rows.columns[0])[index], list(dead))
+    if not kept.all():
+        index, weights = index[kept], weights[kept]
+    return words[index], Rows(take_all(rows.columns, index), weights)
