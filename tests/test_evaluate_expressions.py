@@ -424,8 +424,8 @@ def test_an_error_row_is_not_kept_and_is_named():
 
 def test_a_sliced_column_is_read_at_its_offset():
     """Values and NULLs of an array that is a slice of another are its own."""
-    for type_, values in [(BIGINT, [1, None, 3, None, 5]), (decimal(20, 0), [1, None, 3, None, 5]),
-                          (BOOLEAN, [True, None, False, None, True]), (STRING, ["a", None, "c", None, "e"])]:  # fmt: skip
+    numbers, flags, texts = [1, None, 3, None, 5], [True, None, False, None, True], ["a", None, "c", None, "e"]
+    for type_, values in [(BIGINT, numbers), (decimal(20, 0), numbers), (BOOLEAN, flags), (STRING, texts)]:
         piece = array_of(values * 4, type_).slice(7, 9)
         expected = [value is not None for value in (values * 4)[7:16]]
         node = ir.Not(BOOLEAN, False, None, ir.IsNull(BOOLEAN, False, None, column(type_)))

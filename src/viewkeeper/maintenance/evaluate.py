@@ -227,9 +227,13 @@ def _coalesce(node: ir.Coalesce) -> Compiled:
 
 def _either(condition: np.ndarray, left: Vector, right: Vector, errors: Errors) -> Vector:
     """`left` where `condition` holds, else `right`; `errors` of the condition come before theirs."""
-    data = choose(condition, left.data, right.data)
-    valid = _chosen(condition, left.valid, right.valid, np.True_)
-    errors = first_error(errors, _chosen(condition, left.errors, right.errors, np.int64(0)))
+    if len(condition) == 1:
+        data, valid, raised = left if condition[0] else right
+    else:
+        data = choose(condition, left.data, right.data)
+        valid = _chosen(condition, left.valid, right.valid, np.True_)
+        raised = _chosen(condition, left.errors, right.errors, np.int64(0))
+    errors = first_error(errors, raised)
     if errors is not None:
         valid = (errors == 0) if valid is None else valid & (errors == 0)
     return Vector(data, valid, errors)

@@ -18,8 +18,8 @@ class Vector(NamedTuple):
 
     `data` is a NumPy array (BOOLEAN as bool, every other type of fixed width as its physical number), or Arrow data for
     strings, binary and DECIMAL(p > 18).  A constant has length 1 in NumPy and is an Arrow scalar.  `valid` (bool, None:
-    all) and `errors` (int64, None: none) have length n or 1.  Where an error stands, `valid` is False; where `valid` is
-    False, `data` means nothing.
+    all) and `errors` (int64, None: none) have length n or 1, but 1 if the data are a constant number.  Where an error
+    stands, `valid` is False; where `valid` is False, `data` means nothing.
     """
 
     data: Any
@@ -131,8 +131,6 @@ def choose(condition: np.ndarray, left: Any, right: Any) -> Any:
     """Vector data: `left` where `condition` holds, else `right`."""
     if isinstance(left, np.ndarray):
         return np.where(condition, left, right)
-    if len(condition) == 1:
-        return left if condition[0] else right
     return pc.if_else(pa.array(condition), left, right)
 
 
