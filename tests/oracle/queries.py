@@ -42,7 +42,7 @@ def _kind(type_: Type) -> str:
 
 @st.composite
 def view_queries(draw: st.DrawFn, scope: Sequence[Source], depth: int = 2) -> tuple[str, Columns]:
-    """A SELECT over some of `scope`, and the names and types of its outputs (of the right kind, if not always width)."""
+    """A SELECT over some of `scope`, and its outputs' names and types (of the right kind, if not always width)."""
     text, columns = draw(_from_clauses(scope, depth))
     where = f" WHERE {draw(_predicates(columns))}" if draw(st.booleans()) else ""
     if draw(st.sampled_from(["rows", "groups"])) == "groups":

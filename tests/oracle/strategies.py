@@ -13,9 +13,9 @@ from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
+from tests.oracle.model import Case, Operation, TableSchema
+from tests.oracle.queries import Source, view_queries
 
-from oracle.model import Case, Operation, TableSchema
-from oracle.queries import Source, view_queries
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import (
     BIGINT,
@@ -69,7 +69,7 @@ def domain(type_: Type, extremes: bool = False) -> list[Any]:
         unit = Decimal(1).scaleb(-type_.scale)
         plain = [Decimal(value).quantize(unit) for value in ("0", "1", "-2", "3")]
         fine = [7 * unit, -unit] if type_.scale else []
-        ends = [Decimal("9" * type_.precision).scaleb(-type_.scale) * sign for sign in (1, -1)] if extremes else []
+        ends = [Decimal((sign, (9,) * type_.precision, -type_.scale)) for sign in (0, 1)] if extremes else []
         return plain + fine + ends
     return _PLAIN[type_.name] + (_EXTREME.get(type_.name, []) if extremes else [])
 

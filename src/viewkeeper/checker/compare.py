@@ -87,10 +87,10 @@ def canonical_floats(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def within(
     expected: pa.Table, found: pa.Table, slack: Mapping[str, Sequence[float]], *, show: int = 20
 ) -> Comparison:  # fmt: skip
-    """The same comparison, where the float columns in `slack` may be off by `slack[column][i]` from row i of `expected`.
+    """The same comparison, where the float columns in `slack` may be off by `slack[column][i]` in row i of `expected`.
 
-    A value of `found` that is not finite is taken as right: an intermediate sum may have overflowed.  Rows are paired by
-    their exact columns, then in the order of the columns with slack.
+    A value of `found` that is not finite is taken as right: an intermediate sum may have overflowed.  Rows are paired
+    by their exact columns, then in the order of the columns with slack.
     """
     shape = _shape_difference(expected.schema, found.schema)
     exact = [i for i, name in enumerate(expected.column_names) if name not in slack]

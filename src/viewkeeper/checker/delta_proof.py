@@ -79,8 +79,8 @@ def replay(start: dict[Key, dict[str, Any]], operations: Iterable[LoggedOperatio
 
 @dataclass(frozen=True)
 class DeltaProof:
-    """`comparison` is of the rows expected in the store with those found; rows of the keys in `left_out` are in neither:
-    an operation on them was rejected."""
+    """`comparison` is of the rows expected in the store with those found; rows of the keys in `left_out` are in
+    neither: an operation on them was rejected."""
 
     comparison: Comparison
     left_out: list[Key]

@@ -1,9 +1,9 @@
 """A query's answer, row by row, in plain Python: slow, simple, and sharing nothing with what maintains the views.
 
 It follows the query as it is written: joins, then WHERE, then grouping and output.  A row at which Spark would raise
-gives an `ErrorRow` and no row; what is not reached (behind a decided AND, OR, CASE, COALESCE) does not raise; both sides
-of every other operator are computed, the left one first.  An error row of a subquery or of a lower view is an error row
-of the query, whatever it is joined with.  The keys of a join are computed once for each row of their own side.
+gives an `ErrorRow` and no row; what is not reached (behind a decided AND, OR, CASE, COALESCE) does not raise; both
+sides of every other operator are computed, the left one first.  An error row of a subquery or of a lower view is one of
+the query, whatever it is joined with.  The keys of a join are computed once for each row of their own side.
 """
 
 from __future__ import annotations
@@ -71,7 +71,11 @@ def evaluate(relation: Relation, inputs: Mapping[int, Answer], zone: str = "UTC"
 def evaluate_query(query: Query, inputs: Mapping[int, Answer], zone: str = "UTC") -> Answer:
     """The same for a SELECT with ORDER BY and LIMIT; rows that ORDER BY leaves tied come in any order."""
     answer = evaluate(query.relation, inputs, zone)
-    rows = sorted(answer.rows, key=cmp_to_key(lambda a, b: _in_order(a, b, query.order)))
+
+    def by_order(left: Row, right: Row) -> int:
+        return _in_order(left, right, query.order)
+
+    rows = sorted(answer.rows, key=cmp_to_key(by_order))
     end = None if query.limit is None else query.offset + query.limit
     return Answer([row[: query.visible] for row in rows[query.offset : end]], answer.errors)
 

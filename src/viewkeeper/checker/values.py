@@ -1,7 +1,7 @@
 """Spark's rules (version 4, ANSI) for single Python values: order, equality, arithmetic, conversion, exact sums.
 
-A value is what users see: int, float (a FLOAT is a float that a float32 holds exactly), Decimal, str, bytes, bool, date,
-datetime (TIMESTAMP: aware; TIMESTAMP_NTZ: naive), None for NULL.
+A value is what users see: int, float (a FLOAT is a float that a float32 holds exactly), Decimal, str, bytes, bool,
+date, datetime (TIMESTAMP: aware; TIMESTAMP_NTZ: naive), None for NULL.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _to_double(numerator: int, power: int) -> float:
     try:
         return numerator / (1 << power)  # true division of integers is correctly rounded
     except OverflowError:
-        return math.copysign(math.inf, numerator)
+        return math.inf if numerator > 0 else -math.inf
 
 
 def exact_sum(values: Sequence[Any], argument: Type, result: Type, place: tuple[int, int] | None) -> Any:

@@ -1,0 +1,246 @@
+"""Is a view right?  First DELTA is proved against the store, then each view is compared with its query's answer.
+
+A view over views is judged over the rows of the lower views, which are checked too; so all of them together follow from
+the base tables.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Catalog, Column, Table, View
+from viewkeeper.catalog.types import BIGINT
+from viewkeeper.checker.compare import Comparison, compare, within
+from viewkeeper.checker.delta_proof import DeltaProof, Key, KeyedTable, LoggedOperation, prove
+from viewkeeper.checker.exact_judge import exact_answer, needs_exact
+from viewkeeper.checker.report import Report
+from viewkeeper.checker.row_evaluator import Answer, ErrorRow, evaluate
+from viewkeeper.checker.tables import rows_of, table_of
+from viewkeeper.compiler.relations import Relation
+from viewkeeper.errors import NotFound
+
+ROW_ID = Column("__row", BIGINT, False)
+"""Where a table has no primary key, its hidden row id is the last column of what the proof is given."""
+
+
+@dataclass(frozen=True)
+class StoreRows:
+    """A table's rows in the store at positions s, in one read transaction, and the log from the version's positions
+    to s.  `rejected`: keys of operations that were rejected up to the version."""
+
+    rows: pa.Table
+    operations: Sequence[LoggedOperation]
+    rejected: Sequence[Key] = ()
+
+
+class Evidence(Protocol):
+    """One database at one version, as a check sees it.  Tables are Arrow tables of logical types, columns in declared
+    order, field nullability as declared; `delta` and `store` have `ROW_ID` last where there is no primary key."""
+
+    catalog: Catalog
+    version: int
+
+    def delta(self, table: Table) -> pa.Table:
+        """DELTA's rows at the version."""
+
+    def store(self, table: Table) -> StoreRows:
+        """The store's rows, now."""
+
+    def view_rows(self, view: View) -> pa.Table:
+        """What readers of the view get at the version, whether or not it has error rows."""
+
+    def error_rows(self, view: View) -> Sequence[ErrorRow]:
+        """The view's own error rows, those of views below it left out."""
+
+    def relation(self, view: View) -> Relation:
+        """The view's query, bound."""
+
+
+class Judge(Protocol):
+    """What `spark_judge.SparkJudge` does; anything but a table in its answers means that Spark raised."""
+
+    def answers(self, queries: Mapping[str, str], tables: Mapping[str, pa.Table]) -> Mapping[str, Any]:
+        """The answer to each query over `tables`."""
+
+
+def check_views(evidence: Evidence, names: Iterable[str], judge: Judge | None) -> list[Report]:
+    """Checks the views called `names` and those below them; lower ones come first.
+
+    Without a judge the row-by-row evaluator answers every query.
+    """
+    views = _with_lower(evidence.catalog, names)
+    return _Check(evidence, judge).reports(views)
+
+
+def check_view(evidence: Evidence, name: str, judge: Judge | None) -> Report:
+    """The report on one view."""
+    return check_views(evidence, [name], judge)[-1]
+
+
+def _with_lower(catalog: Catalog, names: Iterable[str]) -> list[View]:
+    found: dict[int, View] = {}
+
+    def visit(view: View) -> None:
+        for below in map(catalog.by_id, view.reads):
+            if isinstance(below, View) and below.id not in found:
+                visit(below)
+        found.setdefault(view.id, view)
+
+    for name in names:
+        view = catalog.find(name)
+        if not isinstance(view, View):
+            raise NotFound(f"there is no view {name}")
+        visit(view)
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """What a comparison says: `problem` is empty where the view is right."""
+
+    judge: str
+    problem: str = ""
+    comparison: Comparison | None = None
+    errors: Sequence[ErrorRow] = ()
+
+
+class _Check:
+    """One run over some views; what was read or found once is kept."""
+
+    def __init__(self, evidence: Evidence, judge: Judge | None) -> None:
+        self._evidence, self._judge = evidence, judge
+        self._zone = evidence.catalog.zone
+        self._tables: dict[int, pa.Table] = {}
+        self._answers: dict[int, Answer] = {}
+        self._proofs: dict[int, DeltaProof] = {}
+        self._reports: dict[int, Report] = {}
+
+    def reports(self, views: Sequence[View]) -> list[Report]:
+        for view in views:
+            for below in view.reads:
+                self._read(below)
+            self._tables[view.id] = self._evidence.view_rows(view)
+        errors = {view.id: list(self._evidence.error_rows(view)) for view in views}
+        asked = [view for view in views if not errors[view.id]]
+        by_spark = self._ask(asked)
+        for view in views:
+            answer = _named_as(view, by_spark.get(view.name))
+            self._reports[view.id] = self._report(view, errors[view.id], answer)
+        return [self._reports[view.id] for view in views]
+
+    def _read(self, id_: int) -> None:
+        item = self._evidence.catalog.by_id(id_)
+        if not isinstance(item, Table) or id_ in self._proofs:
+            return
+        delta, store = self._evidence.delta(item), self._evidence.store(item)
+        columns = item.columns if item.key else (*item.columns, ROW_ID)
+        key = tuple(item.columns[i].name for i in item.key) or (ROW_ID.name,)
+        self._proofs[id_] = prove(KeyedTable(columns, key), delta, store.operations, store.rows, store.rejected)
+        self._tables[id_] = delta.select(range(len(item.columns)))
+
+    def _ask(self, views: Sequence[View]) -> Mapping[str, Any]:
+        if self._judge is None or not views:
+            return {}
+        below = {id_ for view in views for id_ in view.reads}
+        tables = {self._name(id_): self._tables[id_] for id_ in below}
+        return self._judge.answers({view.name: view.sql for view in views}, tables)
+
+    def _name(self, id_: int) -> str:
+        item = self._evidence.catalog.by_id(id_)
+        assert item is not None, "a view's query reads what the catalog holds"
+        return item.name
+
+    def _report(self, view: View, errors: list[ErrorRow], by_spark: Any) -> Report:
+        begin = time.perf_counter()
+        below = self._problem_below(view)
+        finding = below or self._finding(view, errors, by_spark)
+        verdict = "base wrong" if below else "wrong" if finding.problem else "right"
+        comparison = finding.comparison or Comparison(None, 0, [])
+        return Report(
+            view.name, self._evidence.version, verdict, finding.judge, len(self._tables[view.id]),
+            time.perf_counter() - begin, finding.problem, comparison.rows, comparison.differing,
+            list(finding.errors), self._left_out(view),
+        )  # fmt: skip
+
+    def _problem_below(self, view: View) -> _Finding | None:
+        """Why nothing can be said about `view`, if so."""
+        for id_ in view.reads:
+            name = self._name(id_)
+            if id_ in self._proofs and not self._proofs[id_].comparison.equal:
+                comparison = self._proofs[id_].comparison
+                what = f"DELTA of {name} and the log after it do not give the store's rows"
+                return _Finding("none", _of_rows(what, comparison), comparison)
+            if id_ in self._reports and not self._reports[id_].ok:
+                return _Finding("none", f"view {name} below it is {self._reports[id_].verdict}")
+        return None
+
+    def _left_out(self, view: View) -> list[str]:
+        proofs = [(self._name(id_), self._proofs[id_]) for id_ in view.reads if id_ in self._proofs]
+        return [f"{name} {', '.join(map(str, key))}" for name, proof in proofs for key in proof.left_out]
+
+    def _finding(self, view: View, errors: list[ErrorRow], by_spark: Any) -> _Finding:
+        lower = [error for id_ in view.reads if id_ in self._reports for error in self._reports[id_].errors]
+        if lower:
+            return _Finding("none", errors=lower)
+        relation, found = self._evidence.relation(view), self._tables[view.id]
+        exact = needs_exact(relation)
+        if isinstance(by_spark, pa.Table) and not exact:
+            return _compared("spark", compare(by_spark, found))
+        inputs = {id_: self._answer(id_) for id_ in view.reads}
+        if exact and not errors:
+            exactly = exact_answer(relation, inputs, self._zone)
+            if not exactly.answer.errors:
+                return self._exact_finding(view, exactly.answer, exactly.slack, by_spark)
+        answer = evaluate(relation, inputs, self._zone)
+        if errors or answer.errors:
+            return _compared_errors(answer.errors, errors)
+        return _compared("row by row", compare(table_of(view.columns, answer.rows, self._zone), found))
+
+    def _exact_finding(
+        self, view: View, answer: Answer, slack: dict[int, list[float]] | None, by_spark: Any
+    ) -> _Finding:  # fmt: skip
+        expected = table_of(view.columns, answer.rows, self._zone)
+        finding = _compared("exact", compare(expected, self._tables[view.id]))
+        if finding.problem or slack is None or not isinstance(by_spark, pa.Table):
+            return finding
+        near = within(expected, by_spark, {view.columns[i].name: allowed for i, allowed in slack.items()})
+        if near.equal:
+            return finding
+        return _Finding(
+            "exact", _of_rows("Spark's answer (found) is too far from the exact one (expected)", near), near
+        )
+
+    def _answer(self, id_: int) -> Answer:
+        if id_ not in self._answers:
+            self._answers[id_] = Answer(rows_of(self._tables[id_]))
+        return self._answers[id_]
+
+
+def _named_as(view: View, answer: Any) -> Any:
+    """Spark's answer with the view's names, which CREATE VIEW may have listed apart from the query."""
+    if isinstance(answer, pa.Table) and answer.num_columns == len(view.columns):
+        return answer.rename_columns([column.name for column in view.columns])
+    return answer
+
+
+def _compared(judge: str, comparison: Comparison) -> _Finding:
+    problem = "" if comparison.equal else _of_rows("the view is not its query's answer", comparison)
+    return _Finding(judge, problem, comparison)
+
+
+def _of_rows(what: str, comparison: Comparison) -> str:
+    return f"{what}: {comparison.shape or f'{comparison.rows} rows differ'}"
+
+
+def _compared_errors(expected: Sequence[ErrorRow], found: Sequence[ErrorRow]) -> _Finding:
+    """Which errors there are, and where, must agree; how often, and how the row is named, need not."""
+    missing = {(e.code, e.place) for e in expected} - {(e.code, e.place) for e in found}
+    extra = {(e.code, e.place) for e in found} - {(e.code, e.place) for e in expected}
+    problems = [f"no error row for {code} at {place}" for code, place in sorted(missing)]
+    problems += [f"an error row that should not be: {code} at {place}" for code, place in sorted(extra)]
+    return _Finding("row by row", "; ".join(problems), errors=found or expected)

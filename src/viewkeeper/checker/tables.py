@@ -1,0 +1,33 @@
+"""Arrow tables of logical types to plain Python rows and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Column
+from viewkeeper.catalog.types import logical_type
+
+Row = tuple[Any, ...]
+
+
+def rows_of(table: pa.Table) -> list[Row]:
+    """Its rows as tuples; TIMESTAMPs in UTC, since Python never finds a repeated hour of two zones equal."""
+    columns = [_in_utc(column).to_pylist() for column in table.columns]
+    return list(zip(*columns, strict=True)) if columns else [()] * len(table)
+
+
+def _in_utc(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_timestamp(column.type) and column.type.tz:
+        return column.cast(pa.timestamp("us", "UTC"))
+    return column
+
+
+def table_of(columns: Sequence[Column], rows: Sequence[Row], zone: str) -> pa.Table:
+    """`rows` as a table of the columns' logical types, nullability as declared."""
+    fields = [pa.field(column.name, logical_type(column.type, zone), column.nullable) for column in columns]
+    values = zip(*rows, strict=True) if rows else [()] * len(fields)
+    arrays = [pa.array(column, f.type) for column, f in zip(values, fields, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
