@@ -1,0 +1,171 @@
+"""Operations on one table, as a client's call makes them and as zone 1 gets them.
+
+A call makes operations of one kind on one table, and does not know their sequences yet (`Operations`).  Read back from
+the logs they are `Rows` as docs/interfaces.md describes them (`as_rows`): every declared column, the hidden row id
+where the table has no key, then kind, set, node, sequence, stamp.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Table
+from viewkeeper.catalog.types import BIGINT, Type, physical_type
+from viewkeeper.changes.layout import RowLayout, from_raw, is_null, numbers, raw_type
+from viewkeeper.trace.rows import Rows
+
+PUT, DELETE, DELETE_COLUMNS = 0, 1, 2
+"""Kinds of operations: set the named columns; delete the row; make the named columns NULL."""
+
+ROW_ID_NODE_BITS = 48
+"""A row id is `node << 48 | sequence` of the put that made the row."""
+
+
+@dataclass
+class Operations:
+    """Operations of one kind on one table, in order.
+
+    `columns` are physical, those that `TableForm.carried` names for the kind; NULL where not named.  `named` (uint8[n,
+    set_bytes], a bit a declared column) says which columns a put sets or a column delete clears; None: all of them.
+    """
+
+    kind: int
+    columns: list[pa.Array]
+    named: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def take(self, indices: np.ndarray) -> Operations:
+        """The operations at `indices`, in that order."""
+        index = pa.array(indices)
+        named = None if self.named is None else self.named[indices]
+        return Operations(self.kind, [column.take(index) for column in self.columns], named)
+
+    def slice(self, low: int, high: int) -> Operations:
+        """The operations from `low` to before `high`; shares their memory."""
+        named = None if self.named is None else self.named[low:high]
+        return Operations(self.kind, [column.slice(low, high - low) for column in self.columns], named)
+
+
+class TableForm:
+    """What follows from a table's declaration for its operations and rows; made once, used for every operation.
+
+    `key_layout` and `value_layout` are the stored form of its rows: the key's columns (or the row id), and all others.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.types = tuple(column.type for column in table.columns)
+        self.key = table.key
+        self.keyless = not table.key
+        self.values = tuple(i for i in range(len(self.types)) if i not in table.key)
+        self.set_bytes = (len(self.types) + 7) // 8
+        self.required = tuple(i for i in self.values if not table.columns[i].nullable)
+        self.key_layout = RowLayout([BIGINT] if self.keyless else [self.types[i] for i in self.key], nullable=False)
+        self.value_layout = RowLayout([self.types[i] for i in self.values])
+        described = ",".join(str(type_) for type_ in self.types) + "/" + ",".join(map(str, self.key))
+        self.fingerprint = zlib.crc32(described.encode())
+
+    def carried(self, kind: int) -> tuple[int, ...]:
+        """The declared columns that an operation of `kind` carries; for a table without a key, a delete carries the
+        row id alone."""
+        return tuple(range(len(self.types))) if kind == PUT else self.key
+
+    def carried_types(self, kind: int) -> tuple[Type, ...]:
+        """The types of the columns that an operation of `kind` carries."""
+        return (BIGINT,) if self.keyless and kind != PUT else tuple(self.types[i] for i in self.carried(kind))
+
+    @cached_property
+    def shapes(self) -> dict[tuple[int, bool], EntryShape]:
+        """How an entry holds operations, by their kind and whether they say which columns they name."""
+        keys = [(kind, with_set) for kind in (PUT, DELETE, DELETE_COLUMNS) for with_set in (False, True)]
+        return {key: EntryShape(self.carried_types(key[0]), self.set_bytes if key[1] else 0) for key in keys}
+
+    def physical(self, i: int, column: pa.Array) -> pa.Array:
+        """A raw column that is known to be right, as column `i`."""
+        return from_raw(column, physical_type(self.types[i]))
+
+    def mask(self, columns: Sequence[int]) -> np.ndarray:
+        """uint8[set_bytes] with the bits of `columns`."""
+        bits = np.zeros(self.set_bytes * 8, np.uint8)
+        bits[list(columns)] = 1
+        return np.packbits(bits, bitorder="little")
+
+    @cached_property
+    def everything(self) -> np.ndarray:
+        """The mask of all columns."""
+        return self.mask(range(len(self.types)))
+
+    def operation_types(self) -> list[pa.DataType]:
+        """The Arrow types of the columns that `as_rows` gives."""
+        hidden = [pa.int64()] if self.keyless else []
+        tail = [pa.int8(), pa.binary(self.set_bytes), pa.int32(), pa.int64(), pa.int64()]
+        return [*(physical_type(type_) for type_ in self.types), *hidden, *tail]
+
+    def as_rows(self, operations: Operations, node: int, sequences: np.ndarray, stamps: np.ndarray) -> Rows:
+        """`operations` as zone 1 takes them."""
+        length, kind = len(operations), operations.kind
+        columns = dict(zip(self.carried(kind), operations.columns, strict=False))
+        block = [columns[i] if i in columns else pa.nulls(length, physical_type(type_))
+                 for i, type_ in enumerate(self.types)]  # fmt: skip
+        if self.keyless:
+            made = np.int64(node) << ROW_ID_NODE_BITS | sequences
+            block.append(pa.array(made) if kind == PUT else operations.columns[0])
+        if operations.named is not None:
+            named = np.ascontiguousarray(operations.named)
+        else:
+            named = np.tile(self.everything if kind == PUT else self.mask(()), (length, 1))
+        block += [
+            pa.array(np.full(length, kind, np.int8)),
+            pa.Array.from_buffers(pa.binary(self.set_bytes), length, [None, pa.py_buffer(named)]),
+            pa.array(np.full(length, node, np.int32)),
+            pa.array(sequences),
+            pa.array(stamps),
+        ]
+        return Rows(block, np.ones(length, np.int64))
+
+    def from_row(self, rows: Rows, i: int) -> Operations:
+        """Row `i` of `as_rows` as an operation again."""
+        row = [column.slice(i, 1) for column in rows.columns]
+        after = len(self.types) + self.keyless
+        kind = int(numbers(row[after])[0])
+        mask = row[after + 1][0].as_py()
+        named: np.ndarray | None = np.frombuffer(mask, np.uint8).reshape(1, -1)
+        if kind == DELETE or (kind == PUT and mask == self.everything.tobytes()):
+            named = None
+        columns = [row[after - 1]] if self.keyless and kind != PUT else [row[c] for c in self.carried(kind)]
+        return Operations(kind, columns, named)
+
+
+class EntryShape:
+    """The columns of one entry: what its operations carry, and their `set` masks where `set_bytes` is not 0."""
+
+    def __init__(self, types: Sequence[Type], set_bytes: int) -> None:
+        self.types, self.set_bytes = tuple(types), set_bytes
+        self.layout = RowLayout(types)
+        self.arrow = [physical_type(type_) for type_ in types]
+        mask = [pa.binary(set_bytes)] if set_bytes else []
+        self.written = _schema([*self.arrow, *mask])
+        self.read = _schema([*(raw_type(arrow) for arrow in self.arrow), *mask]).serialize().to_pybytes()
+
+
+def bits(named: np.ndarray, column: int) -> np.ndarray:
+    """bool[n]: whether the masks `named` hold the bit of `column`."""
+    return (named[:, column >> 3] >> (column & 7) & 1).astype(bool)
+
+
+def nulls_where_named(column: pa.Array, named: np.ndarray | None, position: int) -> np.ndarray:
+    """bool[n]: where a put sets column `position` to NULL."""
+    nulls = is_null(column)
+    return nulls if named is None or not nulls.any() else nulls & bits(named, position)
+
+
+def _schema(types: Sequence[pa.DataType]) -> pa.Schema:
+    return pa.schema([(str(i), type_) for i, type_ in enumerate(types)])

@@ -1,0 +1,120 @@
+"""One table in the embedded store: where its rows are, and their bytes (docs/format-store.md)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Table
+from viewkeeper.catalog.types import logical_type, to_logical
+from viewkeeper.changes.operations import Operations, TableForm
+from viewkeeper.errors import InputError
+from viewkeeper.stores.environment import Node
+from viewkeeper.stores.intake import TableIntake
+from viewkeeper.stores.values import to_python
+from viewkeeper.trace.hashing import hash_columns, hash_values
+
+_PREFIX = struct.Struct(">I")
+KEY_BYTES_MAX = 511 - _PREFIX.size
+"""LMDB's limit, less the table's id."""
+_SCANNED_AT_ONCE = 10_000
+
+
+class TableAccess:
+    """A table's rows; `zone` is where naive times are."""
+
+    def __init__(self, table: Table, zone: str) -> None:
+        self.form, self.zone = TableForm(table), zone
+        self.intake = TableIntake(self.form, zone)
+        self.prefix = _PREFIX.pack(table.id)
+        self._placing = tuple(range(len(self.form.types))) if self.form.keyless else self.form.key
+        self._placing_types = [self.form.types[i] for i in self._placing]
+        self._decoders = [to_python(type_, zone) for type_ in self.form.types]
+        self._names = [column.name for column in table.columns]
+        self._schema = pa.schema([pa.field(column.name, logical_type(column.type, zone), nullable=column.nullable)
+                                  for column in table.columns])  # fmt: skip
+
+    def hashes(self, operations: Operations) -> np.ndarray:
+        """uint64[n]: hashes of the rows' keys (of whole rows without a key); hash % nodes is the node."""
+        carried = self.form.carried(operations.kind)
+        return hash_columns([operations.columns[carried.index(i)] for i in self._placing], len(operations))
+
+    def hash(self, values: Sequence[Any]) -> int:
+        """`hashes` of one row, by the physical values of its key (of the whole row without a key)."""
+        return hash_values(values, self._placing_types)
+
+    def key_bytes(self, values: Sequence[Any]) -> bytes:
+        """The store's key of one row, by the physical values of its key."""
+        key = self.prefix + self.form.key_layout.pack(values)
+        if len(key) > KEY_BYTES_MAX + len(self.prefix):
+            raise self._too_long(len(key))
+        return key
+
+    def keys_bytes(self, columns: Sequence[pa.Array], numbers: np.ndarray) -> list[bytes]:
+        """The store's keys of many rows, by their key columns; `numbers` are the rows' places in the call."""
+        keys = [self.prefix + key for key in self.form.key_layout.encode(columns, len(numbers))]
+        longest = max(map(len, keys), default=0)
+        if longest > KEY_BYTES_MAX + len(self.prefix):
+            raise self._too_long(longest, next(n for n, key in zip(numbers, keys, strict=True) if len(key) == longest))
+        return keys
+
+    def _too_long(self, length: int, row: int | None = None) -> InputError:
+        place = "" if row is None else f", rows[{row}]"
+        return InputError(f"{self.form.table.name}{place}: the key takes {length - len(self.prefix)} bytes; "
+                          f"the embedded store takes at most {KEY_BYTES_MAX}")  # fmt: skip
+
+    def as_dict(self, key: Sequence[Any], value: bytes) -> dict[str, Any]:
+        """One row as users get it, from its key's physical values and the stored bytes of the others."""
+        values: list[Any] = [None] * len(self.form.types)
+        for i, part in zip(self.form.key, key, strict=True):
+            values[i] = part
+        for i, part in zip(self.form.values, self.form.value_layout.unpack(value), strict=True):
+            values[i] = part
+        for i, decode in enumerate(self._decoders):
+            if decode is not None and values[i] is not None:
+                values[i] = decode(values[i])
+        return dict(zip(self._names, values, strict=True))
+
+    def remove_some(self, cursor: Any, limit: int) -> int:
+        """Delete up to `limit` of the table's entries in the table of `cursor`; how many."""
+        removed = 0
+        while removed < limit and cursor.set_range(self.prefix) and cursor.key()[: len(self.prefix)] == self.prefix:
+            cursor.delete()
+            removed += 1
+        return removed
+
+    def _stored(self, cursor: Any) -> Iterator[list[tuple[Any, Any]]]:
+        """Keys and values of all rows in their order, so many at a time."""
+        stored = cursor.iternext() if cursor.set_range(self.prefix) else iter(())
+        while some := list(islice(stored, _SCANNED_AT_ONCE)):
+            own = len(some)
+            while own and some[own - 1][0][: len(self.prefix)] != self.prefix:
+                own -= 1
+            if own:
+                yield some[:own]
+            if own < len(some):  # Rows of the next table begin.
+                return
+
+    def batches(self, node: Node, txn: Any) -> Iterator[pa.RecordBatch]:
+        """All rows on `node` in logical types."""
+        for some in self._stored(txn.cursor(node.rows)):
+            columns: list[Any] = [None] * len(self.form.types)
+            if not self.form.keyless:
+                keys, _ = self.form.key_layout.decode([key for key, _ in some], skip=len(self.prefix))
+                for i, column in zip(self.form.key, keys, strict=True):
+                    columns[i] = column
+            values, _ = self.form.value_layout.decode([value for _, value in some])
+            for i, column in zip(self.form.values, values, strict=True):
+                columns[i] = column
+            logical = [to_logical(self.form.physical(i, column), type_, self.zone)
+                       for i, (column, type_) in enumerate(zip(columns, self.form.types, strict=True))]  # fmt: skip
+            yield pa.RecordBatch.from_arrays(logical, schema=self._schema)
+
+
+Apply = Callable[[Node, Any, int], None]
+"""Writes the rows of one node, given its tables, its write transaction and the first sequence of the operations."""

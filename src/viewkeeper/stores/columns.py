@@ -1,0 +1,155 @@
+"""Whole columns of Python values or Arrow arrays to physical arrays.
+
+What Arrow converts without loss, and exactly as `values` would, it converts; all else goes value by value through
+`values`, which also words the refusal.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from decimal import Decimal
+from types import NoneType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from viewkeeper.catalog.types import Type, logical_type, physical_type
+from viewkeeper.catalog.types import to_physical as arrow_to_physical
+from viewkeeper.changes.layout import numbers
+from viewkeeper.changes.verify import MICROSECONDS_A_DAY, outside_days
+from viewkeeper.stores.values import Refused, to_physical
+
+_PLAIN: dict[str, type] = {
+    "BOOLEAN": bool, "TINYINT": int, "SMALLINT": int, "INT": int, "BIGINT": int, "FLOAT": float, "DOUBLE": float,
+    "DECIMAL": Decimal, "STRING": str, "BINARY": bytes, "DATE": datetime.date, "TIMESTAMP": datetime.datetime,
+    "TIMESTAMP_NTZ": datetime.datetime,
+}  # fmt: skip
+_CANNOT = (pa.ArrowException, OverflowError, UnicodeEncodeError, TypeError, ValueError)
+
+
+class BadValue(Exception):
+    """A value that its column cannot hold: `row` counts from 0, the message is the reason."""
+
+    def __init__(self, row: int, reason: str) -> None:
+        self.row = row
+        super().__init__(reason)
+
+
+class ColumnIntake:
+    """Takes values for one column of `type_`; naive times are in `zone`.  Both methods raise BadValue."""
+
+    def __init__(self, type_: Type, zone: str) -> None:
+        self.type, self.zone = type_, zone
+        self.one = to_physical(type_, zone)
+        self._logical, self._physical = logical_type(type_, zone), physical_type(type_)
+
+    def from_values(self, values: Sequence[Any]) -> pa.Array:
+        """A physical array of Python values; None is NULL."""
+        kinds = set(map(type, values)) - {NoneType}
+        if not kinds:
+            return pa.nulls(len(values), self._physical)
+        if kinds == {_PLAIN[self.type.name]} and self._is_plain(values):
+            try:
+                if self.type.name == "FLOAT":
+                    return _to_float(pa.array(values, pa.float64()))
+                return self._in_range(arrow_to_physical(pa.array(values, self._logical), self.type))
+            except _CANNOT:
+                pass  # The slow way finds the value and says why.
+        return self._one_by_one(values)
+
+    def from_arrow(self, column: pa.Array) -> pa.Array:
+        """A physical array of an Arrow array."""
+        if isinstance(column.type, pa.DictionaryType):
+            column = column.dictionary_decode()
+        if pa.types.is_null(column.type):
+            return pa.nulls(len(column), self._physical)
+        if self._casts(column.type):
+            try:
+                if self.type.name == "FLOAT":
+                    return _to_float(column.cast(pa.float64()))
+                return self._in_range(arrow_to_physical(column.cast(self._logical), self.type))
+            except _CANNOT:
+                pass  # As above.
+        return self._one_by_one([_python(value, row) for row, value in enumerate(column)])
+
+    def _is_plain(self, values: Sequence[Any]) -> bool:
+        """Whether Arrow takes such values as `values` does."""
+        if self.type.name == "TIMESTAMP":
+            return self.zone == "UTC"  # Arrow reads naive times as UTC.
+        if self.type.name == "TIMESTAMP_NTZ":
+            return all(value is None or value.tzinfo is None for value in values)
+        return True
+
+    def _casts(self, source: pa.DataType) -> bool:
+        """Whether Arrow's checked cast from `source` refuses exactly what `values` refuses."""
+        is_ = pa.types
+        if self.type.name == "TIMESTAMP":
+            return bool(is_.is_timestamp(source) and (source.tz is not None or self.zone == "UTC"))
+        if self.type.name == "TIMESTAMP_NTZ":
+            return bool(is_.is_timestamp(source) and source.tz is None)
+        return bool(_CASTS[self.type.name](source))
+
+    def _in_range(self, column: pa.Array) -> pa.Array:
+        if self.type.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
+            unit = 1 if self.type.name == "DATE" else MICROSECONDS_A_DAY
+            if outside_days(numbers(column) // unit).any():
+                raise ValueError("outside the years 1 to 9999")
+        return column
+
+    def _one_by_one(self, values: Sequence[Any]) -> pa.Array:
+        physical: list[Any] = []
+        for row, value in enumerate(values):
+            try:
+                physical.append(None if value is None else self.one(value))
+            except Refused as refused:
+                raise BadValue(row, str(refused)) from None
+        return pa.array(physical, self._physical)
+
+
+_CASTS: dict[str, Callable[[pa.DataType], bool]] = {
+    "BOOLEAN": pa.types.is_boolean,
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), pa.types.is_integer),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), pa.types.is_floating),
+    "DECIMAL": lambda source: pa.types.is_decimal(source) or pa.types.is_integer(source),
+    "STRING": lambda source: pa.types.is_string(source) or pa.types.is_large_string(source),
+    "BINARY": lambda source: (
+        pa.types.is_binary(source) or pa.types.is_large_binary(source) or pa.types.is_fixed_size_binary(source)
+    ),
+    "DATE": pa.types.is_date32,
+}
+
+
+def _to_float(column: pa.Array) -> pa.Array:
+    """Doubles rounded to FLOAT; raises ValueError where a finite one becomes infinite."""
+    rounded = column.cast(pa.float32(), safe=False)
+    if np.isinf(numbers(rounded)).sum() != np.isinf(numbers(column)).sum():
+        raise ValueError("too great for a FLOAT")
+    return rounded
+
+
+def _python(value: pa.Scalar, row: int) -> Any:
+    try:
+        return value.as_py()
+    except ValueError as error:
+        raise BadValue(row, str(error)) from None
+
+
+def from_pandas(series: Any, intake: ColumnIntake) -> pa.Array:
+    """A physical array of a pandas column, in which NaN, NaT and NA are NULL.
+
+    Integers that pandas holds as floats, because some are missing, are integers again.
+    """
+    column = pa.Array.from_pandas(series) if series.dtype != object else None
+    if column is None:
+        missing = series.isna().to_numpy()
+        return intake.from_values([None if gone else value for gone, value in zip(missing, series, strict=True)])
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if intake.type.is_integer and pa.types.is_floating(column.type):
+        with suppress(pa.ArrowInvalid):
+            column = pc.cast(column, pa.int64())
+    return intake.from_arrow(column)

@@ -1,0 +1,116 @@
+"""What a store of base tables must do, whatever keeps its rows; `tests/test_store_contract.py` holds stores to it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Table
+from viewkeeper.changes.positions import Cut, Token
+from viewkeeper.changes.verify import LogBatch
+
+
+@dataclass(frozen=True)
+class Traits:
+    """How stores differ.
+
+    `consistent_cuts`: a batch never splits a `put_many`, nor holds a write without those acknowledged before it
+    (otherwise order is promised per key only).  `refuses_in_transaction`: partial puts that would leave a NOT NULL
+    column unset are refused by `put` (otherwise rejected from the log).  `keyless_tables`: it can keep tables without a
+    primary key.  `key_bytes_max`: the longest key, in the store's own encoding.
+    """
+
+    consistent_cuts: bool
+    refuses_in_transaction: bool
+    keyless_tables: bool
+    key_bytes_max: int
+
+
+@dataclass(frozen=True)
+class TableScan:
+    """All rows of a table as of one moment, and the logs' ends at that moment (`positions`).
+
+    `batches` are in logical types, one column a declared column; read them within the `with` block of `scan`.
+    """
+
+    positions: dict[int, int]
+    batches: Iterator[pa.RecordBatch]
+
+
+class Store(ABC):
+    """Rows of base tables on nodes, and a log of operations a node.
+
+    Rows: a row exists from the first put of its key until a delete of the row; columns never set are NULL; put of None
+    and delete of a column make them NULL; a put after a delete starts from an empty row.  Row and log entry are one
+    atomic step.  Sequences grow per node by one an operation, from 1.  All methods may be called from any thread, and
+    from several processes on the same store.
+    """
+
+    traits: Traits
+    nodes: int
+
+    @abstractmethod
+    def put(self, table: Table, row: Mapping[str, Any]) -> Token:
+        """Set the named columns of one row.  Raises InputError, naming column and reason, and then changes nothing."""
+
+    @abstractmethod
+    def put_many(self, table: Table, rows: Any) -> Token:
+        """`put` of many rows in order: dicts, an Arrow table, batch or reader, or a pandas DataFrame.
+
+        One atomic step per node (a reader: one per record batch).  One bad row refuses all, naming row, key, column.
+        """
+
+    @abstractmethod
+    def delete(self, table: Table, key: Any, columns: Sequence[str] | None = None) -> Token | bool:
+        """Delete the row of `key` (a tuple where several columns are the key), or make its `columns` NULL.
+
+        In a table without a key, `key` is a whole row as a dict, and one equal row goes; False if there is none.
+        """
+
+    @abstractmethod
+    def delete_many(self, table: Table, keys: Iterable[Any]) -> Token:
+        """`delete` of the rows of many keys, one atomic step per node."""
+
+    @abstractmethod
+    def get(self, table: Table, key: Any) -> dict[str, Any] | None:
+        """The row of `key` as written, at once; None if there is none."""
+
+    @abstractmethod
+    def scan(self, table: Table) -> AbstractContextManager[TableScan]:
+        """All rows, and the positions that they agree with."""
+
+    @abstractmethod
+    def rows(self, table: Table) -> Iterator[pa.RecordBatch]:
+        """All rows as of one moment, in logical types."""
+
+    @abstractmethod
+    def ends(self) -> dict[int, int]:
+        """The last sequence of each node's log; takes no lock."""
+
+    @abstractmethod
+    def cut(self, limit: int, after: Mapping[int, int]) -> Cut:
+        """The end of the batch behind `after`, of about `limit` operations (see `Traits.consistent_cuts`)."""
+
+    @abstractmethod
+    def read(self, node: int, after: int, upto: int, tables: Mapping[int, Table]) -> LogBatch:
+        """The operations with sequences from after + 1 to `upto` on `node`; both are ends of entries."""
+
+    @abstractmethod
+    def trim(self, positions: Mapping[int, int], older_than_seconds: float) -> int:
+        """Remove log entries at or before `positions` that are older than that; how many.
+
+        The last entry of each log stays: the next sequence and stamp follow from it.
+        """
+
+    @abstractmethod
+    def statistics(self) -> dict[str, Any]:
+        """Counts and sizes, per node."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give up what this process holds of the store."""

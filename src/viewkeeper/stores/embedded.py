@@ -1,0 +1,216 @@
+"""The embedded store: base rows and logs in LMDB, one environment a node (docs/format-store.md).
+
+A write: convert and lay out the rows, hash keys to nodes, make the log entries; then, holding the writer locks of the
+nodes that it touches, take one stamp, put rows and entries, commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Table
+from viewkeeper.changes import entries, verify
+from viewkeeper.changes.entries import Body
+from viewkeeper.changes.operations import DELETE, PUT, Operations
+from viewkeeper.changes.positions import Cut, Token
+from viewkeeper.changes.verify import LogBatch
+from viewkeeper.errors import InputError
+from viewkeeper.stores import keyed, keyless, log
+from viewkeeper.stores.access import KEY_BYTES_MAX, Apply, TableAccess
+from viewkeeper.stores.contract import Store, TableScan, Traits
+from viewkeeper.stores.environment import SEQUENCE, Nodes
+
+_FORGOTTEN_AT_ONCE = 10_000
+
+
+class EmbeddedStore(Store):
+    """The store in folder `root`, made if absent with `nodes` nodes (default 2; None takes what is there).
+
+    `durability`: "sync" (what is acknowledged survives a power loss) or "process" (a kill of the process only; a power
+    loss may damage the store); all users in one process share one.  `zone`: where naive times are.
+    """
+
+    traits = Traits(consistent_cuts=True, refuses_in_transaction=True, keyless_tables=True, key_bytes_max=KEY_BYTES_MAX)
+
+    def __init__(
+        self, root: str | Path, nodes: int | None = None, durability: str | None = None, zone: str = "UTC"
+    ) -> None:
+        self._nodes = Nodes.open(Path(root), nodes, durability)
+        self.root, self.zone, self.nodes = self._nodes.root, zone, self._nodes.count
+        self._tables: dict[int, TableAccess] = {}
+        self._closed = False
+
+    def put(self, table: Table, row: Mapping[str, Any]) -> Token:
+        access = self._access(table)
+        form = access.form
+        named, values = access.intake.row(row)
+        place = values if form.keyless else [values[i] for i in form.key]
+        hash_ = access.hash(place)
+        number = hash_ % self.nodes
+        if form.keyless:
+            apply = keyless.plan_one(access, values, number, hash_)
+        else:
+            apply = keyed.plan_one(access, access.key_bytes(place), named, values)
+        mask = None if len(named) == len(values) else form.mask(named).tobytes()
+        body = entries.single(PUT, form.shapes[PUT, mask is not None].layout.pack(values), mask)
+        return self._commit(access, {number: ([body], apply)})
+
+    def put_many(self, table: Table, rows: Any) -> Token:
+        access, token = self._access(table), Token()
+        if isinstance(rows, pa.RecordBatchReader):
+            for batch in rows:
+                token |= self._write(access, access.intake.rows(batch))
+            return token
+        return self._write(access, access.intake.rows(rows))
+
+    def delete(self, table: Table, key: Any, columns: Sequence[str] | None = None) -> Token | bool:
+        access = self._access(table)
+        if columns is not None:
+            return self._write(access, access.intake.column_deletes(key, columns))
+        if access.form.keyless:
+            token = self._delete_equal(access, [key])
+            return token if token.positions else False
+        return self._write(access, access.intake.deletes([key]))
+
+    def delete_many(self, table: Table, keys: Iterable[Any]) -> Token:
+        access = self._access(table)
+        if access.form.keyless:
+            return self._delete_equal(access, keys)
+        return self._write(access, access.intake.deletes(keys))
+
+    def get(self, table: Table, key: Any) -> dict[str, Any] | None:
+        access = self._access(table)
+        values = access.intake.key(key)
+        stored, number = access.key_bytes(values), access.hash(values) % self.nodes
+        with self._nodes.reading(number) as txn:
+            row = txn.get(stored, db=self._nodes.nodes[number].rows)
+        return None if row is None else access.as_dict(values, row)
+
+    @contextmanager
+    def scan(self, table: Table) -> Iterator[TableScan]:
+        access = self._access(table)
+        with self._nodes.reading_at_one_moment() as txns:
+            pairs = list(zip(self._nodes.nodes, txns, strict=True))
+            positions = {number: node.end(txn) for number, (node, txn) in enumerate(pairs)}
+            yield TableScan(positions, (batch for node, txn in pairs for batch in access.batches(node, txn)))
+
+    def rows(self, table: Table) -> Iterator[pa.RecordBatch]:
+        with self.scan(table) as scan:
+            yield from scan.batches
+
+    def ends(self) -> dict[int, int]:
+        found = {}
+        for number, node in enumerate(self._nodes.nodes):
+            with self._nodes.reading(number) as txn:
+                found[number] = node.end(txn)
+        return found
+
+    def cut(self, limit: int, after: Mapping[int, int]) -> Cut:
+        return log.cut(self._nodes, limit, after)
+
+    def read(self, node: int, after: int, upto: int, tables: Mapping[int, Table]) -> LogBatch:
+        return log.read(self._nodes, node, after, upto, tables)
+
+    def trim(self, positions: Mapping[int, int], older_than_seconds: float) -> int:
+        return log.trim(self._nodes, positions, older_than_seconds)
+
+    def reader_check(self) -> int:
+        """Free what killed readers hold; how many there were.  Done at opening; to be done with every batch."""
+        return self._nodes.reader_check()
+
+    def forget(self, table: Table) -> None:
+        """Remove all rows of a dropped table, in small transactions."""
+        access = self._access(table)
+        for number, node in enumerate(self._nodes.nodes):
+            for stored in (node.rows, node.equal):
+                removed = _FORGOTTEN_AT_ONCE
+                while removed == _FORGOTTEN_AT_ONCE:
+                    with self._nodes.writing([number]) as txns:
+                        removed = access.remove_some(txns[number].cursor(stored), _FORGOTTEN_AT_ONCE)
+        del self._tables[table.id]
+
+    def statistics(self) -> dict[str, Any]:
+        return log.statistics(self._nodes)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._nodes.close()
+
+    def apply(self, table: Table, operation: bytes) -> Token:
+        """Do a rejected operation again, given the bytes that `rejected` keeps of it.
+
+        Raises InputError where it can still not be done.
+        """
+        access = self._access(table)
+        operations = verify.operation_from_bytes(operation, access.form)
+        if operations is None or (access.form.keyless and operations.kind != PUT):
+            raise InputError(f"{table.name}: these bytes are no operation that the table can take; see its reason")
+        return self._write(access, operations)
+
+    def _access(self, table: Table) -> TableAccess:
+        found = self._tables.get(table.id)
+        if found is None or found.form.table != table:
+            found = self._tables[table.id] = TableAccess(table, self.zone)
+        return found
+
+    def _write(self, access: TableAccess, operations: Operations) -> Token:
+        """Write operations on their nodes, in one atomic step a node."""
+        if not len(operations):
+            return Token()
+        hashes = access.hashes(operations)
+        placed = hashes % np.uint64(self.nodes)
+        plans = {}
+        for number in range(self.nodes):
+            here = np.flatnonzero(placed == number)
+            if len(here):
+                part = operations if len(here) == len(operations) else operations.take(here)
+                apply = (keyless.plan(access, part, number, hashes[here]) if access.form.keyless
+                         else keyed.plan(access, part, here))  # fmt: skip
+                plans[number] = entries.encode(access.form, part), apply
+        return self._commit(access, plans)
+
+    def _commit(self, access: TableAccess, plans: Mapping[int, tuple[Sequence[Body], Apply]]) -> Token:
+        written = {}
+        with self._nodes.writing(list(plans)) as txns:
+            stamp = self._nodes.stamps.next()
+            for number, (bodies, apply) in plans.items():
+                first = self._nodes.nodes[number].end(txns[number]) + 1
+                apply(self._nodes.nodes[number], txns[number], first)
+                written[number] = self._append(number, txns[number], access, bodies, first, stamp)
+        return Token(written)
+
+    def _append(
+        self, number: int, txn: Any, access: TableAccess, bodies: Sequence[Body], first: int, stamp: int
+    ) -> int:
+        """Put entries at the end of a node's log; the last sequence."""
+        for body in bodies:
+            entry = entries.seal(access.form, body, stamp)
+            txn.put(SEQUENCE.pack(first), entry, db=self._nodes.nodes[number].log, append=True)
+            first += body.count
+        return first - 1
+
+    def _delete_equal(self, access: TableAccess, rows: Iterable[Any]) -> Token:
+        """Remove one equal row for each of `rows`, in a table without a key; pass over those that are not there."""
+        by_node: dict[int, list[tuple[list[Any], int]]] = {}
+        for row in rows:
+            values = access.intake.whole_row(row)
+            hash_ = access.hash(values)
+            by_node.setdefault(hash_ % self.nodes, []).append((values, hash_))
+        written = {}
+        with self._nodes.writing(list(by_node)) as txns:
+            stamp = self._nodes.stamps.next()
+            for number, wanted in by_node.items():
+                node, txn = self._nodes.nodes[number], txns[number]
+                removed = [keyless.remove_one(access, node, txn, values, hash_) for values, hash_ in wanted]
+                ids = pa.array([id_ for id_ in removed if id_ is not None], pa.int64())
+                if len(ids):
+                    bodies = entries.encode(access.form, Operations(DELETE, [ids]))
+                    written[number] = self._append(number, txn, access, bodies, node.end(txn) + 1, stamp)
+        return Token(written)

@@ -1,0 +1,227 @@
+"""The LMDB environments of one folder: one a node, opened once a process and shared, reopened after a fork.
+
+<root>/nodes/<n>/   an environment with three tables: log (sequence -> entry), rows (table id and key -> row),
+                    equal (table id and hash of a row of a table without key -> row ids)
+<root>/stamp        the greatest stamp given on any node, 8 bytes that all processes map
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import struct
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import lmdb
+
+from viewkeeper.changes import entries
+from viewkeeper.errors import Error, InputError
+
+SEQUENCE = struct.Struct(">Q")
+_STAMP = struct.Struct("<q")
+_MAP_BYTES = 1 << 40
+"""Reserved once, since growing a map breaks other processes; sparse: the file is as long as its data."""
+_READERS_MAX = 1024
+DURABILITIES = ("sync", "process")
+
+_open: dict[Path, Nodes] = {}
+_opening = threading.Lock()
+_of_parents: list[Any] = []
+
+
+class Node:
+    """One environment and its tables."""
+
+    def __init__(self, folder: Path, sync: bool) -> None:
+        self.environment = _open_environment(folder, sync)
+        self.log = self.environment.open_db(b"log")
+        self.rows = self.environment.open_db(b"rows")
+        self.equal = self.environment.open_db(b"equal", dupsort=True, dupfixed=True)
+
+    def end(self, txn: Any) -> int:
+        """The last sequence in the log; 0 where it is empty."""
+        cursor = txn.cursor(self.log)
+        if not cursor.last():
+            return 0
+        counted = entries.count_and_stamp(cursor.value())
+        return int(SEQUENCE.unpack(cursor.key())[0]) + (counted[0] if counted else 1) - 1
+
+    def greatest_stamp(self) -> int:
+        """The stamp of the log's last entry that is sound; 0 where there is none."""
+        with self.environment.begin() as txn:
+            for entry in txn.cursor(self.log).iterprev(keys=False, values=True) if self.end(txn) else ():
+                counted = entries.count_and_stamp(entry, checked=True)
+                if counted:
+                    return counted[1]
+        return 0
+
+
+class Nodes:
+    """All nodes of one folder.  Get it by `Nodes.open`; close it as often as it was opened."""
+
+    def __init__(self, root: Path, nodes: int | None, durability: str | None) -> None:
+        self.root, self.durability, self.users = root, durability or "sync", 0
+        self.count = _make_folders(root, nodes)
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        sync = self.durability == "sync"
+        self._nodes = [Node(self.root / "nodes" / str(n), sync) for n in range(self.count)]
+        self.reader_check()
+        self.stamps = StampWord(self.root / "stamp")
+        self.stamps.next(at_least=max(node.greatest_stamp() for node in self._nodes), now=0)
+
+    @staticmethod
+    def open(root: Path, nodes: int | None = None, durability: str | None = None) -> Nodes:
+        """The nodes in `root`, made if absent (`nodes` of them, default 2); None takes what is there.
+
+        Raises InputError if the folder has another number of nodes, or is open in this process with another durability.
+        """
+        if durability not in (None, *DURABILITIES):
+            raise InputError(f"durability={durability!r}: expected one of {', '.join(DURABILITIES)}")
+        root = root.resolve()
+        with _opening:
+            found = _open.get(root)
+            if found is None:
+                found = _open[root] = Nodes(root, nodes, durability)
+            if nodes not in (None, found.count):
+                raise InputError(f"{root} has {found.count} nodes, fixed when it was made; asked for {nodes}")
+            if durability not in (None, found.durability):
+                raise InputError(f"{root} is open in this process with durability={found.durability!r}; close it first")
+            found.users += 1
+            return found
+
+    def close(self) -> None:
+        """Give it back; the last of its users closes the files."""
+        with _opening:
+            self.users -= 1
+            if self.users == 0:
+                del _open[self.root]
+                for node in self.nodes:
+                    node.environment.close()
+                self.stamps.close()
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes in order, usable in this process."""
+        if self._pid != os.getpid():
+            _of_parents.append((self._nodes, self.stamps))  # Closing them here would harm the parent.
+            self._start()
+        return self._nodes
+
+    @contextmanager
+    def writing(self, numbers: Sequence[int]) -> Iterator[dict[int, Any]]:
+        """Write transactions on the nodes `numbers`: all locks are taken, in node order, before the first commit.
+
+        Commits when the block ends, aborts when it raises.
+        """
+        with _translated(self.root), ExitStack() as locks:
+            begun: dict[int, Any] = {}
+            for number in sorted(numbers):
+                begun[number] = self.nodes[number].environment.begin(write=True)
+                locks.callback(begun[number].abort)  # Does nothing once it is committed.
+            yield begun
+            for txn in begun.values():
+                txn.commit()
+
+    @contextmanager
+    def reading(self, number: int) -> Iterator[Any]:
+        """A read transaction on one node."""
+        with _translated(self.root), self.nodes[number].environment.begin() as txn:
+            yield txn
+
+    @contextmanager
+    def reading_at_one_moment(self) -> Iterator[list[Any]]:
+        """Read transactions on all nodes that see one moment: they begin while no write is under way on any node.
+
+        What they give points into LMDB's memory.
+        """
+        with _translated(self.root), ExitStack() as stack:
+            with ExitStack() as locks:
+                for node in self.nodes:
+                    locks.callback(node.environment.begin(write=True).abort)
+                snapshots = [stack.enter_context(node.environment.begin(buffers=True)) for node in self.nodes]
+            yield snapshots
+
+    def reader_check(self) -> int:
+        """Free what killed readers hold (else files grow without bound); how many there were."""
+        return sum(node.environment.reader_check() for node in self.nodes)
+
+
+class StampWord:
+    """The greatest stamp given in this database: one word that all processes share."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("r+b")
+        self._word = mmap.mmap(self._file.fileno(), _STAMP.size)
+        self._lock = threading.Lock()
+
+    def next(self, at_least: int = 0, now: int | None = None) -> int:
+        """A stamp no smaller than any given before: wall-clock microseconds (or `now`), raised where needed."""
+        with self._lock:
+            fcntl.lockf(self._file, fcntl.LOCK_EX)
+            try:
+                clock = time.time_ns() // 1000 if now is None else now
+                stamp = max(_STAMP.unpack(self._word[:])[0], clock, at_least)
+                self._word[:] = _STAMP.pack(stamp)
+                return stamp
+            finally:
+                fcntl.lockf(self._file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        self._word.close()
+        self._file.close()
+
+
+def _make_folders(root: Path, nodes: int | None) -> int:
+    """Make the stamp file and the nodes' folders where they are absent; the number of nodes."""
+    root.mkdir(parents=True, exist_ok=True)
+    folder = root / "nodes"
+    with (root / "stamp").open("a+b") as stamp:
+        fcntl.flock(stamp, fcntl.LOCK_EX)  # Not lockf: closing this file would drop lockf locks held on it elsewhere.
+        if stamp.seek(0, os.SEEK_END) < _STAMP.size:
+            stamp.truncate(_STAMP.size)
+        if not folder.exists():
+            half_made = root / "nodes.new"
+            for number in range(nodes or 2):
+                (half_made / str(number)).mkdir(parents=True, exist_ok=True)
+            half_made.rename(folder)
+    return sum(1 for child in folder.iterdir() if child.name.isdecimal())
+
+
+def _open_environment(folder: Path, sync: bool) -> Any:
+    map_bytes = _MAP_BYTES
+    while True:
+        try:
+            return lmdb.open(str(folder), map_size=map_bytes, max_dbs=3, max_readers=_READERS_MAX, sync=sync)
+        except (lmdb.MemoryError, MemoryError):
+            map_bytes >>= 2
+            if map_bytes < 1 << 30:
+                raise
+
+
+@contextmanager
+def _translated(root: Path) -> Iterator[None]:
+    try:
+        yield
+    except lmdb.MapFullError as error:
+        raise Error(f"{root}: the store is full ({_MAP_BYTES >> 30} GiB); trim the logs or delete rows") from error
+    except lmdb.Error as error:
+        raise Error(f"{root}: the embedded store failed: {error}") from error
+
+
+def _forget_parents() -> None:
+    """In a child: locks that another thread of the parent held at the fork are never released here."""
+    global _opening
+    _opening = threading.Lock()
+
+
+with suppress(AttributeError):  # Windows has no fork.
+    os.register_at_fork(after_in_child=_forget_parents)

@@ -1,0 +1,176 @@
+"""The embedded store's logs: ends, cuts, reading, trimming."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from viewkeeper.catalog.model import Table
+from viewkeeper.changes import entries
+from viewkeeper.changes.operations import TableForm
+from viewkeeper.changes.positions import Cut
+from viewkeeper.changes.verify import LogBatch, judge
+from viewkeeper.errors import Damaged
+from viewkeeper.stores.environment import SEQUENCE, Nodes
+
+_TRIMMED_AT_ONCE = 1000
+
+
+def cut(nodes: Nodes, limit: int, after: Mapping[int, int]) -> Cut:
+    """The end of the batch behind `after`: a moment at which no write was under way on any node.
+
+    Everything where that is at most `limit` operations; else the greatest stamp at which it is (but at least one
+    stamp), the same on all nodes.
+    """
+    with nodes.reading_at_one_moment() as txns:
+        logs = [_Log(txn.cursor(node.log)) for node, txn in zip(nodes.nodes, txns, strict=True)]
+        starts = [after.get(number, 0) for number in range(nodes.count)]
+        ends = [max(log.end, start) for log, start in zip(logs, starts, strict=True)]
+        total = sum(ends) - sum(starts)
+        if total <= limit:
+            stamp = max((log.stamp_at(end) for log, end in zip(logs, ends, strict=True) if end), default=0)
+            return Cut(dict(enumerate(ends)), total, stamp, backlog=False)
+        waiting = [(log, start, end) for log, start, end in zip(logs, starts, ends, strict=True) if end > start]
+        low = min(log.stamp_at(start + 1) for log, start, _ in waiting)
+        high = max(log.stamp_at(end) for log, _, end in waiting)
+        while low < high:
+            middle = (low + high + 1) // 2
+            held = sum(log.last_upto(middle, start, end) - start for log, start, end in waiting)
+            low, high = (middle, high) if held <= limit else (low, middle - 1)
+        positions = [log.last_upto(low, start, end) for log, start, end in zip(logs, starts, ends, strict=True)]
+        return Cut(dict(enumerate(positions)), sum(positions) - sum(starts), low, backlog=positions != ends)
+
+
+class _Log:
+    """One node's log in a read transaction.  An entry that is none (bad bytes) counts as part of the one before it."""
+
+    def __init__(self, cursor: Any) -> None:
+        self._cursor = cursor
+        self.end = 0
+        if cursor.last():
+            counted = entries.count_and_stamp(cursor.value())
+            self.end = SEQUENCE.unpack(cursor.key())[0] + (counted[0] if counted else 1) - 1
+
+    def stamp_at(self, sequence: int) -> int:
+        """The stamp of the entry that holds `sequence`."""
+        return self._entry_at(sequence)[2]
+
+    def last_upto(self, stamp: int, start: int, end: int) -> int:
+        """The last sequence in start..end whose entry's stamp is at most `stamp`; stamps never fall along a log."""
+        low, high = start, end
+        while low < high:
+            first, last, found = self._entry_at((low + high + 1) // 2)
+            low, high = (min(last, high), high) if found <= stamp else (low, max(first - 1, low))
+        return low
+
+    def _entry_at(self, sequence: int) -> tuple[int, int, int]:
+        """First and last sequence, and stamp, of the entry that holds `sequence`."""
+        cursor = self._cursor
+        if not cursor.set_range(SEQUENCE.pack(sequence + 1)):
+            last = self.end
+            cursor.last()
+        else:
+            last = SEQUENCE.unpack(cursor.key())[0] - 1
+            cursor.prev()
+        while (counted := entries.count_and_stamp(cursor.value())) is None:
+            if not cursor.prev():
+                return 1, last, 0
+        return SEQUENCE.unpack(cursor.key())[0], last, counted[1]
+
+
+def read_operations(root: Path, node: int, after: int, upto: int, tables: Mapping[int, Table]) -> LogBatch:
+    """The operations after `after` up to `upto` in the log of `node` of the store in `root`.
+
+    Operations of tables that are not in `tables` are counted as skipped.  Raises Damaged if the log does not go back
+    as far as `after`.
+    """
+    nodes = Nodes.open(root)
+    try:
+        return read(nodes, node, after, upto, tables)
+    finally:
+        nodes.close()
+
+
+def read(nodes: Nodes, node: int, after: int, upto: int, tables: Mapping[int, Table]) -> LogBatch:
+    """`read_operations` of an open store."""
+    firsts, found = [], []
+    with nodes.reading(node) as txn:
+        cursor = txn.cursor(nodes.nodes[node].log)
+        if upto > after and cursor.set_range(SEQUENCE.pack(after + 1)):
+            stop = SEQUENCE.pack(upto + 1)
+            for key, entry in cursor.iternext():
+                if key >= stop:
+                    break
+                firsts.append(key)
+                found.append(entry)
+    sequences = np.frombuffer(b"".join(firsts), ">u8").astype(np.int64)
+    if upto > after and (not len(sequences) or sequences[0] != after + 1):
+        raise Damaged(f"the log of node {node} in {nodes.root} does not hold sequence {after + 1}; was it trimmed?")
+    forms: dict[int, TableForm | None] = {}
+
+    def form_of(table: int) -> TableForm | None:
+        if table not in forms:
+            forms[table] = TableForm(tables[table]) if table in tables else None
+        return forms[table]
+
+    return judge(entries.decode(found, sequences, upto + 1, form_of), node)
+
+
+def trim(nodes: Nodes, positions: Mapping[int, int], older_than_seconds: float) -> int:
+    """Remove entries at or before `positions` and older than that, in small transactions; how many.
+
+    The last entry of each log stays: the next sequence and stamp follow from it.
+    """
+    before = time.time_ns() // 1000 - int(older_than_seconds * 1_000_000)
+    removed = 0
+    for number, position in positions.items():
+        while (step := _trim_some(nodes, number, position, before)) == _TRIMMED_AT_ONCE:
+            removed += step
+        removed += step
+    return removed
+
+
+def statistics(nodes: Nodes) -> dict[str, Any]:
+    """Durability, and per node: first and last sequence, entries, rows of all tables, bytes of the file, readers."""
+    described = {}
+    for number, node in enumerate(nodes.nodes):
+        with nodes.reading(number) as txn:
+            cursor = txn.cursor(node.log)
+            first = SEQUENCE.unpack(cursor.key())[0] if cursor.first() else 1
+            described[number] = {
+                "first": first, "last": node.end(txn), "entries": txn.stat(node.log)["entries"],
+                "rows": txn.stat(node.rows)["entries"],
+                "file_bytes": (nodes.root / "nodes" / str(number) / "data.mdb").stat().st_size,
+                "readers": node.environment.info()["num_readers"],
+            }  # fmt: skip
+    return {"durability": nodes.durability, "nodes": described}
+
+
+def _trim_some(nodes: Nodes, number: int, position: int, before: int) -> int:
+    log = nodes.nodes[number].log
+    with nodes.reading(number) as txn:
+        if not _can_go(txn.cursor(log), position, before):
+            return 0  # Most often nothing is to be done: the writer lock is not even asked for.
+    removed = 0
+    with nodes.writing([number]) as txns:
+        cursor = txns[number].cursor(log)
+        while removed < _TRIMMED_AT_ONCE and _can_go(cursor, position, before):
+            cursor.delete()
+            removed += 1
+    return removed
+
+
+def _can_go(cursor: Any, position: int, before: int) -> bool:
+    """Whether the log's first entry can be removed; leaves `cursor` there."""
+    if not cursor.first():
+        return False
+    counted = entries.count_and_stamp(cursor.value())
+    if not cursor.next():
+        return False
+    last = SEQUENCE.unpack(cursor.key())[0] - 1
+    cursor.first()
+    return bool(last <= position and (counted is None or counted[1] <= before))

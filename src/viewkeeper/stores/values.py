@@ -1,0 +1,224 @@
+"""Single Python values to physical ones and back; only conversions that lose nothing (and floats rounded to FLOAT).
+
+A converter raises `Refused` with the reason alone; its callers know table, row and column.
+"""
+
+from __future__ import annotations
+
+import datetime
+import numbers
+import re
+import struct
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from viewkeeper.catalog.types import INTEGER_BITS, Type
+from viewkeeper.changes.layout import scaled, unscaled
+from viewkeeper.changes.verify import MICROSECONDS_A_DAY, outside_days
+
+Converter = Callable[[Any], Any]
+
+_EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
+_EPOCH = datetime.datetime(1970, 1, 1)
+_EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+_DATE_TEXT = re.compile(r"\d{4}-\d\d-\d\d")
+_TIMESTAMP_TEXT = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?")
+
+
+class Refused(Exception):
+    """A value that its column cannot hold; the message is the reason."""
+
+
+def to_physical(type_: Type, zone: str) -> Converter:
+    """What makes a physical value of `type_` of a Python value that is not None; naive times are in `zone`."""
+    if type_.is_integer:
+        return _integer(INTEGER_BITS[type_.name])
+    if type_.is_decimal:
+        return _decimal(type_)
+    if type_.name == "TIMESTAMP":
+        return _timestamp(ZoneInfo(zone))
+    return _CONVERTERS[type_.name]
+
+
+def to_python(type_: Type, zone: str) -> Converter | None:
+    """What makes the user's value of a physical value that is not None; None where they are the same."""
+    if type_.is_decimal:
+        return (lambda value: scaled(value, type_.scale)) if type_.precision <= 18 else None
+    if type_.name == "TIMESTAMP":
+        in_zone = ZoneInfo(zone)
+        return lambda value: (_EPOCH_UTC + value * _MICROSECOND).astimezone(in_zone)
+    return _TO_PYTHON.get(type_.name)
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar as the Python value it stands for; anything else as it is."""
+    return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
+
+
+def _refuse(value: Any, expected: str) -> Refused:
+    text = repr(value)
+    return Refused(f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__}) is not {expected}")
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _boolean(value: Any) -> int:
+    value = plain(value)
+    if not isinstance(value, bool):
+        raise _refuse(value, "True or False")
+    return int(value)
+
+
+def _integer(bits: int) -> Converter:
+    least, most = -(1 << bits - 1), (1 << bits - 1) - 1
+
+    def convert(value: Any) -> int:
+        value = plain(value)
+        if not _is_integer(value):
+            raise _refuse(value, "an int")
+        if not least <= value <= most:
+            raise Refused(f"{value} is outside {least} to {most}")
+        return int(value)
+
+    return convert
+
+
+def _double(value: Any) -> float:
+    value = plain(value)
+    if isinstance(value, float):
+        return float(value)
+    if not _is_integer(value):
+        raise _refuse(value, "a float")
+    try:
+        converted = float(value)
+    except OverflowError:
+        raise Refused(f"{value} is too great for a DOUBLE") from None
+    if int(converted) != value:
+        raise Refused(f"{value} has no exact DOUBLE; give a float if rounding is meant")
+    return converted
+
+
+def _float(value: Any) -> float:
+    value = plain(value)
+    if _is_integer(value):
+        rounded = _to_float32(_double(value))
+        if rounded != value:
+            raise Refused(f"{value} has no exact FLOAT; give a float if rounding is meant")
+        return rounded
+    if not isinstance(value, float):
+        raise _refuse(value, "a float")
+    return _to_float32(value)
+
+
+def _to_float32(value: float) -> float:
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        raise Refused(f"{value} is too great for a FLOAT") from None
+
+
+def _decimal(type_: Type) -> Converter:
+    def convert(value: Any) -> Any:
+        value = plain(value)
+        if isinstance(value, str):
+            try:
+                number = Decimal(value)
+            except InvalidOperation:
+                raise _refuse(value, "a number") from None
+        elif isinstance(value, Decimal) or _is_integer(value):
+            number = Decimal(value)
+        else:
+            raise _refuse(value, "a Decimal, int or str")
+        if not number.is_finite():
+            raise Refused(f"{value!r} is not finite")
+        if number and number.adjusted() >= type_.precision - type_.scale:
+            raise Refused(f"{value} has more digits before the point than {type_}")
+        if number and _last_digit(number) < -type_.scale:
+            raise Refused(f"{value} has more digits behind the point than {type_}")
+        whole = unscaled(number, type_.scale) if number else 0
+        return whole if type_.precision <= 18 else scaled(whole, type_.scale)
+
+    return convert
+
+
+def _last_digit(number: Decimal) -> int:
+    """The exponent of the last digit that is not 0."""
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int), "finite numbers have an exponent"
+    text = "".join(map(str, digits))
+    return exponent + len(text) - len(text.rstrip("0"))
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _refuse(value, "a str")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise Refused(f"{value!r} holds what UTF-8 cannot") from None
+    return str(value)
+
+
+def _binary(value: Any) -> bytes:
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise _refuse(value, "bytes")
+    return bytes(value)
+
+
+def _date(value: Any) -> int:
+    if isinstance(value, str):
+        try:
+            value = datetime.date.fromisoformat(value) if _DATE_TEXT.fullmatch(value) else value
+        except ValueError as error:
+            raise Refused(f"{value!r}: {error}") from None
+    if not isinstance(value, datetime.date) or isinstance(value, datetime.datetime):
+        raise _refuse(value, "a date (or YYYY-MM-DD)")
+    return value.toordinal() - _EPOCH_DAY
+
+
+def _datetime(value: Any) -> datetime.datetime:
+    if isinstance(value, str):
+        try:
+            value = datetime.datetime.fromisoformat(value) if _TIMESTAMP_TEXT.fullmatch(value) else value
+        except ValueError as error:
+            raise Refused(f"{value!r}: {error}") from None
+    if not isinstance(value, datetime.datetime) or value != value:  # NaT is a datetime that differs from itself.
+        raise _refuse(value, "a datetime (or YYYY-MM-DD hh:mm:ss.ffffff)")
+    if isinstance(nanosecond := getattr(value, "nanosecond", 0), numbers.Integral) and nanosecond:
+        raise Refused(f"{value} has nanoseconds")
+    return value
+
+
+def _timestamp(zone: ZoneInfo) -> Converter:
+    def convert(value: Any) -> int:
+        moment = _datetime(value)
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=zone)
+        physical = (aware - _EPOCH_UTC) // _MICROSECOND
+        if outside_days(physical // MICROSECONDS_A_DAY):
+            raise Refused(f"{value} is outside the years 1 to 9999 in UTC")
+        return physical
+
+    return convert
+
+
+def _timestamp_ntz(value: Any) -> int:
+    moment = _datetime(value)
+    if moment.tzinfo:
+        raise Refused(f"{value} has a time zone, and the column has none")
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+_CONVERTERS: dict[str, Converter] = {
+    "BOOLEAN": _boolean, "FLOAT": _float, "DOUBLE": _double, "STRING": _string, "BINARY": _binary, "DATE": _date,
+    "TIMESTAMP_NTZ": _timestamp_ntz,
+}  # fmt: skip
+_TO_PYTHON: dict[str, Converter] = {
+    "BOOLEAN": bool,
+    "DATE": lambda value: datetime.date.fromordinal(value + _EPOCH_DAY),
+    "TIMESTAMP_NTZ": lambda value: _EPOCH + value * _MICROSECOND,
+}
