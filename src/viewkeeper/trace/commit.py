@@ -19,6 +19,7 @@ from viewkeeper.errors import Damaged, Fenced, NotFound
 from viewkeeper.trace import lease
 from viewkeeper.trace.local import LocalDisk
 from viewkeeper.trace.manifest import CatalogRef, Manifest
+from viewkeeper.trace.run import close_files_except
 from viewkeeper.trace.snapshot import Change, Snapshot, advance, follow
 
 CATALOGS_REMEMBERED = 4
@@ -81,7 +82,7 @@ class Storage:
         # The same clock as file times, and so as pruning: if somebody sets it, both notice.
         if not 0 <= time.time() - confirmed < self.keep_seconds / 3 and self.numbers()[-1] != snapshot.number:
             return self._open_newest()
-        self._known = (snapshot, looked)
+        self._see(snapshot, looked)
         return snapshot
 
     def refresh(self, snapshot: Snapshot) -> Snapshot:
@@ -101,7 +102,7 @@ class Storage:
                 f"manifest {number} of {self.root} is not kept: {Path(error.filename).name} is gone"
             ) from None
         if known is None or known.number < number:
-            self._known = (snapshot, 0.0)  # not known to be the newest
+            self._see(snapshot, confirmed=0.0)  # not known to be the newest
         return snapshot
 
     def read(self, number: int) -> Manifest:
@@ -180,7 +181,7 @@ class Storage:
         successor = advance(self, snapshot, manifest)
         looked = time.time()
         self.commit(manifest)
-        self._known = (successor, looked)
+        self._see(successor, looked)
         return successor
 
     def new_epoch(self, snapshot: Snapshot) -> Snapshot:
@@ -199,10 +200,16 @@ class Storage:
             self.disk.create(self.manifest_path(manifest.number), manifest.encode())
         except FileExistsError:
             raise self._fenced(manifest) from None
-        if self.numbers()[-1] != manifest.number:
+        if self.numbers()[-1] != manifest.number and not self._is_followed(manifest):
             raise self._fenced(manifest)
 
     # The rest
+
+    def _is_followed(self, manifest: Manifest) -> bool:
+        try:
+            return self.read(manifest.number + 1).follows == manifest.id
+        except FileNotFoundError:
+            return False
 
     def _fenced(self, manifest: Manifest) -> Fenced:
         newest = self.read(self.numbers()[-1])
@@ -224,8 +231,13 @@ class Storage:
                     continue  # a long pause: what was the newest has been pruned meanwhile
                 missing = Path(error.filename).name
                 raise Damaged(f"manifest {missing} of {self.root} is missing, and {numbers[-1]} builds on it") from None
-            self._known = (snapshot, looked)
+            self._see(snapshot, looked)
             return snapshot
+
+    def _see(self, snapshot: Snapshot, confirmed: float) -> None:
+        if self._known is not None and self._known[0].files is not snapshot.files:
+            close_files_except(self.state, snapshot.files)
+        self._known = (snapshot, confirmed)
 
     def _replay(self, number: int, known: Snapshot | None) -> Snapshot:
         """Manifest `number`'s snapshot, from its checkpoint on, or from `known` on where that lies between."""

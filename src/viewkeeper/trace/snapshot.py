@@ -12,10 +12,11 @@ from viewkeeper.catalog.model import Catalog, StateSpec
 from viewkeeper.errors import Error
 from viewkeeper.trace.manifest import CatalogRef, Kind, Manifest, RunKey
 from viewkeeper.trace.receipt import FileRef, Receipt, RunRef
+from viewkeeper.trace.run import Run
+from viewkeeper.trace.trace import Trace
 
 if TYPE_CHECKING:
     from viewkeeper.trace.commit import Storage
-    from viewkeeper.trace.trace import Trace
 
 CHECKPOINT_EVERY = 64
 """Manifests from one checkpoint to the next: what a cold reader has to read at most."""
@@ -71,9 +72,6 @@ class Snapshot:
         """The state `spec` as of this version; opened once, and shared by later snapshots for as long as it stays."""
         trace = self._traces.get(spec.id)
         if trace is None:
-            from viewkeeper.trace.run import Run
-            from viewkeeper.trace.trace import Trace
-
             runs = [Run.open(self.storage.state, ref, self.files[ref.file]) for ref in self.states.get(spec.id, ())]
             trace = self._traces[spec.id] = Trace(spec, runs)
         return trace
