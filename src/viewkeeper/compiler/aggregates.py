@@ -1,0 +1,97 @@
+"""Aggregates: their result types, and taking them out of the expressions in which they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from viewkeeper.catalog.types import BIGINT, DOUBLE, STRING, VOID, Type
+from viewkeeper.compiler.coercion import bounded_decimal
+from viewkeeper.compiler.conversion import Refused, converted
+from viewkeeper.compiler.expressions import ColumnRef, Expression, Literal
+from viewkeeper.compiler.relations import Aggregate, AggregateCall, Relation
+from viewkeeper.compiler.rewriting import identity, rewrite, walk
+from viewkeeper.compiler.source import Place
+
+
+@dataclass(frozen=True)
+class Call(Expression):
+    """An aggregate within an expression, before `Grouping` takes it out."""
+
+    function: str
+    argument: Expression | None
+    name: str = field(compare=False)
+
+
+def call(function: str, argument: Expression | None, name: str, place: Place | None, zone: str) -> Call:
+    """`function(argument)`, typed as Spark types it; `argument` is None for COUNT(*)."""
+    if function == "count":
+        if argument is None or (isinstance(argument, Literal) and argument.value is not None):
+            return Call(BIGINT, False, place, "count_star", None, name)
+        return Call(BIGINT, False, place, "count", argument, name)
+    if argument is None:
+        raise Refused(f"{function.upper()}(*) is not an aggregate; name the column")
+    if function in ("min", "max"):
+        return Call(argument.type, True, place, function, argument, name)
+    if argument.type in (VOID, STRING):
+        argument = converted(argument, DOUBLE, zone)
+    if not argument.type.is_number:
+        raise Refused(f"{function.upper()} needs a number, not {argument.type}")
+    result = _sum_type(argument.type) if function == "sum" else _average_type(argument.type)
+    return Call(result, True, place, function, argument, name)
+
+
+def _sum_type(type_: Type) -> Type:
+    if type_.is_decimal:
+        return bounded_decimal(type_.precision + 10, type_.scale)
+    return BIGINT if type_.is_integer else DOUBLE
+
+
+def _average_type(type_: Type) -> Type:
+    return bounded_decimal(type_.precision + 4, type_.scale + 4) if type_.is_decimal else DOUBLE
+
+
+def has_call(expression: Expression) -> bool:
+    return any(isinstance(node, Call) for node in walk(expression))
+
+
+class NotGrouped(Exception):
+    """A column that is neither grouped by nor inside an aggregate."""
+
+    def __init__(self, column: ColumnRef) -> None:
+        super().__init__(column.name)
+        self.column = column
+
+
+class Grouping:
+    """The grouping of one query: `over` turns an expression over the input rows into one over the groups."""
+
+    def __init__(self, keys: Sequence[Expression], key_names: Sequence[str]) -> None:
+        self._keys: dict[Expression, tuple[Expression, str]] = {}
+        for key, name in zip(keys, key_names, strict=True):
+            self._keys.setdefault(identity(key), (key, name))
+        self._positions = {key: i for i, key in enumerate(self._keys)}
+        self._calls: dict[Expression, Call] = {}
+
+    def over(self, expression: Expression) -> Expression:
+        """`expression` over the columns of `relation`; raises NotGrouped."""
+        return rewrite(expression, self._change)
+
+    def relation(self, input_: Relation) -> Aggregate:
+        """The aggregate with all calls that `over` has met."""
+        keys, names = zip(*self._keys.values(), strict=True) if self._keys else ((), ())
+        calls = tuple(AggregateCall(c.function, c.argument, c.type, c.nullable, c.place) for c in self._calls.values())
+        return Aggregate(input_, keys, names, calls, tuple(c.name for c in self._calls.values()))
+
+    def _change(self, node: Expression) -> Expression | None:
+        form = identity(node)
+        if form in self._positions:
+            _, name = self._keys[form]
+            return ColumnRef(node.type, node.nullable, node.place, self._positions[form], name)
+        if isinstance(node, Call):
+            first = self._calls.setdefault(form, node)
+            index = len(self._keys) + list(self._calls).index(form)
+            return ColumnRef(node.type, node.nullable, node.place, index, first.name)
+        if isinstance(node, ColumnRef):
+            raise NotGrouped(node)
+        return None

@@ -1,0 +1,147 @@
+"""Statements to what they declare: names looked up, types worked out, everything that is not kept refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from viewkeeper.catalog.model import Catalog, Column, Index, Table, View
+from viewkeeper.catalog.types import VOID
+from viewkeeper.compiler.bind_select import SelectBinder
+from viewkeeper.compiler.relations import Aggregate as AggregateRelation
+from viewkeeper.compiler.relations import Filter, Join, Project, Query, Relation, Scan
+from viewkeeper.compiler.scope import did_you_mean
+from viewkeeper.compiler.source import QueryText
+from viewkeeper.compiler.statements import CreateIndex, CreateTable, CreateView, Identifier, Select
+from viewkeeper.compiler.supported import refuse_unsupported
+from viewkeeper.compiler.view_key import view_key
+from viewkeeper.errors import DeclarationError
+
+
+@dataclass(frozen=True)
+class BoundView:
+    """A view as declared: `sql` is its query's text, `key` and `unique` its view key, `reads` the ids of the tables and
+    views in its query.  Places in `relation` are lines and columns of `sql`."""
+
+    name: str
+    sql: str
+    relation: Relation
+    columns: tuple[Column, ...]
+    key: tuple[int, ...]
+    unique: bool
+    reads: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class BoundIndex:
+    """An index as declared: `on` is the id of a table or view, `columns` positions in it."""
+
+    name: str
+    on: int
+    columns: tuple[int, ...]
+
+
+def bind_view(catalog: Catalog, statement: CreateView) -> BoundView:
+    """Looks up and checks CREATE VIEW; raises DeclarationError or NotSupported with line and column."""
+    require_free(catalog, statement.name)
+    binder, select = _binder(statement.query, catalog)
+    relation = binder.relation(select, "a view")
+    assert isinstance(relation, Project)
+    if statement.columns:
+        given, there = len(statement.columns), len(relation.names)
+        if given != there:
+            raise DeclarationError(f"{statement.name} names {given} columns, and its query has {there} outputs",
+                                   *statement.columns[0].place)  # fmt: skip
+        relation = replace(relation, names=tuple(column.name for column in statement.columns))
+    _check_outputs(statement, select, relation)
+    key, unique = view_key(relation, catalog)
+    reads = tuple(dict.fromkeys(_scans(relation)))
+    return BoundView(statement.name.name, statement.query.sql, relation, relation.columns, key, unique, reads)
+
+
+def bind_query(catalog: Catalog, statement: Select) -> Query:
+    """Looks up and checks a SELECT; raises as `bind_view`."""
+    binder, select = _binder(statement.query, catalog)
+    return binder.query(select)
+
+
+def bind_table(statement: CreateTable) -> tuple[tuple[Column, ...], tuple[int, ...]]:
+    """The columns of a CREATE TABLE, and the positions of its key's (none: a hidden row id is the key)."""
+    _refuse_twice([column.name for column in statement.columns], "column")
+    positions = {column.name.name.lower(): i for i, column in enumerate(statement.columns)}
+    _refuse_twice(list(statement.key), "key column")
+    key = []
+    for name in statement.key:
+        if name.name.lower() not in positions:
+            known = did_you_mean(name.name, [column.name.name for column in statement.columns])
+            raise DeclarationError(f"{statement.name} has no column {name}" + known, *name.place)
+        key.append(positions[name.name.lower()])
+    columns = (Column(c.name.name, c.type, c.nullable and i not in key) for i, c in enumerate(statement.columns))
+    return tuple(columns), tuple(key)
+
+
+def bind_index(catalog: Catalog, statement: CreateIndex) -> BoundIndex:
+    """Looks up and checks CREATE INDEX."""
+    require_free(catalog, statement.name)
+    item = catalog.find(statement.on.name)
+    if not isinstance(item, (Table, View)):
+        names = [each.name for each in catalog.everything() if not isinstance(each, Index)]
+        known = did_you_mean(statement.on.name, names)
+        raise DeclarationError(f"there is no table or view {statement.on}" + known, *statement.on.place)
+    _refuse_twice(list(statement.columns), "column")
+    positions = {column.name.lower(): i for i, column in enumerate(item.columns)}
+    for name in statement.columns:
+        if name.name.lower() not in positions:
+            known = did_you_mean(name.name, [column.name for column in item.columns])
+            raise DeclarationError(f"{item.name} has no column {name}" + known, *name.place)
+    return BoundIndex(statement.name.name, item.id, tuple(positions[name.name.lower()] for name in statement.columns))
+
+
+def require_free(catalog: Catalog, name: Identifier) -> None:
+    """Raises DeclarationError where a table, view or index is called `name` already."""
+    item = catalog.find(name.name)
+    if item is not None:
+        kind = "an index" if isinstance(item, Index) else f"a {type(item).__name__.lower()}"
+        raise DeclarationError(f"there is {kind} called {item.name} already; DROP it first", *name.place)
+
+
+def _binder(query: QueryText, catalog: Catalog) -> tuple[SelectBinder, exp.Expr]:
+    try:
+        refuse_unsupported(query)
+        select = query.tree
+        while isinstance(select, exp.Subquery):
+            select = select.this
+    except RecursionError:
+        raise query.error("the query is nested too deep", query.tree) from None
+    return SelectBinder(query, catalog), select
+
+
+def _check_outputs(statement: CreateView, select: exp.Expr, relation: Project) -> None:
+    first: dict[str, str] = {}
+    for i, (name, output) in enumerate(zip(relation.names, relation.outputs, strict=True)):
+        node = select.expressions[i] if len(select.expressions) == len(relation.names) else select.expressions[0]
+        if name.lower() in first:
+            raise statement.query.error(f"two outputs are called {name}; give one an alias", node)
+        first[name.lower()] = name
+        if output.type == VOID:
+            raise statement.query.error(f"the output {name} is always NULL and has no type; leave it out", node)
+
+
+def _refuse_twice(names: list[Identifier], what: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name.name.lower() in seen:
+            raise DeclarationError(f"the {what} {name} stands twice", *name.place)
+        seen.add(name.name.lower())
+
+
+def _scans(relation: Relation) -> list[int]:
+    match relation:
+        case Scan():
+            return [relation.object]
+        case Join():
+            return _scans(relation.left) + _scans(relation.right)
+        case Filter() | Project() | AggregateRelation():
+            return _scans(relation.input)
+    raise AssertionError(f"no scans of {type(relation).__name__}")

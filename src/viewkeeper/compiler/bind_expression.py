@@ -1,0 +1,269 @@
+"""Syntax trees of expressions to typed, bound expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from viewkeeper.catalog.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    Type,
+)  # fmt: skip
+from viewkeeper.compiler import literals
+from viewkeeper.compiler.aggregates import call
+from viewkeeper.compiler.conversion import Refused, arithmetic, compared, converted, to_common
+from viewkeeper.compiler.expressions import (
+    And,
+    Case,
+    Coalesce,
+    ColumnRef,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Negate,
+    Not,
+    Or,
+)  # fmt: skip
+from viewkeeper.compiler.names import INFIX, Namer
+from viewkeeper.compiler.scope import Scope, Unresolved
+from viewkeeper.compiler.source import Place, QueryText, raw_text
+from viewkeeper.compiler.supported import FUNCTIONS, number_suffix, typed_literal
+
+_TYPES = {"DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP_NTZ}
+
+
+@dataclass(frozen=True)
+class Clause:
+    """Where an expression stands: `no_aggregates` says why an aggregate cannot stand there, None where it can;
+    `outputs` are the SELECT list's aliases (in small letters) that a name may mean there before any column."""
+
+    no_aggregates: str | None = None
+    outputs: Mapping[str, list[Expression]] | None = None
+
+
+class ExpressionBinder:
+    """Binds expressions over the columns of `scope`.  An aggregate becomes a `Call` node."""
+
+    def __init__(self, query: QueryText, scope: Scope, zone: str) -> None:
+        self.query, self.scope, self.zone = query, scope, zone
+        self._namer = Namer(query, self._shown)
+
+    def name(self, node: exp.Expr) -> str:
+        """Spark's name for an output without alias."""
+        return self._namer.name(node)
+
+    def predicate(self, node: exp.Expr, clause: Clause, what: str) -> Expression:
+        """The condition of WHERE, ON, HAVING or WHEN."""
+        bound = self.bind(node, clause)
+        if bound.type != BOOLEAN:
+            raise self.query.error(f"{what} needs a condition, not a value of type {bound.type}", node)
+        return bound
+
+    def bind(self, node: exp.Expr, clause: Clause) -> Expression:
+        literal = self._literal(node)
+        if literal is not None:
+            return literal
+        try:
+            return _BINDERS[type(node)](self, node, clause)
+        except Refused as refused:
+            raise self.query.error(str(refused), node, refused.kind) from None
+
+    def _place(self, node: exp.Expr) -> Place | None:
+        return self.query.place(node)
+
+    # Constants
+
+    def _literal(self, node: exp.Expr) -> Literal | None:
+        value = self._constant(node)
+        return None if value is None else Literal(value[0], value[1] is None, self._place(node), value[1])
+
+    def _constant(self, node: exp.Expr) -> tuple[Type, object] | None:
+        if isinstance(node, exp.Neg):
+            return self._number(node.this, "-")
+        if isinstance(node, exp.Literal):
+            return (STRING, self._string(node)) if node.is_string else self._number(node)
+        if isinstance(node, (exp.TryCast, exp.Cast)):
+            type_ = typed_literal(node)
+            return self._number(node) if type_ is None else (_TYPES[type_], self._moment(node, type_))
+        if isinstance(node, exp.Null):
+            return VOID, None
+        if isinstance(node, exp.Boolean):
+            return BOOLEAN, bool(node.this)
+        if isinstance(node, exp.RawString):
+            return STRING, str(node.this)
+        if isinstance(node, (exp.HexString, exp.Concat)):
+            return (BINARY, self._bytes(node)) if isinstance(node, exp.HexString) else (STRING, self._string(node))
+        return None
+
+    def _number(self, node: exp.Expr, sign: str = "") -> tuple[Type, object] | None:
+        suffix = number_suffix(self.query, node) or ""
+        digits = node.this if suffix else node
+        if not isinstance(digits, exp.Literal) or (digits.is_string and suffix != "BD"):
+            return None
+        try:
+            return literals.number(sign + digits.name, suffix)
+        except ValueError as reason:
+            raise self.query.error(str(reason), node) from None
+
+    def _string(self, node: exp.Expr) -> str:
+        first = node.expressions[0] if isinstance(node, exp.Concat) else node
+        if not raw_text(self.query.source, first):
+            return str(node.this)
+        value, pieces = literals.strings(self.query.source.text, first.meta["start"])
+        if isinstance(node, exp.Concat) and pieces == 0:
+            raise self.query.error("texts of different kinds side by side; write one text", node)
+        return value
+
+    def _bytes(self, node: exp.Expr) -> bytes:
+        if raw_text(self.query.source, node)[:1] == "0":
+            raise self.query.error("there are no hexadecimal numbers; write X'...' for bytes", node)
+        digits = str(node.this)
+        return bytes.fromhex("0" * (len(digits) % 2) + digits)
+
+    def _moment(self, node: exp.Expr, type_: str) -> object:
+        try:
+            return literals.convert(self._string(node.this), STRING, _TYPES[type_], self.zone)
+        except ValueError as reason:
+            raise self.query.error(str(reason), node) from None
+
+    def _shown(self, node: exp.Expr) -> str | None:
+        value = self._constant(node)
+        return None if value is None else literals.shown(value[1], value[0], self.zone)
+
+    # Names
+
+    def _column(self, node: exp.Expr, clause: Clause) -> Expression:
+        if isinstance(node.this, exp.Star):
+            return self._star(node, clause)
+        name, table = node.name, node.args.get("table")
+        if clause.outputs and table is None and name.lower() in clause.outputs:
+            meant = clause.outputs[name.lower()]
+            if len(meant) > 1:
+                raise self.query.error(f"{name} is ambiguous: {len(meant)} outputs have that name", node)
+            return meant[0]
+        try:
+            index, column = self.scope.resolve(name, table.name if table else None)
+        except Unresolved as problem:
+            raise self.query.error(str(problem), node) from None
+        return ColumnRef(column.type, column.nullable, self._place(node), index, name)
+
+    def _star(self, node: exp.Expr, clause: Clause) -> Expression:
+        raise self.query.error("* can stand in a SELECT list, alone or as table.*, and in COUNT(*) only", node)
+
+    # Operators
+
+    def _paren(self, node: exp.Expr, clause: Clause) -> Expression:
+        return self.bind(node.this, clause)
+
+    def _infix(self, node: exp.Expr, clause: Clause) -> Expression:
+        left, right = self.bind(node.this, clause), self.bind(node.expression, clause)
+        operator = INFIX[type(node)]
+        make = arithmetic if operator in ("+", "-", "*") else compared
+        return make(operator, left, right, self._place(node), self.zone)
+
+    def _not_equal(self, node: exp.Expr, clause: Clause) -> Expression:
+        left, right = self.bind(node.this, clause), self.bind(node.expression, clause)
+        return compared("<>", left, right, self._place(node), self.zone)
+
+    def _connected(self, node: exp.Expr, clause: Clause) -> Expression:
+        kind = And if isinstance(node, exp.And) else Or
+        terms: list[Expression] = []
+        for term in node.flatten():
+            bound = self._truth(term, clause, node.key.upper())
+            terms += bound.arguments if isinstance(bound, kind) else [bound]
+        return kind(BOOLEAN, any(term.nullable for term in terms), self._place(node), tuple(terms))
+
+    def _not(self, node: exp.Expr, clause: Clause) -> Expression:
+        argument = self._truth(node.this, clause, "NOT")
+        return Not(BOOLEAN, argument.nullable, self._place(node), argument)
+
+    def _truth(self, node: exp.Expr, clause: Clause, what: str) -> Expression:
+        bound = self.bind(node, clause)
+        if bound.type == VOID:
+            return converted(bound, BOOLEAN, self.zone)
+        if bound.type != BOOLEAN:
+            raise self.query.error(f"{what} needs conditions, not a value of type {bound.type}", node)
+        return bound
+
+    def _is_null(self, node: exp.Expr, clause: Clause) -> Expression:
+        return IsNull(BOOLEAN, False, self._place(node), self.bind(node.this, clause))
+
+    def _negate(self, node: exp.Expr, clause: Clause) -> Expression:
+        argument = self.bind(node.this, clause)
+        if argument.type in (VOID, STRING):
+            argument = converted(argument, DOUBLE, self.zone)
+        if not argument.type.is_number:
+            raise Refused(f"- needs a number, not {argument.type}")
+        return Negate(argument.type, argument.nullable, self._place(node), argument)
+
+    def _in(self, node: exp.Expr, clause: Clause) -> Expression:
+        if not node.expressions:
+            raise Refused("IN needs at least one value")
+        parts = [self.bind(part, clause) for part in (node.this, *node.expressions)]
+        argument, *options = to_common(parts, "IN", self.zone)
+        nullable = any(part.nullable for part in (argument, *options))
+        if all(isinstance(option, Literal) for option in options):
+            return In(BOOLEAN, nullable, self._place(node), argument, tuple(options))
+        tests = tuple(compared("=", argument, option, self._place(node), self.zone) for option in options)
+        return tests[0] if len(tests) == 1 else Or(BOOLEAN, nullable, self._place(node), tests)
+
+    def _between(self, node: exp.Expr, clause: Clause) -> Expression:
+        value, low, high = (self.bind(node.args[part], clause) for part in ("this", "low", "high"))
+        place = self._place(node)
+        both = (compared(">=", value, low, place, self.zone), compared("<=", value, high, place, self.zone))
+        return And(BOOLEAN, any(each.nullable for each in both), place, both)
+
+    def _case(self, node: exp.Expr, clause: Clause) -> Expression:
+        operand = self.bind(node.this, clause) if node.this else None
+        conditions = [self._when(branch.this, operand, clause) for branch in node.args["ifs"]]
+        values = [self.bind(branch.args["true"], clause) for branch in node.args["ifs"]]
+        default = node.args.get("default")
+        values.append(self.bind(default, clause) if default else Literal(VOID, True, self._place(node), None))
+        *values, otherwise = to_common(values, "CASE", self.zone)
+        branches = tuple(zip(conditions, values, strict=True))
+        nullable = any(value.nullable for value in (*values, otherwise))
+        return Case(otherwise.type, nullable, self._place(node), branches, otherwise)
+
+    def _when(self, node: exp.Expr, operand: Expression | None, clause: Clause) -> Expression:
+        if operand is None:
+            return self.predicate(node, clause, "WHEN")
+        return compared("=", operand, self.bind(node, clause), self._place(node), self.zone)
+
+    def _coalesce(self, node: exp.Expr, clause: Clause) -> Expression:
+        parts = [self.bind(part, clause) for part in (node.this, *node.expressions)]
+        arguments = to_common(parts, "COALESCE", self.zone)
+        nullable = all(argument.nullable for argument in arguments)
+        return Coalesce(arguments[0].type, nullable, self._place(node), tuple(arguments))
+
+    def _aggregate(self, node: exp.Expr, clause: Clause) -> Expression:
+        if clause.no_aggregates:
+            raise Refused(clause.no_aggregates)
+        function = FUNCTIONS[type(node)]
+        inside = Clause("an aggregate cannot stand inside another; put the inner one into a subquery in FROM")
+        star = isinstance(node.this, exp.Star)
+        if not star and node.this is None:
+            raise Refused(f"{function.upper()} needs an argument")
+        argument = None if star else self.bind(node.this, inside)
+        return call(function, argument, self.name(node), self._place(node), self.zone)
+
+
+_Bind = Callable[[ExpressionBinder, exp.Expr, Clause], Expression]
+_BINDERS: dict[type[exp.Expr], _Bind] = {
+    **dict.fromkeys(INFIX, ExpressionBinder._infix),
+    **dict.fromkeys(FUNCTIONS, ExpressionBinder._aggregate),
+    exp.Column: ExpressionBinder._column, exp.Star: ExpressionBinder._star, exp.Paren: ExpressionBinder._paren,
+    exp.NEQ: ExpressionBinder._not_equal, exp.And: ExpressionBinder._connected, exp.Or: ExpressionBinder._connected,
+    exp.Not: ExpressionBinder._not, exp.Is: ExpressionBinder._is_null, exp.Neg: ExpressionBinder._negate,
+    exp.In: ExpressionBinder._in, exp.Between: ExpressionBinder._between, exp.Case: ExpressionBinder._case,
+    exp.Coalesce: ExpressionBinder._coalesce,
+}  # fmt: skip

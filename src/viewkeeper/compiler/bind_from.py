@@ -1,0 +1,147 @@
+"""FROM and WHERE: which tables are joined by what, in which order, and what is left to filter.
+
+All joins are inner, so their order is free: FROM's order is kept as far as each join has an equality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from viewkeeper.catalog.model import Catalog, Index, Table, View
+from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
+from viewkeeper.compiler.expressions import Compare, Expression
+from viewkeeper.compiler.relations import Filter, Join, Relation, Scan
+from viewkeeper.compiler.rewriting import conjunction, conjuncts, references, renumber
+from viewkeeper.compiler.scope import Item, Scope, did_you_mean
+from viewkeeper.compiler.source import QueryText
+from viewkeeper.errors import NotSupported
+
+_IN_WHERE = Clause("an aggregate cannot stand in WHERE; put the condition into HAVING")
+_IN_ON = Clause("an aggregate cannot stand in ON; put the condition into HAVING")
+
+BindSelect = Callable[[exp.Select], Relation]
+
+
+@dataclass
+class _Waiting:
+    """An item of FROM that is not joined yet, and the conditions of its ON."""
+
+    item: Item
+    node: exp.Expr
+    conditions: tuple[Expression, ...]
+
+
+def bind_from(query: QueryText, select: exp.Select, catalog: Catalog, subquery: BindSelect) -> tuple[Relation, Scope]:
+    """The rows that FROM and WHERE leave, and the names for their columns."""
+    from_ = select.args.get("from_")
+    if from_ is None:
+        raise query.error("a query needs FROM", select, NotSupported)
+    nodes = [from_.this, *(join.this for join in select.args.get("joins", ()))]
+    items: list[Item] = []
+    for node in nodes:
+        item = _item(query, node, catalog, subquery, items[-1].span.stop if items else 0)
+        if item.alias and any(item.alias.lower() == other.alias.lower() for other in items):
+            raise query.error(f"{item.alias} stands twice in FROM; give each an alias of its own", node)
+        items.append(item)
+    waiting = [_Waiting(items[0], nodes[0], ())]
+    for i, join in enumerate(select.args.get("joins", ()), 1):
+        waiting.append(_Waiting(items[i], nodes[i], _on(query, join, Scope(items[: i + 1]), catalog.zone)))
+    scope = Scope(items)
+    where = select.args.get("where")
+    terms: tuple[Expression, ...] = ()
+    if where:
+        terms = conjuncts(ExpressionBinder(query, scope, catalog.zone).predicate(where.this, _IN_WHERE, "WHERE"))
+    return _joined(query, waiting, terms), scope
+
+
+def _item(query: QueryText, node: exp.Expr, catalog: Catalog, subquery: BindSelect, offset: int) -> Item:
+    alias = node.args.get("alias")
+    if isinstance(node, exp.Table):
+        found = catalog.find(node.name)
+        if not isinstance(found, (Table, View)):
+            known = [item.name for item in catalog.everything() if not isinstance(item, Index)]
+            raise query.error(f"there is no table or view {node.name}" + did_you_mean(node.name, known), node)
+        relation: Relation = Scan(found.id, found.name, found.columns)
+        name = found.name
+    else:
+        while isinstance(node.this, exp.Subquery):
+            node = node.this
+        relation, name = subquery(node.this), ""
+    names = tuple(column.name for column in relation.columns)
+    if alias is None:
+        return Item(name, relation, names, offset)
+    if alias.args.get("columns"):
+        given = tuple(column.name for column in alias.args["columns"])
+        if len(given) != len(names):
+            raise query.error(f"{alias.name} names {len(given)} columns, and there are {len(names)}", alias)
+        names = given
+    return Item(alias.name or name, relation, names, offset)
+
+
+def _on(query: QueryText, join: exp.Expr, scope: Scope, zone: str) -> tuple[Expression, ...]:
+    condition = join.args.get("on")
+    if condition is None:
+        return ()
+    return conjuncts(ExpressionBinder(query, scope, zone).predicate(condition, _IN_ON, "ON"))
+
+
+def _joined(query: QueryText, waiting: list[_Waiting], where: tuple[Expression, ...]) -> Relation:
+    """Joins the items one after another and filters; gives each item its final offset."""
+    first = waiting.pop(0)
+    relation, joined = first.item.relation, [first.item]
+    position = {i: i for i in first.item.span}
+    while waiting:
+        keys, chosen = _next(query, waiting, position, where)
+        waiting.remove(chosen)
+        where = tuple(each for each in where if each not in keys)
+        new = {column: i for i, column in enumerate(chosen.item.span)}
+        pairs = [_sides(key, new) for key in keys]
+        position.update({column: len(position) + i for i, column in enumerate(chosen.item.span)})
+        rest = conjunction(tuple(each for each in chosen.conditions if each not in keys))
+        relation = Join(
+            relation, chosen.item.relation,
+            tuple(renumber(left, position) for left, _ in pairs), tuple(renumber(right, new) for _, right in pairs),
+            renumber(rest, position) if rest else None,
+        )  # fmt: skip
+        joined.append(chosen.item)
+    offset = 0
+    for item in joined:
+        item.offset, offset = offset, offset + len(item.names)
+    predicate = conjunction(where)
+    return Filter(relation, renumber(predicate, position)) if predicate else relation
+
+
+def _next(
+    query: QueryText, waiting: Sequence[_Waiting], position: dict[int, int], where: tuple[Expression, ...]
+) -> tuple[list[Expression], _Waiting]:
+    """The first item that equalities (of its ON, else of WHERE) tie to what is joined already, and these."""
+    for each in waiting:
+        here = set(each.item.span)
+        if any(references(condition) - here - position.keys() for condition in each.conditions):
+            continue
+        for conditions in (each.conditions, where):
+            keys = [condition for condition in conditions if _is_key(condition, here, position.keys())]
+            if keys:
+                return keys, each
+    lonely = waiting[0]
+    raise query.error(
+        f"nothing ties {lonely.item.alias or 'the subquery'} to what stands before it; a join needs an equality "
+        "between its sides, in ON or WHERE", lonely.node, NotSupported,
+    )  # fmt: skip
+
+
+def _is_key(condition: Expression, new: Set[int], joined: Set[int]) -> bool:
+    if not isinstance(condition, Compare) or condition.operator != "=":
+        return False
+    left, right = references(condition.left), references(condition.right)
+    if not left or not right:
+        return False
+    return (left <= new and right <= joined) or (left <= joined and right <= new)
+
+
+def _sides(key: Expression, new: dict[int, int]) -> tuple[Expression, Expression]:
+    assert isinstance(key, Compare)
+    return (key.right, key.left) if references(key.left) <= new.keys() else (key.left, key.right)

@@ -1,0 +1,143 @@
+"""Spark's type rules under ANSI mode: common types, decimal arithmetic, implicit conversions.
+
+Sources: `AnsiTypeCoercion`, `DecimalPrecisionTypeCoercion`, `Cast.forceNullable` and `Cast.canNullSafeCastToDecimal`
+of Spark 4; every rule is compared with Spark itself in `tests/test_compiler_against_spark.py`.
+"""
+
+from __future__ import annotations
+
+from viewkeeper.catalog.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER_BITS,
+    MAX_PRECISION,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    Type,
+    decimal,
+)  # fmt: skip
+
+INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}  # the precision of Spark's DECIMAL for each
+_MINIMUM_SCALE = 6
+
+
+def common_type(left: Type, right: Type) -> Type | None:
+    """The type to which both sides of a comparison, or two branches of CASE, COALESCE or IN, are converted."""
+    if left == right or right == VOID:
+        return left
+    if left == VOID:
+        return right
+    if left.is_number and right.is_number:
+        return _common_number(left, right)
+    if STRING in (left, right):
+        return _common_with_string(right if left == STRING else left)
+    pair = {left, right}
+    if pair == {DATE, TIMESTAMP_NTZ}:
+        return TIMESTAMP_NTZ
+    return TIMESTAMP if pair <= {DATE, TIMESTAMP, TIMESTAMP_NTZ} else None
+
+
+def common_type_of_all(types: list[Type]) -> Type | None:
+    """`common_type` over any number of types; strings come first, as in Spark's `findWiderCommonType`."""
+    result: Type | None = VOID
+    for type_ in sorted(types, key=lambda each: each != STRING):
+        if result is not None:
+            result = common_type(result, type_)
+    return result
+
+
+def _common_with_string(other: Type) -> Type:
+    if other.is_integer:
+        return BIGINT
+    return DOUBLE if other.is_number else other
+
+
+def _common_number(left: Type, right: Type) -> Type:
+    if left.is_integer and right.is_integer:
+        return left if INTEGER_BITS[left.name] >= INTEGER_BITS[right.name] else right
+    if left.is_float or right.is_float:
+        return DOUBLE  # two FLOATs are one type already; FLOAT with an integer is DOUBLE in ANSI mode
+    return wider_decimal(as_decimal(left), as_decimal(right))
+
+
+def as_decimal(number: Type) -> Type:
+    """The DECIMAL that holds every value of an integer type."""
+    return decimal(INTEGER_DIGITS[number.name], 0) if number.is_integer else number
+
+
+def wider_decimal(left: Type, right: Type) -> Type:
+    """The DECIMAL that holds both, giving up scale before whole digits where 38 digits do not suffice."""
+    scale = max(left.scale, right.scale)
+    precision = max(left.precision - left.scale, right.precision - right.scale) + scale
+    if precision <= MAX_PRECISION:
+        return decimal(precision, scale)
+    return decimal(MAX_PRECISION, max(0, scale - (precision - MAX_PRECISION)))
+
+
+def decimal_result(operator: str, left: Type, right: Type) -> Type:
+    """The type of `left operator right` for two DECIMALs (`operator` is + - or *)."""
+    if operator == "*":
+        return _adjusted(left.precision + right.precision + 1, left.scale + right.scale)
+    scale = max(left.scale, right.scale)
+    return _adjusted(max(left.precision - left.scale, right.precision - right.scale) + scale + 1, scale)
+
+
+def _adjusted(precision: int, scale: int) -> Type:
+    # DecimalType.adjustPrecisionScale: keeps whole digits, but at least six digits of the fraction.
+    if precision <= MAX_PRECISION:
+        return decimal(precision, scale)
+    return decimal(MAX_PRECISION, max(MAX_PRECISION - (precision - scale), min(scale, _MINIMUM_SCALE)))
+
+
+def bounded_decimal(precision: int, scale: int) -> Type:
+    """DECIMAL cut to 38 digits, as SUM and AVG do."""
+    return decimal(min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))
+
+
+def cannot_fail(source: Type, target: Type) -> bool:
+    """Whether every value of `source` becomes one of `target` (to DOUBLE: rounded), none of them lost."""
+    if source in (VOID, target):
+        return True
+    if target.is_decimal:
+        if not (source.is_integer or source.is_decimal):
+            return False
+        needed = as_decimal(source)
+        return needed.scale <= target.scale and needed.precision - needed.scale <= target.precision - target.scale
+    if target.is_integer:
+        return source.is_integer and INTEGER_BITS[source.name] <= INTEGER_BITS[target.name]
+    if target == DOUBLE:
+        return source.is_number
+    if target == TIMESTAMP:
+        return source in (DATE, TIMESTAMP_NTZ)
+    return (source, target) in ((DATE, TIMESTAMP_NTZ), (STRING, BINARY))
+
+
+def is_injective(source: Type, target: Type) -> bool:
+    """Whether two different values of `source` are still different as `target`."""
+    if source == target:
+        return True
+    if target == DOUBLE:
+        return source.name in ("TINYINT", "SMALLINT", "INT", "FLOAT")
+    # A zone's clock shows some hours twice, so two written times may be one moment.
+    return cannot_fail(source, target) and (source, target) != (TIMESTAMP_NTZ, TIMESTAMP)
+
+
+def may_become_null(source: Type, target: Type) -> bool:
+    """Whether Spark's schema calls a conversion nullable even where its input is not."""
+    if source in (VOID, target):
+        return False
+    if source == STRING:
+        return target != BINARY
+    if target.is_decimal:
+        return not cannot_fail(source, target)
+    return (source, target) == (DATE, TIMESTAMP_NTZ)
+
+
+def is_boolean(type_: Type) -> bool:
+    """Whether AND, OR and NOT take it."""
+    return type_ in (BOOLEAN, VOID)

@@ -1,0 +1,111 @@
+"""Implicit conversions of bound expressions: made explicit where they cannot fail, refused where they can."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+from viewkeeper.catalog.types import BIGINT, DOUBLE, STRING, VOID, Type
+from viewkeeper.compiler.coercion import (
+    as_decimal,
+    cannot_fail,
+    common_type,
+    common_type_of_all,
+    decimal_result,
+    may_become_null,
+)  # fmt: skip
+from viewkeeper.compiler.expressions import Arithmetic, Cast, ColumnRef, Compare, Expression, Literal, comparison
+from viewkeeper.compiler.literals import convert, smallest_decimal
+from viewkeeper.compiler.rewriting import walk
+from viewkeeper.compiler.source import Place
+from viewkeeper.errors import DeclarationError, NotSupported
+
+
+class Refused(Exception):
+    """A conversion that is refused: the reason, and the kind of error that it is."""
+
+    def __init__(self, reason: str, kind: type[DeclarationError] = DeclarationError) -> None:
+        super().__init__(reason)
+        self.kind = kind
+
+
+def converted(expression: Expression, target: Type, zone: str) -> Expression:
+    """`expression` as a value of `target`; constants are converted here and now."""
+    source = expression.type
+    if source == target:
+        return expression
+    nullable = expression.nullable or may_become_null(source, target)
+    if isinstance(expression, Literal):
+        try:
+            value = convert(expression.value, source, target, zone)
+        except ValueError as reason:
+            raise Refused(str(reason)) from None
+        return Literal(target, nullable, expression.place, value)
+    if cannot_fail(source, target):
+        return Cast(target, nullable, expression.place, expression)
+    raise Refused(_why_not(expression, target), NotSupported)
+
+
+def _why_not(expression: Expression, target: Type) -> str:
+    column = next((node.name for node in walk(expression) if isinstance(node, ColumnRef)), None)
+    what = f"the column {column}" if isinstance(expression, ColumnRef) else f"an expression over {column}"
+    if column is None:
+        what = "this expression"
+    if expression.type == STRING:
+        return (f"{what} is a STRING and would have to become {target} here, which fails for a text that is none; "
+                f"keep it as {target} in the table, or compare it with a text")  # fmt: skip
+    return f"{what} is {expression.type} and would lose digits as {target} here; give both sides one type in the table"
+
+
+def compared(operator: str, left: Expression, right: Expression, place: Place | None, zone: str) -> Compare:
+    """`left operator right`, both brought to Spark's common type."""
+    left, right = _beside_decimal(left, right), _beside_decimal(right, left)
+    target = common_type(left.type, right.type)
+    if target is None:
+        raise Refused(f"{left.type} and {right.type} cannot be compared")
+    return comparison(operator, converted(left, target, zone), converted(right, target, zone), place)
+
+
+def to_common(expressions: list[Expression], what: str, zone: str) -> list[Expression]:
+    """All of them as values of their common type; `what` names the construct for the error."""
+    target = common_type_of_all([each.type for each in expressions])
+    if target is None:
+        raise Refused(f"{what} has values of types that do not go together: "
+                      + ", ".join(dict.fromkeys(str(each.type) for each in expressions)))  # fmt: skip
+    return [converted(each, target, zone) for each in expressions]
+
+
+def arithmetic(operator: str, left: Expression, right: Expression, place: Place | None, zone: str) -> Expression:
+    """`left operator right` (`operator` is + - or *) as Spark types it."""
+    for side in (left, right):
+        if not (side.type.is_number or side.type in (VOID, STRING)):
+            raise Refused(f"{operator} is supported for numbers only, not for {side.type}", NotSupported)
+    if left.type == right.type == STRING:
+        raise Refused(f"{operator} needs a number on one side")
+    left, right = _as_number(left, right, zone), _as_number(right, left, zone)
+    left, right = _beside_decimal(left, right), _beside_decimal(right, left)
+    if (left.type.is_decimal or right.type.is_decimal) and not (left.type.is_float or right.type.is_float):
+        left, right = converted(left, as_decimal(left.type), zone), converted(right, as_decimal(right.type), zone)
+        type_ = decimal_result(operator, left.type, right.type)
+        return Arithmetic(type_, left.nullable or right.nullable, place, operator, left, right)
+    target = common_type(left.type, right.type)
+    assert target is not None, (left.type, right.type)
+    left, right = converted(left, target, zone), converted(right, target, zone)
+    return Arithmetic(target, left.nullable or right.nullable, place, operator, left, right)
+
+
+def _as_number(side: Expression, other: Expression, zone: str) -> Expression:
+    if side.type == VOID:
+        return converted(side, DOUBLE if other.type in (VOID, STRING) else other.type, zone)
+    if side.type == STRING:
+        return converted(side, BIGINT if other.type.is_integer else DOUBLE, zone)
+    return side
+
+
+def _beside_decimal(side: Expression, other: Expression) -> Expression:
+    # An integer constant beside a DECIMAL is a DECIMAL of just its digits, and may be NULL as far as Spark can tell.
+    if isinstance(side, Literal) and side.type.is_integer and other.type.is_decimal:
+        if side.value is None:
+            return replace(side, type=as_decimal(side.type))
+        return Literal(smallest_decimal(side.value), True, side.place, Decimal(side.value))
+    return side

@@ -1,0 +1,249 @@
+"""Constants: what a written literal means, and what a text means as a number, date or moment (Spark's rules)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from decimal import Context, Decimal
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+
+from viewkeeper.catalog.types import (
+    BIGINT,
+    DOUBLE,
+    FLOAT,
+    INT,
+    INTEGER_BITS,
+    MAX_PRECISION,
+    SMALLINT,
+    TINYINT,
+    Type,
+    decimal,
+)  # fmt: skip
+
+SUFFIXES = {"L": BIGINT, "S": SMALLINT, "Y": TINYINT, "D": DOUBLE, "F": FLOAT}
+
+_SPACE = r"[\x00-\x20]*"
+_INTEGER = re.compile(rf"{_SPACE}[+-]?\d+{_SPACE}", re.ASCII)
+_REAL = re.compile(rf"{_SPACE}[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?{_SPACE}", re.ASCII)
+_DATE = r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})"
+_DATE_TEXT = re.compile(rf"{_SPACE}{_DATE}(?:[ T].*)?)?)?{_SPACE}", re.ASCII | re.DOTALL)
+_MOMENT_TEXT = re.compile(
+    rf"{_SPACE}{_DATE}(?:[ T](\d{{1,2}}):(\d{{1,2}})(?::(\d{{1,2}})(?:\.(\d{{1,9}}))?)?"
+    rf"\s*(Z|UTC|[+-]\d\d:\d\d|\w+/\w+)?)?)?)?{_SPACE}",
+    re.ASCII,
+)
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*\"""", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+_GAP = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*", re.DOTALL)
+
+
+def number(text: str, suffix: str = "") -> tuple[Type, Any]:
+    """Type and value of a number as written, its sign in front, without `suffix` (L, S, Y, D, F, BD or nothing).
+
+    Raises ValueError with the reason where there is no such number.
+    """
+    if suffix in ("D", "F") or (not suffix and re.search("[eE]", text)):
+        value = float(np.float32(text)) if suffix == "F" else float(text)
+        if math.isinf(value):
+            raise ValueError(f"{text} is too large for a {SUFFIXES.get(suffix, DOUBLE)}")
+        return SUFFIXES.get(suffix, DOUBLE), value
+    if suffix == "BD" or (not suffix and "." in text):
+        return _decimal(text)
+    integer = int(text)
+    if suffix:
+        if not _fits(integer, SUFFIXES[suffix]):
+            raise ValueError(f"{text} is too large for a {SUFFIXES[suffix]}")
+        return SUFFIXES[suffix], integer
+    for type_ in (INT, BIGINT):
+        if _fits(integer, type_):
+            return type_, integer
+    return _decimal(text)
+
+
+def _decimal(text: str) -> tuple[Type, Decimal]:
+    value = Decimal(text)
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    if exponent > 0:
+        digits, exponent = digits + (0,) * exponent, 0
+    precision = max(len(digits), -exponent)
+    if precision > MAX_PRECISION:
+        raise ValueError(f"{text} has {precision} digits, and a DECIMAL at most {MAX_PRECISION}")
+    return decimal(precision, -exponent), rescale(value, -exponent)
+
+
+def _fits(value: int, type_: Type) -> bool:
+    limit = 1 << (INTEGER_BITS[type_.name] - 1)
+    return -limit <= value < limit
+
+
+def smallest_decimal(value: int) -> Type:
+    """The DECIMAL that Spark gives an integer constant beside a DECIMAL (`DecimalType.fromDecimal`)."""
+    return decimal(len(str(abs(value))), 0)
+
+
+def rescale(value: Decimal, scale: int) -> Decimal:
+    """`value` with exactly `scale` digits behind the point; raises InvalidOperation beyond 76 digits."""
+    return value.quantize(Decimal(1).scaleb(-scale), rounding="ROUND_HALF_UP", context=Context(prec=76))
+
+
+def strings(text: str, offset: int) -> tuple[str, int]:
+    """The value of the string literals that stand side by side from `offset` on, and how many they are."""
+    parts = []
+    match = _QUOTED.match(text, offset)
+    while match:
+        quote = match[0][0]
+        parts.append(_ESCAPE.sub(_unescape, match[0][1:-1].replace(quote * 2, quote)))
+        gap = _GAP.match(text, match.end())
+        match = _QUOTED.match(text, gap.end() if gap else match.end())
+    return "".join(parts), len(parts)
+
+
+def _unescape(match: re.Match[str]) -> str:
+    code = match[1]
+    if code[0] in "uU" and len(code) > 1:
+        return chr(int(code[1:], 16))
+    return chr(int(code, 8)) if len(code) == 3 else _ESCAPED.get(code, code)
+
+
+def convert(value: Any, source: Type, target: Type, zone: str) -> Any:
+    """The constant `value` of type `source` as one of `target`; `zone` is the database's time zone.
+
+    Raises ValueError with the reason where Spark's conversion would fail.
+    """
+    if value is None or source == target:
+        return value
+    if source.name == "STRING":
+        reader = _READERS.get(target.name)
+        if reader is None:
+            raise ValueError(f"a text is not converted to {target}")
+        return reader(value, zone)
+    if target.is_decimal:
+        rescaled = rescale(Decimal(value), target.scale)
+        if abs(rescaled) >= Decimal(10) ** (target.precision - target.scale):
+            raise ValueError(f"{value} does not fit in {target}")
+        return rescaled
+    if target.is_float:
+        return float(value)
+    if target.name in ("TIMESTAMP", "TIMESTAMP_NTZ"):
+        return _moment_of(value, source, target, zone)
+    return value
+
+
+def _moment_of(value: Any, source: Type, target: Type, zone: str) -> datetime:
+    local = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+    return local if target.name == "TIMESTAMP_NTZ" else to_utc(local, ZoneInfo(zone))
+
+
+def to_utc(local: datetime, zone: tzinfo) -> datetime:
+    """The moment when clocks in `zone` showed `local`."""
+    try:
+        return local.replace(tzinfo=zone).astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{local} is outside the years 1 to 9999") from None
+
+
+def text_as_integer(text: str, zone: str) -> int:
+    if not _INTEGER.fullmatch(text) or not _fits(int(text), BIGINT):
+        raise ValueError(f"'{text}' is not a BIGINT")
+    return int(text)
+
+
+def text_as_double(text: str, zone: str) -> float:
+    if not _REAL.fullmatch(text):
+        raise ValueError(f"'{text}' is not a DOUBLE")
+    return float(text)
+
+
+def text_as_boolean(text: str, zone: str) -> bool:
+    word = text.strip().lower()
+    if word in ("t", "true", "y", "yes", "1"):
+        return True
+    if word in ("f", "false", "n", "no", "0"):
+        return False
+    raise ValueError(f"'{text}' is not a BOOLEAN")
+
+
+def text_as_date(text: str, zone: str) -> date:
+    match = _DATE_TEXT.fullmatch(text)
+    try:
+        if match:
+            return date(int(match[1]), int(match[2] or 1), int(match[3] or 1))
+    except ValueError:
+        pass
+    raise ValueError(f"'{text}' is not a DATE; write it as yyyy-mm-dd")
+
+
+def _text_as_moment(text: str) -> tuple[datetime, str | None]:
+    match = _MOMENT_TEXT.fullmatch(text)
+    try:
+        if match:
+            parts = [int(part or least) for part, least in zip(match.groups()[:6], (1, 1, 1, 0, 0, 0), strict=True)]
+            microsecond = int(((match[7] or "") + "000000")[:6])
+            return datetime(parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], microsecond), match[8]
+    except ValueError:
+        pass
+    raise ValueError(f"'{text}' is not a TIMESTAMP; write it as yyyy-mm-dd hh:mm:ss")
+
+
+def text_as_timestamp(text: str, zone: str) -> datetime:
+    """An aware datetime in UTC."""
+    local, written = _text_as_moment(text)
+    if written and written[0] in "+-":
+        hours, minutes = int(written[1:3]), int(written[4:6])
+        if hours * 60 + minutes > 18 * 60:
+            raise ValueError(f"{written} is not a time zone")
+        offset = timedelta(hours=hours, minutes=minutes)
+        return to_utc(local, timezone(-offset if written[0] == "-" else offset))
+    try:
+        return to_utc(local, UTC if written in ("Z", "UTC") else ZoneInfo(written or zone))
+    except ZoneInfoNotFoundError:
+        raise ValueError(f"{written} is not a time zone") from None
+
+
+def text_as_local_time(text: str, zone: str) -> datetime:
+    """A datetime without zone."""
+    local, written = _text_as_moment(text)
+    if written:
+        raise ValueError(f"'{text}' names a time zone, which a TIMESTAMP_NTZ does not have")
+    return local
+
+
+_READERS: dict[str, Callable[[str, str], Any]] = {
+    "BIGINT": text_as_integer, "DOUBLE": text_as_double, "BOOLEAN": text_as_boolean, "DATE": text_as_date,
+    "TIMESTAMP": text_as_timestamp, "TIMESTAMP_NTZ": text_as_local_time, "BINARY": lambda text, zone: text.encode(),
+}  # fmt: skip
+
+
+def shown(value: Any, type_: Type, zone: str) -> str:
+    """A constant as it stands in the name that Spark gives to an output without alias."""
+    if value is None:
+        return "NULL"
+    if type_.is_float:
+        return _java_double(np.float32(value) if type_.name == "FLOAT" else value)
+    if type_.name == "BINARY":
+        return f"X'{value.hex().upper()}'"
+    if type_.name == "DATE":
+        return f"DATE '{value.isoformat()}'"
+    if isinstance(value, datetime):
+        local = value.astimezone(ZoneInfo(zone)) if value.tzinfo else value
+        fraction = f".{local.microsecond:06}".rstrip("0") if local.microsecond else ""
+        clock = local.replace(microsecond=0, tzinfo=None).isoformat(" ")
+        return f"{type_} '{clock}{fraction}'"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def _java_double(value: Any) -> str:
+    """`Double.toString` (or Float's): plain between 0.001 and 10,000,000, else d.dddE±n."""
+    digits, exponent = np.format_float_scientific(value, unique=True, trim="0").split("e")
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return np.format_float_positional(value, unique=True, trim="0")
+    return f"{digits}E{int(exponent)}"

@@ -1,0 +1,81 @@
+"""The names that Spark gives to outputs without an alias (`toPrettySQL`), such as `sum(price)` or `(a + 1)`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from viewkeeper.compiler.source import QueryText, offset_of
+from viewkeeper.compiler.supported import FUNCTIONS
+
+INFIX: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.EQ: "=", exp.LT: "<", exp.LTE: "<=",
+                                    exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>"}  # fmt: skip
+
+
+class Namer:
+    """`literal` answers how a constant node is shown, None for a node that is no constant."""
+
+    def __init__(self, query: QueryText, literal: Callable[[exp.Expr], str | None]) -> None:
+        self._query, self._literal = query, literal
+
+    def name(self, node: exp.Expr) -> str:
+        constant = self._literal(node)
+        if constant is not None:
+            return constant
+        if isinstance(node, exp.Star):
+            return "1"  # COUNT(*) is called count(1)
+        if isinstance(node, exp.Paren):
+            return self.name(node.this)
+        if isinstance(node, exp.Column):
+            return str(node.name)
+        kind = type(node)
+        if kind in INFIX:
+            return f"({self.name(node.this)} {INFIX[kind]} {self.name(node.expression)})"
+        if kind in FUNCTIONS:
+            arguments = (node.this, *node.args.get("expressions", ()))
+            return (
+                f"{FUNCTIONS[kind]}({', '.join('1' if isinstance(a, exp.Star) else self.name(a) for a in arguments)})"
+            )
+        return self._other(node)
+
+    def _other(self, node: exp.Expr) -> str:
+        if isinstance(node, (exp.And, exp.Or)):
+            return _balanced([self.name(term) for term in node.flatten(unnest=False)], node.key.upper())
+        if isinstance(node, exp.Neg):
+            return f"(- {self.name(node.this)})"
+        if isinstance(node, exp.NEQ):
+            return f"(NOT ({self.name(node.this)} = {self.name(node.expression)}))"
+        if isinstance(node, exp.Is):
+            return f"({self.name(node.this)} IS NULL)"
+        if isinstance(node, exp.In):
+            return f"({self.name(node.this)} IN ({', '.join(map(self.name, node.expressions))}))"
+        if isinstance(node, exp.Between):
+            return f"between({', '.join(self.name(node.args[part]) for part in ('this', 'low', 'high'))})"
+        if isinstance(node, exp.Not):
+            if isinstance(node.this, exp.Is) and self._is_not_null(node):
+                return f"({self.name(node.this.this)} IS NOT NULL)"
+            return f"(NOT {self.name(node.this)})"
+        assert isinstance(node, exp.Case), type(node)
+        operand = f"({self.name(node.this)} = {{}})" if node.this else "{}"
+        branches = [
+            f"WHEN {operand.format(self.name(b.this))} THEN {self.name(b.args['true'])}" for b in node.args["ifs"]
+        ]
+        otherwise = [f"ELSE {self.name(node.args['default'])}"] if node.args.get("default") else []
+        return " ".join(["CASE", *branches, *otherwise, "END"])
+
+    def _is_not_null(self, node: exp.Not) -> bool:
+        # sqlglot reads `a IS NOT NULL` and `NOT a IS NULL` as one, Spark does not.
+        if isinstance(node.parent, exp.Not):
+            return True
+        start = offset_of(node) or 0
+        return not re.search(r"\bNOT[\s(]*$", self._query.source.text[:start], re.IGNORECASE)
+
+
+def _balanced(terms: list[str], operator: str) -> str:
+    # Spark's parser makes a balanced tree of a long AND or OR.
+    if len(terms) == 1:
+        return terms[0]
+    middle = 1 if len(terms) == 2 else (len(terms) - 1) // 2 + 1
+    return f"({_balanced(terms[:middle], operator)} {operator} {_balanced(terms[middle:], operator)})"

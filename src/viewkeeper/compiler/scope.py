@@ -1,0 +1,88 @@
+"""Which columns a name can mean."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from viewkeeper.catalog.model import Column
+from viewkeeper.compiler.relations import Relation
+
+
+@dataclass
+class Item:
+    """One table, view or subquery in FROM.  Its columns stand at `offset` and on in the joined row."""
+
+    alias: str
+    relation: Relation
+    names: tuple[str, ...]
+    offset: int
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return self.relation.columns
+
+    @cached_property
+    def positions(self) -> dict[str, list[int]]:
+        """The positions in `columns` of each name in small letters."""
+        positions: dict[str, list[int]] = {}
+        for i, name in enumerate(self.names):
+            positions.setdefault(name.lower(), []).append(i)
+        return positions
+
+    @property
+    def span(self) -> range:
+        return range(self.offset, self.offset + len(self.names))
+
+
+class Unresolved(Exception):
+    """No column, or several, for a name; the message says which there are."""
+
+
+class Scope:
+    """The items of one FROM, in the order in which they are written."""
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self.items = items
+
+    def resolve(self, name: str, table: str | None) -> tuple[int, Column]:
+        """The position in the joined row, and the column, that `[table.]name` means; raises Unresolved."""
+        found = [(item, i) for item in self._called(table) for i in item.positions.get(name.lower(), ())]
+        if len(found) == 1:
+            item, i = found[0]
+            return item.offset + i, item.columns[i]
+        if found:
+            raise Unresolved(_ambiguous(name, [item.alias for item, _ in found]))
+        names = [n for item in self._called(table) for n in item.names]
+        raise Unresolved(f"there is no column {name}" + (f" in {table}" if table else "") + did_you_mean(name, names))
+
+    def star(self, table: str | None) -> Iterator[tuple[int, str, Column]]:
+        """Position, name and column of all that `*` or `table.*` stands for."""
+        for item in self._called(table):
+            for i, name in enumerate(item.names):
+                yield item.offset + i, name, item.columns[i]
+
+    def _called(self, table: str | None) -> Sequence[Item]:
+        if table is None:
+            return self.items
+        called = [item for item in self.items if item.alias.lower() == table.lower()]
+        if not called:
+            raise Unresolved(f"there is no {table} in FROM" + did_you_mean(table, [item.alias for item in self.items]))
+        return called
+
+
+def _ambiguous(name: str, aliases: list[str]) -> str:
+    if len(set(aliases)) == 1:
+        return f"{name} is ambiguous: {aliases[0] or 'the subquery'} has {len(aliases)} of that name; give them aliases"
+    return f"{name} is ambiguous: it could be " + " or ".join(f"{alias}.{name}" for alias in aliases)
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """A suggestion to put behind a message, empty where nothing is close; the names themselves where they are few."""
+    known = {each.lower(): each for each in names}
+    close = difflib.get_close_matches(name.lower(), known, n=2, cutoff=0.6)
+    if close:
+        return f"; did you mean {' or '.join(known[each] for each in close)}?"
+    return f"; there is {', '.join(known.values())}" if 0 < len(known) <= 12 else ""

@@ -1,0 +1,95 @@
+"""Where things stand in the text that a user typed."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlglot import exp
+
+from viewkeeper.errors import DeclarationError
+
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Source:
+    """The whole text given to `parse_script`; offsets count characters from 0, places are (line, column) from 1."""
+
+    text: str
+
+    def place(self, offset: int) -> Place:
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def error(
+        self, message: str, offset: int | None, kind: type[DeclarationError] = DeclarationError
+    ) -> DeclarationError:
+        """An error pointing at `offset`."""
+        return kind(message, *(self.place(offset) if offset is not None else ()))
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(i + 1 for i, character in enumerate(self.text) if character == "\n")]
+
+
+@dataclass(frozen=True)
+class QueryText:
+    """A parsed query: its syntax tree and where it stands in the source (characters `start` to `end`)."""
+
+    tree: exp.Expr
+    source: Source
+    start: int
+    end: int
+
+    @property
+    def sql(self) -> str:
+        return self.source.text[self.start : self.end]
+
+    def place(self, node: exp.Expr) -> Place | None:
+        """The place of `node` within this query's own text, so that equal queries have equal places."""
+        offset = offset_of(node)
+        if offset is None:
+            return None
+        line, column = self.source.place(offset)
+        first_line, first_column = self._first
+        return line - first_line + 1, column - first_column + 1 if line == first_line else column
+
+    def error(self, message: str, node: exp.Expr, kind: type[DeclarationError] = DeclarationError) -> DeclarationError:
+        """An error pointing at `node` (or at what is nearest to it and has a place) in the whole source."""
+        here: exp.Expr | None = node
+        while here is not None and offset_of(here) is None:
+            here = here.parent
+        return self.source.error(message, self.start if here is None else offset_of(here), kind)
+
+    def error_at(self, message: str, place: Place | None) -> DeclarationError:
+        """An error pointing at a place that `place` has given."""
+        line, column = place or (1, 1)
+        first_line, first_column = self._first
+        return DeclarationError(message, first_line + line - 1, column + first_column - 1 if line == 1 else column)
+
+    @cached_property
+    def _first(self) -> Place:
+        return self.source.place(self.start)
+
+
+def offset_of(node: exp.Expr) -> int | None:
+    """Where `node` begins: its own position, or else that of the first thing below it that has one."""
+    own = (node._meta or {}).get("start")
+    if own is not None:
+        return int(own)
+    children = node.iter_expressions()
+    if isinstance(node, exp.Column) and node.args.get("table"):
+        children = iter([node.args["table"]])
+    for child in children:
+        offset = offset_of(child)
+        if offset is not None:
+            return offset
+    return None
+
+
+def raw_text(source: Source, node: exp.Expr) -> str:
+    """What was typed for a single token (a name, a literal, a function's name); empty where sqlglot lost its place."""
+    meta = node._meta or {}
+    return source.text[meta["start"] : meta["end"] + 1] if "start" in meta else ""

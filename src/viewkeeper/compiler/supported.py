@@ -1,0 +1,239 @@
+"""What is admitted in a query, as one list; all else is refused by name, place and what to do instead.
+
+sqlglot accepts far more than is kept incrementally, and keeps most of it as optional parts of its nodes.  So every
+node and every part that is set must be listed here before the binder looks at a query at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from viewkeeper.compiler.source import QueryText, raw_text
+from viewkeeper.errors import NotSupported
+
+ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
+    kind: frozenset(parts.split())
+    for kind, parts in {
+        exp.Select: "expressions from_ joins where group having order limit offset",
+        exp.From: "this", exp.Join: "this on kind", exp.Where: "this", exp.Having: "this", exp.Group: "expressions",
+        exp.Order: "expressions", exp.Ordered: "this desc nulls_first", exp.Limit: "expression",
+        exp.Offset: "expression", exp.Subquery: "this alias", exp.Table: "this alias",
+        exp.TableAlias: "this columns", exp.Alias: "this alias", exp.Column: "this table",
+        exp.Identifier: "this quoted", exp.Star: "", exp.Paren: "this", exp.Literal: "this is_string",
+        exp.HexString: "this", exp.RawString: "this", exp.Null: "", exp.Boolean: "this", exp.Neg: "this",
+        exp.Not: "this", exp.And: "this expression", exp.Or: "this expression", exp.EQ: "this expression",
+        exp.NEQ: "this expression", exp.LT: "this expression", exp.LTE: "this expression",
+        exp.GT: "this expression", exp.GTE: "this expression", exp.NullSafeEQ: "this expression",
+        exp.Is: "this expression", exp.In: "this expressions", exp.Between: "this low high",
+        exp.Case: "this ifs default", exp.If: "this true", exp.Coalesce: "this expressions",
+        exp.Add: "this expression", exp.Sub: "this expression", exp.Mul: "this expression",
+        exp.Count: "this big_int", exp.Sum: "this", exp.Avg: "this", exp.Min: "this", exp.Max: "this",
+        exp.Cast: "this to", exp.TryCast: "this to", exp.DataType: "this expressions", exp.DataTypeParam: "this",
+        exp.Concat: "expressions safe coalesce",
+    }.items()
+}  # fmt: skip
+
+FUNCTIONS: dict[type[exp.Expr], str] = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min",
+                                        exp.Max: "max", exp.Coalesce: "coalesce"}  # fmt: skip
+
+TYPED_LITERALS = {"DATE": "DATE", "TIMESTAMP": "TIMESTAMP", "TIMESTAMPTZ": "TIMESTAMP", "TIMESTAMPLTZ": "TIMESTAMP",
+                  "TIMESTAMPNTZ": "TIMESTAMP_NTZ"}  # fmt: skip
+"""sqlglot's names of the types of DATE '...' and its kin, and Spark's."""
+
+NOT_DETERMINISTIC = frozenset(
+    (
+        "rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "now", "current_timestamp", "current_date",
+        "current_time", "curdate", "localtimestamp", "unix_timestamp", "monotonically_increasing_id", "version",
+        "spark_partition_id", "input_file_name", "current_user", "user", "session_user", "current_timezone",
+        "current_database", "current_schema", "current_catalog",
+    )
+)  # fmt: skip
+
+NO_WITH = (
+    "WITH (a common table expression) is not supported yet; write it as a subquery in FROM, or as a view of its own"
+)
+_JOIN = "only inner joins are kept so far"
+_PARTS: dict[tuple[type[exp.Expr], str], str] = {
+    (exp.Select, "distinct"): "SELECT DISTINCT is not supported yet; GROUP BY the same columns instead",
+    (exp.Select, "with_"): NO_WITH,
+    (exp.Select, "hint"): "a hint has no meaning here; leave it out",
+    (exp.Select, "laterals"): "LATERAL VIEW is not supported yet",
+    (exp.Select, "windows"): "window functions are not supported yet",
+    (exp.Select, "qualify"): "QUALIFY is not supported yet",
+    (exp.Select, "sort"): "SORT BY has no meaning here; use ORDER BY in the query that reads",
+    (exp.Select, "cluster"): "CLUSTER BY has no meaning here; leave it out",
+    (exp.Select, "distribute"): "DISTRIBUTE BY has no meaning here; leave it out",
+    (exp.Join, "using"): "JOIN ... USING is not supported yet; write ON a.x = b.x",
+    (exp.Join, "method"): "NATURAL JOIN is not supported yet; write INNER JOIN ... ON",
+    (exp.Join, "side"): f"an outer, semi or anti join is not supported yet; {_JOIN}",
+    (exp.Group, "all"): "GROUP BY ALL is not supported yet; name the columns",
+    (exp.Group, "rollup"): "ROLLUP is not supported yet; declare one view for each grouping",
+    (exp.Group, "cube"): "CUBE is not supported yet; declare one view for each grouping",
+    (exp.Group, "grouping_sets"): "GROUPING SETS is not supported yet; declare one view for each grouping",
+    (exp.Table, "db"): "a name has one part only; leave out what stands before the dot",
+    (exp.Table, "sample"): "TABLESAMPLE is not deterministic: no view can be kept by it",
+    (exp.Subquery, "sample"): "TABLESAMPLE is not deterministic: no view can be kept by it",
+    (exp.Table, "pivots"): "PIVOT is not supported yet; write one CASE for each column",
+    (exp.Subquery, "pivots"): "PIVOT is not supported yet; write one CASE for each column",
+    (exp.Table, "version"): "reading a table at an older version is not supported; use db.snapshot()",
+    (exp.Table, "joins"): "a join in parentheses is not supported yet; leave out the parentheses",
+    (exp.Star, "except_"): "* EXCEPT is not supported yet; name the columns",
+    (exp.In, "query"): "a subquery is admitted in FROM only; write a join",
+    (exp.Column, "db"): "fields of structs are not supported yet, and a column's name has at most two parts",
+    (exp.Count, "expressions"): "COUNT of several arguments is not supported yet",
+    (exp.Max, "expressions"): "MAX takes one argument",
+    (exp.Min, "expressions"): "MIN takes one argument",
+    (exp.Between, "symmetric"): "BETWEEN SYMMETRIC is not supported; write both comparisons",
+}  # fmt: skip
+
+_NODES: dict[type[exp.Expr], str] = {
+    exp.SetOperation: "UNION, INTERSECT and EXCEPT are not supported yet",
+    exp.Values: "VALUES in FROM is not supported; put the rows into a table",
+    exp.Lateral: "LATERAL is not supported yet",
+    exp.Window: "window functions are not supported yet",
+    exp.Filter: "FILTER (WHERE ...) is not supported yet; put a CASE into the aggregate",
+    exp.Distinct: "DISTINCT in an aggregate is not supported yet; group a subquery in FROM by it first",
+    exp.Exists: "a subquery is admitted in FROM only; write a join",
+    exp.Any: "ANY is not supported; use IN",
+    exp.All: "ALL is not supported",
+    exp.Div: "division is not supported yet",
+    exp.IntDiv: "DIV is not supported yet",
+    exp.Mod: "% (modulo) is not supported yet",
+    exp.DPipe: "|| is not supported yet",
+    exp.Like: "LIKE is not supported yet",
+    exp.ILike: "ILIKE is not supported yet",
+    exp.RegexpLike: "RLIKE is not supported yet",
+    exp.NullSafeNEQ: "IS DISTINCT FROM is not supported; write NOT (a <=> b)",
+    exp.Bracket: "arrays and maps are not supported yet",
+    exp.Array: "arrays are not supported yet",
+    exp.Map: "maps are not supported yet",
+    exp.Struct: "structs are not supported yet",
+    exp.Dot: "fields of structs are not supported yet",
+    exp.Tuple: "rows of several values are not supported yet; compare each value",
+    exp.Interval: "intervals are not supported yet",
+    exp.Lambda: "lambda functions are not supported yet",
+    exp.Placeholder: "parameters are not supported; write the value itself",
+    exp.Parameter: "parameters are not supported; write the value itself",
+    exp.Aliases: "several names for one column are not supported",
+    exp.BitwiseAnd: "& is not supported yet",
+    exp.BitwiseOr: "| is not supported yet",
+    exp.BitwiseXor: "^ is not supported yet",
+    exp.BitwiseNot: "~ is not supported yet",
+}  # fmt: skip
+
+
+def refuse_unsupported(query: QueryText) -> None:
+    """Raises NotSupported at the first node or part of the query that is not admitted."""
+    for node in query.tree.walk(bfs=False):
+        kind = type(node)
+        admitted = ADMITTED.get(kind)
+        if admitted is None:
+            raise query.error(_reason(query, node), node, NotSupported)
+        for name, value in node.args.items():
+            if name not in admitted and value:
+                raise query.error(_PARTS.get((kind, name)) or _part(kind, name), _first(value, node), NotSupported)
+        _CHECKS.get(kind, _nothing)(query, node)
+
+
+def _reason(query: QueryText, node: exp.Expr) -> str:
+    for kind, reason in _NODES.items():
+        if isinstance(node, kind):
+            return reason
+    if isinstance(node, exp.Func):
+        written = node.name if isinstance(node, exp.Anonymous) else raw_text(query.source, node) or node.sql_name()
+        return function_refused(written)
+    return f"{node.key.upper()} is not supported here"
+
+
+def function_refused(name: str) -> str:
+    """Why the function `name` is not admitted."""
+    if name.lower() in NOT_DETERMINISTIC:
+        return f"{name} gives another value each time, so no view can be kept by it; store the value instead"
+    return f"the function {name} is not supported yet; there are COUNT, SUM, MIN, MAX, AVG and COALESCE"
+
+
+def _part(kind: type[exp.Expr], name: str) -> str:
+    return f"{name.strip('_').replace('_', ' ').upper()} is not supported in {kind.key.upper()}"
+
+
+def _first(value: object, node: exp.Expr) -> exp.Expr:
+    if isinstance(value, list):
+        value = value[0]
+    return value if isinstance(value, exp.Expr) else node
+
+
+def _nothing(query: QueryText, node: exp.Expr) -> None:
+    pass
+
+
+def _check_join(query: QueryText, node: exp.Expr) -> None:
+    kind = node.args.get("kind") or "INNER"
+    if kind not in ("INNER", "CROSS"):
+        raise query.error(f"{kind} JOIN is not supported yet; {_JOIN}", node, NotSupported)
+
+
+def _check_cast(query: QueryText, node: exp.Expr) -> None:
+    if typed_literal(node) is None and number_suffix(query, node) is None:
+        advice = "write a literal of the type itself, such as 5L or DATE '2026-01-31'"
+        raise query.error(f"CAST is not supported yet; {advice}", node, NotSupported)
+
+
+def _check_function(query: QueryText, node: exp.Expr) -> None:
+    # sqlglot reads several names as one function (NVL as COALESCE, MEAN as AVG).
+    written = raw_text(query.source, node)
+    if written.lower() != FUNCTIONS[type(node)]:
+        raise query.error(function_refused(written), node, NotSupported)
+
+
+def _check_subquery(query: QueryText, node: exp.Expr) -> None:
+    if not isinstance(node.parent, (exp.From, exp.Join, exp.Subquery)) and node is not query.tree:
+        raise query.error("a subquery is admitted in FROM only; write a join", node, NotSupported)
+    if not isinstance(node.this, (exp.Select, exp.Subquery, exp.SetOperation)):
+        raise query.error(_PARTS[exp.Table, "joins"], node, NotSupported)
+
+
+def _check_if(query: QueryText, node: exp.Expr) -> None:
+    if not isinstance(node.parent, exp.Case):
+        raise query.error("the function IF is not supported yet; use CASE", node, NotSupported)
+
+
+def _check_is(query: QueryText, node: exp.Expr) -> None:
+    if not isinstance(node.expression, exp.Null):
+        raise query.error("only IS [NOT] NULL is supported; compare with <=> instead", node, NotSupported)
+
+
+def _check_concat(query: QueryText, node: exp.Expr) -> None:
+    if raw_text(query.source, node):
+        raise query.error(function_refused("concat"), node, NotSupported)
+
+
+def typed_literal(node: exp.Expr) -> str | None:
+    """The type's name if `node` is DATE '...', TIMESTAMP '...' or TIMESTAMP_NTZ '...', else None."""
+    # CAST(... AS DATE) and '...'::DATE are TryCasts in Spark's dialect; DATE(...) has a place of its own.
+    literal = node.this
+    if type(node) is not exp.Cast or node._meta or not isinstance(literal, exp.Literal) or not literal.is_string:
+        return None
+    return TYPED_LITERALS.get(node.args["to"].this.value)
+
+
+def number_suffix(query: QueryText, node: exp.Expr) -> str | None:
+    """L, S, Y, D, F or BD if `node` (a cast to sqlglot) is a number with a suffix, else None."""
+    literal = node.this
+    if type(node) is not exp.TryCast or not isinstance(literal, exp.Literal):
+        return None
+    suffix = _SUFFIXES.get(node.args["to"].this.value)
+    written = raw_text(query.source, literal)
+    if suffix is None or (written and not (written[0] in "0123456789." and written.upper().endswith(suffix))):
+        return None
+    return suffix
+
+
+_SUFFIXES = {"BIGINT": "L", "SMALLINT": "S", "TINYINT": "Y", "DOUBLE": "D", "FLOAT": "F", "DECIMAL": "BD"}
+
+_CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {
+    exp.Join: _check_join, exp.Cast: _check_cast, exp.TryCast: _check_cast, exp.Subquery: _check_subquery,
+    exp.If: _check_if, exp.Is: _check_is, exp.Concat: _check_concat,
+    **dict.fromkeys(FUNCTIONS, _check_function),
+}  # fmt: skip

@@ -1,0 +1,67 @@
+"""By what a view is read: the view key (02, "View key").
+
+Grouping: the grouping columns.  Selection and projection: the key of what they read, if all of it is still there.
+Inner join: both keys, less a side that is joined by its whole key.  Anything else: all columns, with multiplicity.
+"""
+
+from __future__ import annotations
+
+from viewkeeper.catalog.model import Catalog, Table, View
+from viewkeeper.compiler.coercion import is_injective
+from viewkeeper.compiler.expressions import Cast, ColumnRef, Expression
+from viewkeeper.compiler.relations import Aggregate, Filter, Join, Project, Relation, Scan
+
+
+def view_key(relation: Relation, catalog: Catalog) -> tuple[tuple[int, ...], bool]:
+    """The positions of the key among the relation's columns, and whether it tells rows apart."""
+    key = _key(relation, catalog)
+    return (tuple(range(len(relation.columns))), False) if key is None else (key, True)
+
+
+def _key(relation: Relation, catalog: Catalog) -> tuple[int, ...] | None:
+    """Positions that tell the rows of `relation` apart, None where rows may be equal."""
+    match relation:
+        case Scan():
+            item = catalog.by_id(relation.object)
+            if isinstance(item, Table):
+                return item.key or None
+            assert isinstance(item, View), relation.name
+            return item.key if item.unique else None
+        case Filter():
+            return _key(relation.input, catalog)
+        case Aggregate():
+            return tuple(range(len(relation.keys)))
+        case Project():
+            return _through(relation, _key(relation.input, catalog))
+        case Join():
+            return _of_join(relation, _key(relation.left, catalog), _key(relation.right, catalog))
+    raise AssertionError(f"no view key for {type(relation).__name__}")
+
+
+def _through(project: Project, key: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    if key is None:
+        return None
+    outputs: dict[int, int] = {}
+    for i, output in enumerate(project.outputs):
+        if isinstance(output, ColumnRef):
+            outputs.setdefault(output.index, i)
+    return tuple(outputs[i] for i in key) if all(i in outputs for i in key) else None
+
+
+def _of_join(join: Join, left: tuple[int, ...] | None, right: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    if left is None or right is None:
+        return None
+    shifted = tuple(i + len(join.left.columns) for i in right)
+    if set(right) <= _joined_columns(join.right_keys):
+        return left
+    return shifted if set(left) <= _joined_columns(join.left_keys) else left + shifted
+
+
+def _joined_columns(keys: tuple[Expression, ...]) -> set[int]:
+    """The columns that a join compares as they are, or converted so that different values stay different."""
+    columns = set()
+    for key in keys:
+        column = key.argument if isinstance(key, Cast) and is_injective(key.argument.type, key.type) else key
+        if isinstance(column, ColumnRef):
+            columns.add(column.index)
+    return columns
