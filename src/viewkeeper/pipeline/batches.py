@@ -1,0 +1,84 @@
+"""One batch: a consistent cut of the logs, run through the zones, committed as the next version."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+from viewkeeper.changes.positions import Cut
+from viewkeeper.errors import Fenced
+from viewkeeper.pipeline import tasks
+from viewkeeper.pipeline.job import Executor, Job, LogRange
+from viewkeeper.pipeline.term import Term
+from viewkeeper.stores.contract import Store
+from viewkeeper.trace.receipt import Receipt
+from viewkeeper.trace.snapshot import Change
+
+OPERATIONS_MAX = 1_000_000
+"""A batch takes what the logs hold, up to about this."""
+
+CHAINED_MAX = 20_000
+"""Up to so many operations the whole chain is one task: stages would cost more than a second core saves
+(docs/decisions/0002-spark-jobs.md)."""
+
+ATTEMPTS = 3
+
+log = logging.getLogger("viewkeeper")
+
+
+class Batches:
+    """Runs batches; `operations` and `counters` add up what they held and counted."""
+
+    def __init__(self, store: Store, executor: Executor, operations_max: int = OPERATIONS_MAX) -> None:
+        self.operations = 0
+        self.counters: Counter[str] = Counter()
+        self._store, self._executor, self._operations_max = store, executor, operations_max
+
+    def step(self, term: Term) -> Cut | None:
+        """Commits the next batch and returns its cut; None where the logs hold nothing new."""
+        after = term.snapshot.positions
+        if all(after.get(node, 0) >= end for node, end in self._store.ends().items()):
+            return None
+        cut = self._store.cut(self._operations_max, after=after)
+        if not cut.operations:
+            return None
+        for tried in range(1, ATTEMPTS + 1):
+            with term.attempt() as attempt:
+                try:
+                    receipts = self._executor.run(job_of(term, cut, attempt, self._executor.servers))
+                except Fenced:
+                    raise
+                except Exception as error:  # noqa: BLE001 - whatever went wrong in a task, a new attempt may succeed
+                    if tried == ATTEMPTS:
+                        raise
+                    log.warning("batch %d failed, trying again: %s", term.snapshot.version + 1, error)
+                    continue
+                self._commit(term, cut, receipts)
+                return cut
+        raise AssertionError("the last attempt returns or raises")
+
+    def _commit(self, term: Term, cut: Cut, receipts: list[Receipt]) -> None:
+        version = term.snapshot.version + 1
+        added = [receipt.at(version, version) for receipt in receipts]
+        term.commit(Change("batch", version, positions=cut.positions, added=added, stamp=cut.stamp))
+        self.operations += cut.operations
+        for receipt in receipts:
+            self.counters.update(receipt.counters)
+
+
+def job_of(term: Term, cut: Cut, attempt: int, servers: int) -> Job:
+    """The job that makes the version after the newest from `cut`."""
+    snapshot = term.snapshot
+    program = tasks.zone_programs(snapshot.catalog, None)
+    zones = program.reach([table.id for table in snapshot.catalog.tables]) | {1}
+    cuts = tuple(
+        (node, snapshot.positions.get(node, 0), upto)
+        for node, upto in sorted(cut.positions.items())
+        if upto > snapshot.positions.get(node, 0)
+    )
+    root, version = term.storage.root, snapshot.version + 1
+    return Job(
+        root=str(root), base=snapshot.number, version=version, epoch=term.epoch, attempt=attempt,
+        source=LogRange(cuts), servers=servers if cut.operations > CHAINED_MAX else 1, zones=tuple(sorted(zones)),
+        title=f"viewkeeper {root.name}: batch {version}, {cut.operations:,} operations",
+    )  # fmt: skip

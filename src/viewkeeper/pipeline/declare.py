@@ -1,0 +1,118 @@
+"""From a script of declarations to a new catalog: names in use, who uses what, and what goes along with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from viewkeeper.catalog.model import Catalog, Index, Table, View
+from viewkeeper.compiler.bind import BoundView, bind_index, bind_table, bind_view
+from viewkeeper.compiler.parse import parse_script
+from viewkeeper.compiler.statements import CreateIndex, CreateTable, CreateView, Drop, Identifier, Statement
+from viewkeeper.errors import DeclarationError
+from viewkeeper.maintenance import declare
+from viewkeeper.trace.receipt import RunRef
+from viewkeeper.trace.snapshot import Snapshot
+
+_KINDS = {Table: "TABLE", View: "VIEW", Index: "INDEX"}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The new catalog (the old one itself where nothing changed), and what was done: (CREATE or DROP, kind, name)."""
+
+    catalog: Catalog
+    objects: tuple[tuple[str, str, str], ...]
+
+
+def run(catalog: Catalog, script: str) -> Declared:
+    """Applies all statements of `script`, in order, to `catalog`; raises `DeclarationError` for the first wrong one."""
+    declaring = _Declaring(catalog)
+    for statement in parse_script(script):
+        declaring.apply(statement)
+    declaring.flush()
+    return Declared(declaring.catalog, tuple(declaring.objects))
+
+
+def runs_without_use(snapshot: Snapshot, catalog: Catalog) -> list[RunRef]:
+    """The runs of `snapshot` whose states `catalog` does not have."""
+    kept = declare.states(catalog)
+    return [run for state, runs in snapshot.states.items() if state not in kept for run in runs]
+
+
+class _Declaring:
+    """Views that follow one another are declared together, so that thousands of them cost one new catalog."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.objects: list[tuple[str, str, str]] = []
+        self._views: dict[str, BoundView] = {}
+
+    def apply(self, statement: Statement) -> None:
+        if isinstance(statement, CreateView):
+            self._create_view(statement)
+            return
+        self.flush()
+        if isinstance(statement, CreateTable):
+            self._require_free(statement.name)
+            columns, key = bind_table(statement)
+            self.catalog = declare.declare_table(self.catalog, statement.name.name, columns, key)
+        elif isinstance(statement, CreateIndex):
+            self._require_free(statement.name)
+            index = bind_index(self.catalog, statement)
+            self.catalog = declare.declare_index(self.catalog, index.name, index.on, index.columns)
+        elif isinstance(statement, Drop):
+            self._drop(statement)
+            return
+        else:
+            raise DeclarationError("this statement declares nothing", *statement.place)
+        self.objects.append(("CREATE", "TABLE" if isinstance(statement, CreateTable) else "INDEX", statement.name.name))
+
+    def flush(self) -> None:
+        """Declares the views that wait for it."""
+        if self._views:
+            bound = [declare.Declared(**vars(view)) for view in self._views.values()]
+            self.catalog = declare.declare_views(self.catalog, bound)
+            self._views = {}
+
+    def _create_view(self, statement: CreateView) -> None:
+        self._require_free(statement.name)
+        try:
+            bound = bind_view(self.catalog, statement)
+        except DeclarationError:
+            if not self._views:
+                raise
+            self.flush()  # it may read one of these
+            bound = bind_view(self.catalog, statement)
+        self._views[bound.name.lower()] = bound
+        self.objects.append(("CREATE", "VIEW", bound.name))
+
+    def _require_free(self, name: Identifier) -> None:
+        item = self.catalog.find(name.name)
+        if item is not None or name.name.lower() in self._views:
+            kind, known = (_KINDS[type(item)], item.name) if item is not None else ("VIEW", name.name)
+            raise DeclarationError(
+                f"{name} cannot be created: there is {_article(kind)} {known} already; drop it, or take another name",
+                *name.place,
+            )
+
+    def _drop(self, statement: Drop) -> None:
+        name = statement.name
+        item = self.catalog.find(name.name)
+        if item is None:
+            if statement.if_exists:
+                return
+            raise DeclarationError(f"there is no {statement.kind.lower()} {name} to drop", *name.place)
+        kind = _KINDS[type(item)]
+        if kind != statement.kind:
+            raise DeclarationError(f"{item.name} is {_article(kind)}; use DROP {kind} {item.name}", *name.place)
+        users = [view.name for view in self.catalog.views if item.id in view.reads]
+        if users:
+            shown = ", ".join(users[:5]) + (f" and {len(users) - 5} more" if len(users) > 5 else "")
+            raise DeclarationError(f"{item.name} is used by {shown}; drop what uses it first", *name.place)
+        indexes = [index for index in self.catalog.indexes if index.on == item.id]
+        self.catalog = declare.drop(self.catalog, [item.id, *(index.id for index in indexes)])
+        self.objects += [("DROP", "INDEX", index.name) for index in indexes] + [("DROP", kind, item.name)]
+
+
+def _article(kind: str) -> str:
+    return f"an {kind.lower()}" if kind == "INDEX" else f"a {kind.lower()}"

@@ -1,0 +1,94 @@
+"""The driver: requests, fills, batches, merges and garbage of one database, one step after the other.
+
+It knows no Spark: `Maintainer` is given an `Executor`.  Everything that it commits goes through its `Term`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from viewkeeper.pipeline import requests
+from viewkeeper.pipeline.batches import OPERATIONS_MAX, Batches
+from viewkeeper.pipeline.fills import Fills, unfilled
+from viewkeeper.pipeline.job import Executor
+from viewkeeper.pipeline.merging import AT_ONCE, Merging
+from viewkeeper.pipeline.note import Note
+from viewkeeper.pipeline.term import Term
+from viewkeeper.stores.contract import Store
+from viewkeeper.trace.garbage import collect
+from viewkeeper.trace.snapshot import Snapshot
+
+IDLE_SECONDS = 0.02
+"""Between two looks at logs and requests when nothing is to do: an idle look costs about 0.1 ms."""
+
+QUIET_SECONDS = 3.0
+"""After so long without a batch, merges go on to what only frees space."""
+
+TIDY_SECONDS = 5.0
+"""Between two rounds of log trimming and garbage collection."""
+
+LOG_KEPT_SECONDS = 60.0
+"""Log entries stay for so long behind the committed positions."""
+
+
+class Maintainer:
+    """Keeps the views of one database up to date for as long as its `term` lasts.  For one thread."""
+
+    def __init__(self, term: Term, store: Store, executor: Executor, operations_max: int = OPERATIONS_MAX) -> None:
+        self.term = term
+        self._store = store
+        self._pool = ThreadPoolExecutor(AT_ONCE + 1, thread_name_prefix="viewkeeper")
+        self.batches = Batches(store, executor, operations_max)
+        self.fills = Fills(executor, self._pool)
+        self.merging = Merging(executor, self._pool)
+        self.last_error: str | None = None
+        self._note = Note(term.storage.root)
+        self._last_batch = time.monotonic()
+        self._tidied = 0.0
+
+    def run(self, stop: threading.Event) -> None:
+        """Maintains until `stop` is set."""
+        while not stop.is_set():
+            if not self.step():
+                stop.wait(IDLE_SECONDS)
+
+    def step(self) -> bool:
+        """One round; whether it committed a batch, or anything that somebody may be waiting for."""
+        answered = requests.answer_all(self.term)
+        filled = self.fills.step(self.term)
+        cut = self.batches.step(self.term)
+        now = time.monotonic()
+        if cut is not None:
+            self._last_batch = now
+        quiet = now - self._last_batch > QUIET_SECONDS
+        self.merging.step(self.term, idle=quiet, barriers=self.fills.barriers)
+        if now - self._tidied > TIDY_SECONDS:
+            self._tidy()
+            self._tidied = time.monotonic()
+        self._note.write(self)
+        return answered or filled or cut is not None
+
+    def close(self) -> None:
+        """Ends the term; running merges are committed, a running fill is given up."""
+        try:
+            self.fills.abandon(self.term)
+            self.merging.finish(self.term)
+        finally:
+            self._pool.shutdown()
+            self._note.remove()
+            self.term.close()
+
+    def _tidy(self) -> None:
+        snapshot, now = self.term.snapshot, time.time()
+        self._store.trim(snapshot.positions, LOG_KEPT_SECONDS)
+        collect(self.term.storage, snapshot, self.term.running, now)
+        requests.clear_forgotten(self.term.storage.root, now)
+
+
+def caught_up(snapshot: Snapshot, ends: Mapping[int, int], ids: frozenset[int]) -> bool:
+    """Whether `snapshot` holds the logs up to `ends`, and no view or index of `ids` waits to be filled."""
+    reached = all(snapshot.positions.get(node, 0) >= end for node, end in ends.items())
+    return reached and not ids & unfilled(snapshot.catalog)

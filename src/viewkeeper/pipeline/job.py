@@ -1,0 +1,87 @@
+"""What the driver asks of an executor, as plain data: one batch, one step of a fill, or one merge.
+
+A job says all that its tasks need, so that a task holds nothing between batches and any view server can run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from viewkeeper.trace.merge import MergeTask
+from viewkeeper.trace.receipt import Receipt, RunRef
+
+
+@dataclass(frozen=True)
+class LogRange:
+    """Operations of the logs: for each node those with `after` < sequence <= `upto`, as (node, after, upto)."""
+
+    cuts: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """All rows of `tables` at manifest `number`, as +1 rows."""
+
+    number: int
+    tables: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TableDifference:
+    """What changed in `tables` from manifest `older` to manifest `newer`, as signed rows."""
+
+    older: int
+    newer: int
+    tables: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One pass through the zones: a batch, or, with `fill` (ids of views and indexes not yet filled), a step of a fill.
+
+    The catalog, and a batch's state, is that of manifest `base`.  A fill starts from nothing (`TableRows`), then reads
+    its own earlier runs (`private`: state id to runs, oldest first) beside the states as of `TableDifference.older`.
+    `zones` are those the source can reach, in order.  `servers` view servers share the work; with 1, the whole chain
+    runs as one task.
+    """
+
+    root: str
+    base: int
+    version: int
+    epoch: int
+    attempt: int
+    source: LogRange | TableRows | TableDifference
+    servers: int
+    zones: tuple[int, ...]
+    title: str
+    fill: frozenset[int] | None = None
+    private: Mapping[int, tuple[RunRef, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MergeJob:
+    """One merge; `dead` names, for states of families, the members whose rows go."""
+
+    root: str
+    name: str
+    task: MergeTask
+    dead: Mapping[int, set[int]]
+    title: str
+
+
+class Executor(Protocol):
+    """Runs jobs; several threads may call it at once."""
+
+    servers: int
+    """How many view servers share the work of a large batch."""
+
+    def run(self, job: Job) -> list[Receipt]:
+        """What the tasks of `job` wrote, in any order; the versions of the runs are not set."""
+
+    def merge(self, job: MergeJob) -> Receipt:
+        """What the merge wrote."""
+
+    def close(self) -> None:
+        """Frees what the executor itself has started."""

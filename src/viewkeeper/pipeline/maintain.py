@@ -1,0 +1,148 @@
+"""What `db.maintain()` and `db.catch_up()` are made of: who drives, in which thread, and for how long."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from viewkeeper.errors import Busy, Timeout
+from viewkeeper.pipeline.batches import OPERATIONS_MAX
+from viewkeeper.pipeline.driver import IDLE_SECONDS, Maintainer, caught_up
+from viewkeeper.pipeline.fills import unfilled
+from viewkeeper.pipeline.job import Executor
+from viewkeeper.pipeline.term import Term
+from viewkeeper.stores.contract import Store
+from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.lock import DriverLock
+
+STATEMENT_WAIT_SECONDS = 30.0
+"""How long a pipeline waits for a statement that holds the driver lock for a moment."""
+
+
+class Maintenance:
+    """A pipeline that runs in the background of this process, from its making until `stop`, or until its block ends.
+
+    Raises `Busy` where another process, or another part of this one, maintains the database.
+    """
+
+    def __init__(
+        self, root: Path, store: Store, make_executor: Callable[[], Executor], operations_max: int = OPERATIONS_MAX
+    ) -> None:
+        self._lock = _locked(root)
+        self._root, self._store = root, store
+        self._make_executor, self._operations_max = make_executor, operations_max
+        self._stop = threading.Event()
+        self._ready = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="viewkeeper pipeline", daemon=True)
+        self._thread.start()
+        self._ready.wait()
+        self._raise()
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Returns when the pipeline has ended, or after `timeout` seconds; raises what ended it."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        # In short waits, so that Ctrl-C is noticed at once.
+        while self._thread.is_alive() and (deadline is None or time.monotonic() < deadline):
+            self._thread.join(0.2 if deadline is None else min(0.2, max(0.0, deadline - time.monotonic())))
+        self._raise()
+
+    def stop(self) -> None:
+        """Ends the pipeline after the batch that it is at; raises what ended it before."""
+        self._stop.set()
+        self._thread.join()
+        self._raise()
+
+    def __enter__(self) -> Maintenance:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join()
+        if error is None:
+            self._raise()
+
+    def _run(self) -> None:
+        try:
+            _drive(self._root, self._store, self._make_executor, self._lock, self._operations_max, self._work)
+        except BaseException as error:  # noqa: BLE001 - handed to whoever waits for this thread
+            self._error = error
+        finally:
+            self._ready.set()
+
+    def _work(self, maintainer: Maintainer) -> None:
+        self._ready.set()
+        maintainer.run(self._stop)
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+
+def catch_up(
+    root: Path, store: Store, make_executor: Callable[[], Executor], timeout: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> int:  # fmt: skip
+    """Returns the first version known to hold all that is in the logs now, with the views declared by now filled.
+
+    The running pipeline does it where there is one; else this process maintains until then.  `progress` is told the
+    operations that are in, and those wanted.  Raises `Timeout`, which says how far it is.
+    """
+    storage = Storage(root)
+    ends, ids = store.ends(), unfilled(storage.newest().catalog)
+    deadline = None if timeout is None else time.monotonic() + timeout
+    while True:
+        snapshot = storage.newest()
+        if caught_up(snapshot, ends, ids):
+            return snapshot.version
+        done = sum(min(snapshot.positions.get(node, 0), end) for node, end in ends.items())
+        if progress is not None:
+            progress(done, sum(ends.values()))
+        if deadline is not None and time.monotonic() > deadline:
+            raise Timeout(
+                f"not caught up within {timeout:g} s: {done:,} of {sum(ends.values()):,} operations are in, "
+                f"{len(ids & unfilled(snapshot.catalog))} views or indexes wait to be filled"
+            )
+        try:
+            lock = DriverLock(storage)
+            lock.acquire("pipeline", 0.0)
+        except Busy:
+            time.sleep(IDLE_SECONDS)
+            continue
+
+        def work(maintainer: Maintainer) -> None:
+            while not caught_up(maintainer.term.snapshot, ends, ids):
+                if not maintainer.step():
+                    time.sleep(IDLE_SECONDS / 10)
+                if deadline is not None and time.monotonic() > deadline:
+                    break
+
+        _drive(root, store, make_executor, lock, OPERATIONS_MAX, work)
+
+
+def _locked(root: Path) -> DriverLock:
+    lock = DriverLock(Storage(root))
+    lock.acquire("pipeline", STATEMENT_WAIT_SECONDS)
+    return lock
+
+
+def _drive(
+    root: Path, store: Store, make_executor: Callable[[], Executor], lock: DriverLock, operations_max: int,
+    work: Callable[[Maintainer], None],
+) -> None:  # fmt: skip
+    """Runs `work` with a driver that holds `lock`, which is released at the end."""
+    try:
+        executor = make_executor()
+        try:
+            maintainer = Maintainer(Term(Storage(root), lock), store, executor, operations_max)
+            try:
+                work(maintainer)
+            finally:
+                maintainer.close()
+        finally:
+            executor.close()
+    finally:
+        lock.release()

@@ -1,0 +1,103 @@
+"""Merges beside the batches: planned and committed by the driver's thread, run by others.
+
+A merge changes no version.  Where its inputs have changed meanwhile its file is thrown away.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Executor as Pool
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+
+from viewkeeper.maintenance.declare import dead_members, states
+from viewkeeper.pipeline.job import Executor, MergeJob
+from viewkeeper.pipeline.term import Term
+from viewkeeper.trace.merge import MergeTask, plan_merges
+from viewkeeper.trace.naming import file_name
+from viewkeeper.trace.receipt import Receipt
+from viewkeeper.trace.snapshot import Change, MergeOutdated
+
+AT_ONCE = 2
+"""Merges at a time: a long one must not let the many short runs of the other states pile up."""
+
+log = logging.getLogger("viewkeeper")
+
+
+@dataclass(frozen=True)
+class _Running:
+    attempt: int
+    task: MergeTask
+    result: Future[Receipt]
+
+    @property
+    def states(self) -> set[int]:
+        return {merge.spec.id for merge in self.task.merges}
+
+
+class Merging:
+    """Keeps the runs of each state few; `committed` counts the merges."""
+
+    def __init__(self, executor: Executor, pool: Pool) -> None:
+        self.committed = 0
+        self._executor, self._pool = executor, pool
+        self._running: list[_Running] = []
+        self._waiting: deque[MergeTask] = deque()
+        self._settled: tuple[object, ...] | None = None
+
+    def step(self, term: Term, *, idle: bool, barriers: Sequence[int]) -> bool:
+        """Commits merges that are done and starts others; whether any is still running.
+
+        `idle` merges further than keeping up needs; no merge crosses one of the versions `barriers`.
+        """
+        for running in [r for r in self._running if r.result.done()]:
+            self._commit(term, running)
+        # All of a plan is started before the next is made: else short merges, which come first, would starve long ones.
+        if not self._waiting and len(self._running) < AT_ONCE:
+            self._plan(term, idle, barriers)
+        while self._waiting and len(self._running) < AT_ONCE:
+            task = self._waiting.popleft()
+            if all(run in term.snapshot.states.get(run.state, ()) for run in task.runs):
+                self._start(term, task)
+        return bool(self._running)
+
+    def finish(self, term: Term) -> None:
+        """Waits for the running merges, and commits them."""
+        self._waiting.clear()
+        wait([running.result for running in self._running])
+        for running in list(self._running):
+            self._commit(term, running)
+
+    def _plan(self, term: Term, idle: bool, barriers: Sequence[int]) -> None:
+        snapshot = term.snapshot
+        situation = (snapshot.number, idle, *barriers)
+        if situation == self._settled:
+            return
+        busy = set().union(*(running.states for running in self._running))
+        runs = {state: refs for state, refs in snapshot.states.items() if state not in busy}
+        specs = states(snapshot.catalog)
+        self._waiting.extend(plan_merges(runs, specs, snapshot.files, idle=idle, barriers=barriers))
+        if not self._waiting and not busy:
+            self._settled = situation
+
+    def _start(self, term: Term, task: MergeTask) -> None:
+        snapshot, attempt, root = term.snapshot, term.begin_attempt(), term.storage.root
+        job = MergeJob(
+            root=str(root), name=file_name(snapshot.version, term.epoch, 0, 0, attempt, "merge"), task=task,
+            dead=dead_members(snapshot.catalog),
+            title=f"viewkeeper {root.name}: merge at version {snapshot.version}, {task.rows:,} rows",
+        )  # fmt: skip
+        self._running.append(_Running(attempt, task, self._pool.submit(self._executor.merge, job)))
+
+    def _commit(self, term: Term, running: _Running) -> None:
+        self._running.remove(running)
+        try:
+            receipt = running.result.result()
+            term.commit(Change("merge", term.snapshot.version, added=[receipt], removed=running.task.runs))
+            self.committed += 1
+        except MergeOutdated as outdated:
+            log.info("a merge is thrown away: %s", outdated)
+        finally:
+            term.end_attempt(running.attempt)

@@ -1,0 +1,56 @@
+"""What the running driver tells others about itself: `<root>/pipeline.json`, rewritten about once a second.
+
+It is for people (`status`, the progress in NotReady): nothing is decided by it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from viewkeeper.pipeline.driver import Maintainer
+
+EVERY_SECONDS = 0.5
+
+
+class Note:
+    """Writes the note of one driver."""
+
+    def __init__(self, root: Path) -> None:
+        self._path = root / "pipeline.json"
+        self._started = time.time()
+        self._written_at = 0.0
+        self._written: dict[str, Any] | None = None
+
+    def write(self, driver: Maintainer) -> None:
+        """Brings the note up to date, if it is old."""
+        now = time.monotonic()
+        if now - self._written_at < EVERY_SECONDS:
+            return
+        self._written_at = now
+        note = {
+            "pid": os.getpid(), "started": self._started, "epoch": driver.term.epoch,
+            "operations": driver.batches.operations, "counters": dict(driver.batches.counters),
+            "merges": driver.merging.committed, "fill": driver.fills.progress(), "last_error": driver.last_error,
+        }  # fmt: skip
+        if note != self._written:
+            draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+            draft.write_text(json.dumps(note))
+            draft.replace(self._path)
+            self._written = note
+
+    def remove(self) -> None:
+        """The driver ends."""
+        self._path.unlink(missing_ok=True)
+
+
+def read_note(root: Path) -> dict[str, Any] | None:
+    """What the driver last said; None where there is none (or a killed one has left a note behind that says so)."""
+    try:
+        return json.loads((root / "pipeline.json").read_bytes())
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,85 @@
+"""What enters zone 1: operations of the logs, or the signed rows of base tables for a fill.
+
+Every view server reads the whole range of the logs and keeps the rows whose keys it owns.  Decoding is cheaper than a
+shuffle (docs/decisions/0002-spark-jobs.md), and one stage is saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from viewkeeper.catalog.model import REJECTED, Table
+from viewkeeper.maintenance.task import Sent
+from viewkeeper.pipeline import ring
+from viewkeeper.pipeline.context import ZoneContext
+from viewkeeper.pipeline.job import Job, LogRange, TableRows
+from viewkeeper.pipeline.points import reached
+from viewkeeper.stores.log import read_operations
+from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.hashing import canonical, hash_columns
+from viewkeeper.trace.rows import Rows
+from viewkeeper.trace.snapshot import Snapshot
+from viewkeeper.trace.trace import difference
+
+
+def read(job: Job, server: int, storage: Storage, base: Snapshot, context: ZoneContext) -> dict[str, list[Sent]]:
+    """The share of `server` in the source of `job`, by target of zone 1."""
+    if isinstance(job.source, LogRange):
+        inbox: dict[str, list[Sent]] = {}
+        for target, sent in _operations(job, job.source, server, base, context):
+            inbox.setdefault(target, []).append(_own(sent, server, job.servers))
+        reached("log read")
+        return inbox
+    shares = {f"delta:{id_}": _signed(job, server, storage, base, id_) for id_ in job.source.tables}
+    return {target: [share] for target, share in shares.items() if share is not None}
+
+
+def _signed(job: Job, server: int, storage: Storage, base: Snapshot, id_: int) -> Sent | None:
+    """The server's share of a table's signed rows, None where there are none."""
+    table = base.catalog.by_id(id_)
+    assert isinstance(table, Table) and not isinstance(job.source, LogRange)
+    spec, (low, high) = table.stored.state, ring.words(server, job.servers)
+    if isinstance(job.source, TableRows):
+        trace = storage.at(job.source.number).trace(spec)
+        if server == 0:  # damage that one server finds stops them all
+            for run in trace.runs:
+                run.verify()
+        rows = trace.scan(low=low, high=high)
+    else:
+        older, newer = storage.at(job.source.older), storage.at(job.source.newer)
+        rows = difference(older.trace(spec), newer.trace(spec), low, high)
+    if not len(rows):
+        return None
+    # In declared column order, the hidden row id last.
+    declared = rows.select(table.stored.order if table.key else (*table.stored.order, 0))
+    return Sent(declared, key_hashes(table, declared))
+
+
+def _operations(
+    job: Job, source: LogRange, server: int, base: Snapshot, context: ZoneContext
+) -> Iterator[tuple[str, Sent]]:
+    tables = {table.id: table for table in base.catalog.tables}
+    for node, after, upto in source.cuts:
+        batch = read_operations(Path(job.root), node, after, upto, tables)
+        if server == 0:  # one server speaks for what is read by all
+            context.write(REJECTED, batch.rejected)
+            for id_, number in batch.skipped.items():
+                context.count(f"skipped:{id_}", number)
+        for id_, rows in batch.operations:
+            yield f"ops:{id_}", Sent(rows, key_hashes(tables[id_], rows))
+
+
+def key_hashes(table: Table, rows: Rows) -> np.ndarray:
+    """The hash of each row's primary key (or hidden row id), which is also its word in DELTA: uint64[n]."""
+    positions = table.key or (len(table.columns),)
+    return hash_columns([canonical(rows.columns[i]) for i in positions], len(rows))
+
+
+def _own(sent: Sent, server: int, servers: int) -> Sent:
+    if servers == 1:
+        return sent
+    mine = ring.split(sent.hashes, servers)[server]
+    return Sent(sent.rows.take(mine), sent.hashes[mine])

@@ -1,0 +1,111 @@
+"""Runs jobs on Spark: one RDD job a batch, a stage a zone, few large rows.
+
+RDDs, not DataFrames: docs/decisions/0002-spark-jobs.md.  Spark's own user interface names each job by its batch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from viewkeeper.pipeline import blocks, tasks
+from viewkeeper.pipeline.job import Job, MergeJob
+from viewkeeper.trace.receipt import Receipt
+
+if TYPE_CHECKING:
+    from pyspark import RDD, SparkContext
+    from pyspark.sql import SparkSession
+
+TASK_FAILURES_MAX = 4
+
+
+def session(servers: int, ui: bool = False) -> tuple[SparkSession, bool]:
+    """A session for `servers` view servers, and whether it was made here (its maker stops it).
+
+    Where the process has a Spark session this is a new session of it, so that the user's settings stay as they are.
+    """
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active.newSession(), False
+    builder = (
+        # One slot more than view servers: merges and fills run beside the batches.
+        SparkSession.builder.master(f"local[{servers + 1},{TASK_FAILURES_MAX}]")
+        .appName("viewkeeper")
+        .config("spark.ui.enabled", str(ui).lower())
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "2g")
+        .config("spark.python.unix.domain.socket.enabled", "true")
+        .config("spark.log.level", "ERROR")
+    )
+    return builder.getOrCreate(), True
+
+
+class SparkExecutor:
+    """Runs jobs in the Spark context of `spark`; with `owned`, `close` stops it."""
+
+    def __init__(self, spark: SparkSession, servers: int, owned: bool = False) -> None:
+        self.servers = servers
+        self._spark, self._owned = spark, owned
+        self._context: SparkContext = spark.sparkContext
+        self._servers_rdds: dict[int, RDD[int]] = {}
+
+    def run(self, job: Job) -> list[Receipt]:
+        """What the tasks of `job` wrote."""
+        with self._named(job.title):
+            if job.servers == 1:
+                return self._all_servers(1).mapPartitions(partial(_chain, job)).collect()
+            first, *later = job.zones
+            parcels = self._all_servers(job.servers).mapPartitionsWithIndex(partial(_first_zone, job, first))
+            for zone in later:
+                sent = parcels.partitionBy(job.servers, _own)
+                parcels = sent.mapPartitionsWithIndex(partial(_later_zone, job, zone), preservesPartitioning=True)
+            return blocks.receipts(blocks.open_all(parcels.values().collect()))
+
+    def merge(self, job: MergeJob) -> Receipt:
+        """What the merge wrote."""
+        with self._named(job.title):
+            (receipt,) = self._all_servers(1).mapPartitions(partial(_merge, job)).collect()
+            return receipt
+
+    def close(self) -> None:
+        """Stops Spark where it was started for this executor."""
+        if self._owned:
+            self._spark.stop()
+
+    def _all_servers(self, servers: int) -> RDD[int]:
+        """One empty partition a view server; made once, since each `parallelize` costs a round to the JVM."""
+        if servers not in self._servers_rdds:
+            self._servers_rdds[servers] = self._context.parallelize(range(servers), servers)
+        return self._servers_rdds[servers]
+
+    @contextlib.contextmanager
+    def _named(self, title: str) -> Iterator[None]:
+        self._context.setJobDescription(title)
+        try:
+            yield
+        finally:
+            self._context.setJobDescription("")
+
+
+def _own(server: int) -> int:
+    return server
+
+
+def _chain(job: Job, _: Iterable[int]) -> Iterator[Receipt]:
+    yield tasks.run_chain(job)
+
+
+def _first_zone(job: Job, zone: int, server: int, _: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+    return tasks.run_zone(job, zone, server, ())
+
+
+def _later_zone(job: Job, zone: int, server: int, sent: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    return tasks.run_zone(job, zone, server, (parcel for _, parcel in sent))
+
+
+def _merge(job: MergeJob, _: Iterable[int]) -> Iterator[Receipt]:
+    yield tasks.run_merge(job)

@@ -1,0 +1,129 @@
+"""How a database is doing: who maintains it, how far it is, what its tables and views hold and cost."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from viewkeeper.catalog.model import ERRORS, REJECTED, Index, StateSpec, Table, View
+from viewkeeper.pipeline.note import read_note
+from viewkeeper.stores.contract import Store
+from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.receipt import RunRef
+from viewkeeper.trace.snapshot import Snapshot
+
+COUNTED_MAX = 5_000_000
+"""States of more stored rows than this are not counted: their `rows` is how many are stored, dead ones included."""
+
+COUNTS_KEPT = 256
+
+
+def status(storage: Storage, store: Store) -> dict[str, Any]:
+    """Plain data, fit for JSON: version, who maintains, nodes, tables, views and indexes, files, last error."""
+    snapshot, note = storage.newest(), read_note(storage.root)
+    holder = DriverLock(storage).holder()
+    rejected, broken = _by_first_column(snapshot, REJECTED), _by_first_column(snapshot, ERRORS)
+    known = {table.id for table in snapshot.catalog.tables}
+    alive = note if holder is not None else None
+    return {
+        "version": snapshot.version,
+        "manifest": snapshot.number,
+        "epoch": snapshot.epoch,
+        "maintainer": None if holder is None else asdict(holder),
+        "nodes": _nodes(snapshot, store),
+        "tables": [
+            {"name": table.name, **_state(snapshot, table), "rejected": rejected[table.id]}
+            for table in snapshot.catalog.tables
+        ],
+        "views": [
+            {"name": view.name, **_state(snapshot, view), **_filling(view, alive), "errors": broken[view.id]}
+            for view in snapshot.catalog.views
+        ],
+        "indexes": [
+            {"name": index.name, **_state(snapshot, index), **_filling(index, alive)}
+            for index in snapshot.catalog.indexes
+        ],
+        "rejected_elsewhere": sum(count for id_, count in rejected.items() if id_ not in known),
+        "files": storage.summary(),
+        "pipeline": alive,
+        "last_error": None if alive is None else alive["last_error"],
+    }
+
+
+def progress(root_note: dict[str, Any] | None, id_: int) -> str:
+    """How far the filling of a view or index is, in words."""
+    fill = root_note["fill"] if root_note is not None else None
+    if fill is None or id_ not in fill["ids"]:
+        return "waits to be filled"
+    seconds = time.time() - fill["started"]
+    if not fill["read"]:
+        return f"is being filled: reading {fill['rows']:,} rows, for {seconds:.1f} s so far"
+    return f"is being filled: {fill['rows']:,} rows are in, catching up with the logs, for {seconds:.1f} s so far"
+
+
+def _nodes(snapshot: Snapshot, store: Store) -> list[dict[str, Any]]:
+    ends = store.ends()
+    nodes = []
+    for node, end in sorted(ends.items()):
+        position, seconds = snapshot.positions.get(node, 0), 0.0
+        if end > position:
+            oldest = store.cut(1, {**ends, node: position}).stamp
+            seconds = max(0.0, time.time() - oldest / 1e6)
+        nodes.append({"node": node, "position": position, "end": end, "lag_operations": max(0, end - position),
+                      "lag_seconds": round(seconds, 3)})  # fmt: skip
+    return nodes
+
+
+def _state(snapshot: Snapshot, item: Table | View | Index) -> dict[str, Any]:
+    spec = item.stored.state
+    runs = snapshot.states.get(spec.id, ())
+    shared = item.stored.member is not None
+    counts = _live_rows(snapshot, spec, runs)
+    return {
+        "rows": counts.get(-1 if item.stored.member is None else item.stored.member, 0),
+        "bytes": sum(run.bytes for run in runs),
+        "runs": len(runs),
+        "shares_state": shared,
+    }
+
+
+def _filling(item: View | Index, note: dict[str, Any] | None) -> dict[str, Any]:
+    filled = item.filled is not None
+    return {"filled": item.filled, "state": "filled" if filled else progress(note, item.id)}
+
+
+_counted: dict[tuple[RunRef, ...], dict[int, int]] = {}
+
+
+def _live_rows(snapshot: Snapshot, spec: StateSpec, runs: tuple[RunRef, ...]) -> dict[int, int]:
+    """Live rows by member (-1 where the state belongs to one view).  Runs never change, so they are counted once."""
+    if runs not in _counted:
+        _counted[runs] = _count(snapshot, spec)
+        if len(_counted) > COUNTS_KEPT:
+            del _counted[next(iter(_counted))]
+    return _counted[runs]
+
+
+def _count(snapshot: Snapshot, spec: StateSpec) -> dict[int, int]:
+    trace = snapshot.trace(spec)
+    if trace.rows > COUNTED_MAX:
+        return {-1: trace.rows}
+    rows = trace.scan(columns=[0] if spec.member else [])
+    if not spec.member:
+        return {-1: int(rows.weights.sum())}
+    members = rows.columns[0].to_numpy()
+    values, place = np.unique(members, return_inverse=True)
+    return dict(zip(values.tolist(), np.bincount(place, weights=rows.weights).astype(int).tolist(), strict=True))
+
+
+def _by_first_column(snapshot: Snapshot, spec: StateSpec) -> Counter[int]:
+    rows = snapshot.trace(spec).scan(columns=[0])
+    found: Counter[int] = Counter()
+    for id_, weight in zip(rows.columns[0].to_pylist(), rows.weights.tolist(), strict=True):
+        found[id_] += weight
+    return found

@@ -1,0 +1,62 @@
+"""A driver's term of office: the lock, the epoch, the newest snapshot, and the only hand that commits."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from viewkeeper.pipeline.points import reached
+from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.snapshot import Change, Snapshot
+
+
+class Term:
+    """Holds the driver lock of a database, under an epoch of its own.
+
+    `running` are the attempts (jobs and merges) whose files may still be written or named; garbage collection leaves
+    their files alone.
+    """
+
+    def __init__(self, storage: Storage, lock: DriverLock) -> None:
+        self.storage = storage
+        self.snapshot: Snapshot = storage.new_epoch(storage.newest())
+        self.running: set[int] = set()
+        self._lock = lock
+        self._attempts = itertools.count(1)
+
+    @property
+    def epoch(self) -> int:
+        """The number of this term."""
+        return self.snapshot.epoch
+
+    def begin_attempt(self) -> int:
+        """A number that no other attempt of this term has."""
+        attempt = next(self._attempts)
+        self.running.add(attempt)
+        return attempt
+
+    def end_attempt(self, attempt: int) -> None:
+        """The attempt's files are named by a manifest by now, or never will be."""
+        self.running.discard(attempt)
+
+    @contextmanager
+    def attempt(self) -> Iterator[int]:
+        """An attempt that ends with the block."""
+        attempt = self.begin_attempt()
+        try:
+            yield attempt
+        finally:
+            self.end_attempt(attempt)
+
+    def commit(self, change: Change) -> Snapshot:
+        """Makes `change` the newest manifest; raises `Fenced` where another driver has taken over."""
+        reached("before commit")
+        self.snapshot = self.storage.next(self.snapshot, change)
+        reached("after commit")
+        return self.snapshot
+
+    def close(self) -> None:
+        """Ends the term."""
+        self._lock.release()
