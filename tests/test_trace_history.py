@@ -19,7 +19,7 @@ from test_trace_hashing import VALUES, few_hashes, plain
 from viewkeeper.catalog.model import Column, StateSpec
 from viewkeeper.catalog.types import INT, Type, physical_type
 from viewkeeper.trace.arrange import words_of
-from viewkeeper.trace.file import ZoneFile
+from viewkeeper.trace.file import ZoneFile, offset_table
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical
@@ -312,3 +312,15 @@ def test_a_key_that_comes_twice_in_one_keyed_run_is_refused(tmp_path: Path) -> N
     rows = Rows([pa.array([1, 1], pa.int32())], np.ones(2, dtype=np.int64))
     with pytest.raises(ValueError, match="state 9"):
         ZoneFile.writer(tmp_path, "a").add(spec, rows)
+
+
+@pytest.mark.parametrize("spread", [2**64 - 1, 2**40], ids=["even words", "crowded words"])
+def test_the_offset_table_finds_what_a_binary_search_finds(spread: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("viewkeeper.trace.run._LARGE", 1)
+    generator = np.random.default_rng(3)
+    words = np.sort(generator.integers(0, spread, 50_000, dtype=np.uint64, endpoint=True) // np.uint64(3))
+    bits, table = offset_table(words)
+    run = Run(words, None, bits, table, list)
+    probes = np.sort(np.append(generator.integers(0, run.high, 5000, dtype=np.uint64), words[::10]))
+    assert (run.positions(probes) == np.searchsorted(words, probes)).all()
+    assert [run.point.position(word) for word in probes[::50].tolist()] == np.searchsorted(words, probes[::50]).tolist()

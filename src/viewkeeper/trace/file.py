@@ -82,6 +82,7 @@ class ZoneFile:
             raise Damaged(f"{name}: the directory's checksum is wrong")
         if self._map[:ALIGNMENT] != HEADER:
             raise Damaged(f"{name}: the header is not that of a zone file")
+        self.ref = FileRef(name, size, checksum)
         self.sections = _sections(json.loads(directory))
 
     def verify(self, number: int) -> None:

@@ -20,8 +20,8 @@ from viewkeeper.trace.receipt import FileRef, Receipt, RunRef
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.run import Run
 
-FAN_IN = 4  # spans of one size that make a merge: a row is rewritten log_4(rows) times
-SMALL = 8192  # rows up to which spans count as of one size
+FAN_IN = 4  # spans that make a merge, at least
+RUN_COST = 1000  # rows that a run of its own is worth: reading one more run costs about as much as merging so many rows
 TASK_ROWS = 1 << 20  # rows that one task merges, at most, if it merges more than one state
 
 
@@ -134,19 +134,17 @@ def _windows(spans: Sequence[Span], sparse: set[str], idle: bool) -> list[tuple[
 def _tail(sizes: Sequence[int]) -> int:
     """Where the newest spans begin that are to be merged; len(sizes) if none are.
 
-    Level by level: when FAN_IN spans of a level have gathered behind all larger ones, they and all newer ones are one.
+    Four or more of them, and the oldest of them at most half as large as all newer ones together: so the span of a row
+    grows at least threefold when the row, as one of the oldest, is rewritten.  Batches of one size are rewritten 3 to 5
+    times on their way to a thousandfold, and leave at most a dozen spans, mostly 6.
     """
-    begin = scan = len(sizes)
-    for level in range(max(map(_level, sizes), default=0) + 1):
-        while scan and _level(sizes[scan - 1]) <= level:
-            scan -= 1
-        if begin - scan + (begin < len(sizes)) >= FAN_IN:
-            begin = scan
+    begin, newer = len(sizes), 0
+    for i in reversed(range(len(sizes))):
+        size = sizes[i] + RUN_COST
+        if len(sizes) - i >= FAN_IN and 2 * size <= newer:
+            begin = i
+        newer += size
     return begin
-
-
-def _level(rows: int) -> int:
-    return ((rows // SMALL).bit_length() + 1) // 2
 
 
 def _tasks(merges: Sequence[StateMerge], files: Mapping[str, FileRef]) -> list[MergeTask]:

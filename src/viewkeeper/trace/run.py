@@ -152,7 +152,7 @@ class _OpenFiles:
     def run(self, folder: Path, ref: RunRef, file: FileRef | None) -> Run:
         with self._lock:
             opened = self._files.get((folder, ref.file))
-            if opened is None:
+            if opened is None or (file is not None and file != opened[0].ref):
                 opened = self._files[folder, ref.file] = (ZoneFile(folder, ref.file, file), {})
             zone, runs = opened
             run = runs.get(ref.section)
