@@ -6,6 +6,8 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,9 +18,11 @@ from viewkeeper.catalog.types import BIGINT
 from viewkeeper.errors import Damaged, NotFound
 from viewkeeper.trace import snapshot as snapshots
 from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.file import ZoneFile
 from viewkeeper.trace.manifest import Manifest
 from viewkeeper.trace.naming import FileName, file_name, parse_file_name
 from viewkeeper.trace.receipt import RunRef
+from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.snapshot import Change, MergeOutdated, Snapshot
 
 
@@ -139,6 +143,28 @@ def test_there_is_no_database_in_an_empty_folder(tmp_path: Path) -> None:
     again = Storage(tmp_path).initialise(Catalog())
     assert contents(first) == contents(again)
     assert again.catalog.zone == "Asia/Tokyo"
+
+
+def test_a_trace_stays_open_for_as_long_as_its_runs_stay(tmp_path: Path) -> None:
+    """A snapshot reads its own runs, also when they are gone from the newest; what did not change is opened once."""
+    storage, snapshot = database(tmp_path)
+    spec = StateSpec(16, "keyed", (Column("k", BIGINT, False), Column("v", BIGINT)), 1)
+    for version, value in ((1, 10), (2, 20)):
+        writer = ZoneFile.writer(storage.state, file_name(version, 2, 1, 0, version, "batch"))
+        writer.add(spec, Rows([pa.array([7]), pa.array([value])], np.ones(1, dtype=np.int64)))
+        written = writer.finish().at(version, version)
+        snapshot = storage.next(snapshot, Change("batch", version, added=[written]))
+        if version == 1:
+            older = snapshot
+    reader = Storage(tmp_path)
+    seen = reader.newest()
+    trace = seen.trace(spec)
+    later = storage.next(snapshot, Change("batch", 3))
+    assert reader.refresh(seen).trace(spec) is trace
+    storage.next(later, Change("catalog", 4, removed=later.states[16]))
+    assert reader.refresh(seen).trace(spec).get([7]) == []
+    assert trace.get([7]) == seen.trace(spec).get([7]) == [((7, 20), 1)]
+    assert older.trace(spec).get([7]) == [((7, 10), 1)]
 
 
 # Merges

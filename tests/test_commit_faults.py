@@ -35,6 +35,15 @@ def test_a_replaced_driver_is_fenced_at_its_next_commit(tmp_path: Path) -> None:
     assert contents(Storage(tmp_path).newest()) == contents(taken)
 
 
+def test_a_process_can_be_the_driver_again(tmp_path: Path) -> None:
+    """Having been replaced binds only the term that is over: it may take a new epoch from the newest snapshot."""
+    old, _ = database(tmp_path)
+    new = Storage(tmp_path)
+    new.new_epoch(new.newest())
+    again = old.new_epoch(old.newest())
+    assert old.next(again, Change("batch", 1)).epoch == 4
+
+
 def test_a_driver_that_slept_while_its_number_was_pruned_is_fenced(tmp_path: Path) -> None:
     """It finds its number free, but loses; no reader takes up what it wrote, and the next collection removes it."""
     old, snapshot = database(tmp_path, keep_seconds=0)

@@ -98,9 +98,8 @@ class Storage:
         try:
             snapshot = self._replay(number, known)
         except FileNotFoundError as error:
-            raise NotFound(
-                f"manifest {number} of {self.root} is not kept: {Path(error.filename).name} is gone"
-            ) from None
+            gone = Path(error.filename).name
+            raise NotFound(f"manifest {number} of {self.root} is not kept: {gone} is gone") from None
         if known is None or known.number < number:
             self._see(snapshot, confirmed=0.0)  # not known to be the newest
         return snapshot
@@ -158,7 +157,10 @@ class Storage:
 
     def summary(self) -> dict[str, int]:
         """What lies in the folder: manifests and zone files kept, the files' bytes, manifests under lease."""
-        sizes = [entry.stat().st_size for entry in os.scandir(self.state)]
+        sizes = []
+        for path in self.state.iterdir():
+            with contextlib.suppress(FileNotFoundError):  # collected just now
+                sizes.append(path.stat().st_size)
         return {
             "manifests": len(self.numbers()), "files": len(sizes), "bytes": sum(sizes), "leased": len(self.held())
         }  # fmt: skip
@@ -186,6 +188,7 @@ class Storage:
 
     def new_epoch(self, snapshot: Snapshot) -> Snapshot:
         """Become the driver: from now on whoever was it fails to commit.  The caller holds the `DriverLock`."""
+        self.epoch = None  # an earlier term of this process is over
         taken = self.next(snapshot, Change("epoch", snapshot.version))
         self.epoch = taken.epoch
         return taken
@@ -202,8 +205,6 @@ class Storage:
             raise self._fenced(manifest) from None
         if self.numbers()[-1] != manifest.number and not self._is_followed(manifest):
             raise self._fenced(manifest)
-
-    # The rest
 
     def _is_followed(self, manifest: Manifest) -> bool:
         try:

@@ -42,38 +42,48 @@ class Holder:
 
 
 class DriverLock:
-    """Not reentrant; not for several threads at once.  A child process does not hold it, and cannot release it."""
+    """Not reentrant; not for several threads at once.  A child process does not hold it, and cannot release it.
+
+    `is_held` says whether this object holds the lock.
+    """
 
     def __init__(self, storage: Storage) -> None:
         self._root, self._disk = storage.root, storage.disk
         self._path, self._note = storage.root / "driver.lock", storage.root / "driver.json"
         self._descriptor: int | None = None
+        self.is_held = False
 
     def acquire(self, purpose: Purpose, wait_seconds: float) -> None:
         """Take the lock.  A statement is waited for, `wait_seconds` at most; a pipeline refuses at once.
 
         `Busy` says who holds it.
         """
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        _open_locks.add(self)  # before it is locked: another thread may fork at any time
+        try:
+            self._wait(self._descriptor, wait_seconds)
+        except BaseException:
+            self.forget()
+            raise
+        self.is_held = True
+        note = Holder(os.getpid(), socket.gethostname(), time.time(), purpose)
+        self._disk.replace(self._note, json.dumps(asdict(note)).encode())
+
+    def _wait(self, descriptor: int, wait_seconds: float) -> None:
         started = time.monotonic()
         while not _try_lock(descriptor, fcntl.LOCK_EX):
             holder = self._read_note()
             pipeline = holder is not None and holder.purpose == "pipeline"
             patience = GRACE_SECONDS if pipeline else max(wait_seconds, GRACE_SECONDS)
             if time.monotonic() - started >= patience:
-                os.close(descriptor)
                 raise Busy(
                     f"{self._root} is maintained by {holder or 'another process'}: wait until it ends, or stop it"
                 )
             time.sleep(POLL_SECONDS)
-        self._descriptor = descriptor
-        _acquired.add(self)
-        note = Holder(os.getpid(), socket.gethostname(), time.time(), purpose)
-        self._disk.replace(self._note, json.dumps(asdict(note)).encode())
 
     def release(self) -> None:
         """Let the lock go; once is enough."""
-        if self._descriptor is not None:
+        if self.is_held:
             self._note.unlink(missing_ok=True)
             self.forget()
 
@@ -81,13 +91,8 @@ class DriverLock:
         """Close this process's descriptor; the lock itself goes when no process has one."""
         if self._descriptor is not None:
             os.close(self._descriptor)
-            self._descriptor = None
-            _acquired.discard(self)
-
-    @property
-    def is_held(self) -> bool:
-        """Whether this object holds the lock."""
-        return self._descriptor is not None
+            _open_locks.discard(self)
+        self._descriptor, self.is_held = None, False
 
     def holder(self) -> Holder | None:
         """Who holds the lock, in this process or another; None if nobody does."""
@@ -115,13 +120,13 @@ def _try_lock(descriptor: int, operation: int) -> bool:
     return True
 
 
-_acquired: set[DriverLock] = set()
+_open_locks: set[DriverLock] = set()
 
 
 def _forget_in_child() -> None:
     """A forked child shares the parent's descriptor: were it left open, a child that outlives a killed driver would
     keep the lock.  Closing it leaves the parent's lock alone; unlocking would not."""
-    for lock in list(_acquired):
+    for lock in list(_open_locks):
         lock.forget()
 
 
