@@ -2,8 +2,10 @@
 
 import math
 import struct
+from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
 from fractions import Fraction
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -434,31 +436,59 @@ def test_a_sliced_column_is_read_at_its_offset():
         assert predicate(equal, [piece, array_of((values * 4)[7:16], type_)], 9)[0].all()
 
 
-def test_a_date_becomes_midnight_in_the_databases_zone():
-    """DATE to TIMESTAMP is the first moment of the day there: also where midnight is skipped or comes twice."""
-    days = pa.array([17_000, None, 17_092, 17_474], pa.int32())  # 2016-10-16: Sao Paulo has no midnight
-    zone = "America/Sao_Paulo"
-    from datetime import UTC, date, datetime, timedelta
-    from zoneinfo import ZoneInfo
+def microseconds(*moments):
+    return [None if m is None else (m - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) for m in moments]
 
-    day = (date(2016, 10, 16) - date(1970, 1, 1)).days
-    days = pa.array([0, None, day, 17_000], pa.int32())
-    array, errors = evaluate(ir.Cast(TIMESTAMP, True, None, column(DATE)), [days], 4, zone=zone)
-    assert errors is None
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
 
-    def micros(moment):
-        return (moment - epoch) // timedelta(microseconds=1)
+def test_a_date_becomes_the_first_moment_of_the_day_in_the_databases_zone():
+    """DATE to TIMESTAMP: midnight there, or what comes first where midnight is skipped."""
+    days = [date(1970, 1, 1), None, date(2016, 10, 16), date(2016, 7, 18)]  # Sao Paulo, 2016-10-16, began at 01:00
+    numbers = pa.array([None if day is None else (day - date(1970, 1, 1)).days for day in days], pa.int32())
+    zone = ZoneInfo("America/Sao_Paulo")
+    array, errors = evaluate(ir.Cast(TIMESTAMP, True, None, column(DATE)), [numbers], 4, zone=zone.key)
+    starts = [datetime(1970, 1, 1, tzinfo=zone), None, datetime(2016, 10, 16, 1, tzinfo=zone),
+              datetime(2016, 7, 18, tzinfo=zone)]  # fmt: skip
+    assert errors is None and array.to_pylist() == microseconds(*starts)
 
-    first = datetime(2016, 10, 16, 1, tzinfo=ZoneInfo(zone))
-    plain = [datetime(1970, 1, 1, tzinfo=ZoneInfo(zone)), datetime(2016, 7, 18, tzinfo=ZoneInfo(zone))]
-    assert array.to_pylist() == [micros(plain[0]), None, micros(first), micros(plain[1])]
+
+def test_a_timestamp_as_written_is_read_in_the_databases_zone():
+    """TIMESTAMP_NTZ to TIMESTAMP: a skipped hour, and one shown twice, are read with the clock before the change."""
+    zone = ZoneInfo("Europe/Berlin")
+    written = [datetime(2024, 3, 31, 2, 30, 0, 1), datetime(2024, 10, 27, 2, 30), None, datetime(2024, 7, 1, 12)]
+    numbers = pa.array(microseconds(*(w and w.replace(tzinfo=UTC) for w in written)), pa.int64())
+    array, _ = evaluate(ir.Cast(TIMESTAMP, True, None, column(TIMESTAMP_NTZ)), [numbers], 4, zone=zone.key)
+    utc = [datetime(2024, 3, 31, 1, 30, 0, 1, tzinfo=UTC), datetime(2024, 10, 27, 0, 30, tzinfo=UTC), None,
+           datetime(2024, 7, 1, 10, tzinfo=UTC)]  # fmt: skip
+    assert array.to_pylist() == microseconds(*utc)
+
+
+def test_a_string_becomes_its_bytes():
+    """STRING to BINARY is UTF-8, for columns and constants alike."""
+    for node in (column(STRING), ir.Literal(STRING, False, None, "\u00e9")):
+        array, _ = evaluate(ir.Cast(BINARY, True, None, node), [pa.array(["\u00e9"], pa.large_string())], 1)
+        assert array == pa.array(["\u00e9".encode()], pa.large_binary())
+
+
+@pytest.mark.parametrize("values", [[0.0, -0.0], [math.nan, struct.unpack("d", b"\x01" * 6 + b"\xf8\xff")[0]]])
+def test_case_43_zeros_are_one_value_and_so_are_nans(values):
+    """0.0 and -0.0 are equal, and NaN equals NaN with other bits, in =, <=>, <= and IN."""
+    left, right = pa.array(values), pa.array(values[::-1])
+    for operator in ("=", "<=>", "<=", ">="):
+        assert predicate(ir.comparison(operator, column(DOUBLE), column(DOUBLE, 1)), [left, right], 2)[0].all()
+    options = tuple(ir.Literal(DOUBLE, False, None, value) for value in (values[0], 7.0))
+    assert predicate(ir.In(BOOLEAN, False, None, column(DOUBLE), options), [right], 2)[0].all()
+
+
+def test_case_45_a_decimal_is_equal_at_another_scale():
+    """0.1 as DECIMAL(2,1) equals 0.10 as DECIMAL(20,2) once both have their common type."""
+    wide_type = decimal(20, 2)
+    cast = ir.Cast(wide_type, True, None, column(decimal(2, 1)))
+    tenths, hundredths = array_of([1], decimal(2, 1)), array_of([10], wide_type)
+    assert predicate(ir.comparison("=", cast, column(wide_type, 1)), [tenths, hundredths], 1)[0].all()
 
 
 def test_a_literal_date_or_timestamp_is_its_physical_number():
     """Python's date and datetime literals compare as the days and microseconds that columns hold."""
-    from datetime import UTC, date, datetime
-
     cases = [(DATE, date(2020, 1, 1), 18262), (TIMESTAMP, datetime(1969, 12, 31, 23, tzinfo=UTC), -3_600_000_000),
              (TIMESTAMP_NTZ, datetime(1970, 1, 1, 0, 0, 0, 7), 7)]  # fmt: skip
     for type_, value, number in cases:

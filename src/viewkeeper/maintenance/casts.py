@@ -27,10 +27,15 @@ def cast(source: Type, target: Type, place: tuple[int, int] | None) -> Cast:
         return lambda argument, _: null(target)
     if source == target:
         return lambda argument, _: argument
-    if source.name == "DATE" and target.name == "TIMESTAMP":
-        return _midnight
-    if source.name == "DATE" and target.name == "TIMESTAMP_NTZ":
-        return lambda argument, _: argument._replace(data=argument.data * np.int64(_DAY_US))
+    pair = source.name, target.name
+    if pair == ("DATE", "TIMESTAMP"):
+        return lambda argument, zone: _at_start_of_day(_midnight(argument), zone)
+    if pair == ("DATE", "TIMESTAMP_NTZ"):
+        return lambda argument, _: _midnight(argument)
+    if pair == ("TIMESTAMP_NTZ", "TIMESTAMP"):
+        return _at_zone
+    if pair == ("STRING", "BINARY"):
+        return lambda argument, _: argument._replace(data=argument.data.cast(pa.large_binary()))
     convert = _number(source, target, place)
     return lambda argument, _: convert(argument)
 
@@ -52,14 +57,34 @@ def _number(source: Type, target: Type, place: tuple[int, int] | None) -> Callab
     raise TypeError(f"no implicit conversion from {source} to {target}")
 
 
-def _midnight(argument: Vector, zone: str) -> Vector:
-    local = argument.data * np.int64(_DAY_US)
+def _midnight(argument: Vector) -> Vector:
+    return argument._replace(data=argument.data * np.int64(_DAY_US))
+
+
+def _at_start_of_day(argument: Vector, zone: str) -> Vector:
+    """java.time's `atStartOfDay`: a day without midnight begins at its first moment, one with two at the earlier."""
     if zone == "UTC":
-        return argument._replace(data=local)
-    if argument.valid is not None:
-        local = np.where(argument.valid, local, 0)
-    # As java.time's atStartOfDay: the first moment of a day that has no midnight, the earlier of two midnights.
-    times = pc.assume_timezone(
-        pa.array(local).view(pa.timestamp("us")), zone, ambiguous="earliest", nonexistent="latest"
-    )
-    return argument._replace(data=times.view(pa.int64()).to_numpy())
+        return argument
+    return argument._replace(data=_numbers(_assume(_times(argument), zone, nonexistent="latest")))
+
+
+def _at_zone(argument: Vector, zone: str) -> Vector:
+    """java.time's `atZone`: an hour that the clock skips is read, and one that it shows twice, as before the change."""
+    if zone == "UTC":
+        return argument
+    local = _times(argument)
+    times = _assume(local, zone, nonexistent="earliest")  # for a skipped hour, the last moment before the change
+    return argument._replace(data=_numbers(times) + (_numbers(local) - _numbers(pc.local_timestamp(times))))
+
+
+def _assume(local: pa.Array, zone: str, nonexistent: str) -> pa.Array:
+    return pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent=nonexistent)
+
+
+def _times(argument: Vector) -> pa.Array:
+    data = argument.data if argument.valid is None else np.where(argument.valid, argument.data, 0)
+    return pa.array(data).view(pa.timestamp("us"))
+
+
+def _numbers(times: pa.Array) -> np.ndarray:
+    return times.view(pa.int64()).to_numpy()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.catalog.types import Type, physical_type
+from viewkeeper.catalog.types import MAX_PRECISION, Type, decimal, physical_type
 from viewkeeper.maintenance import limbs as wide
 from viewkeeper.maintenance.vectors import numbers, validity
 
@@ -78,13 +78,12 @@ def divided(sums: np.ndarray, counts: np.ndarray) -> pa.Array:
 def average_decimal(
     columns: list[pa.Array], counts: np.ndarray, type_: Type, result: Type
 ) -> tuple[pa.Array, np.ndarray | None]:
-    """Spark's AVG of decimals: sum as DECIMAL(p + 10, s), divided, rounded HALF_UP at scale 38, then at the result's.
+    """Spark's AVG of decimals: the sum must fit in DECIMAL(p + 10, s); the quotient is rounded once, HALF_UP.
 
-    The two roundings differ from one only where the quotient lies below a tie by less than half a unit of the 38th
-    digit: where count - 2 * remainder <= count / 10**(38 - scale).
+    (Spark divides to 39 digits after the point, cut off and not rounded, so that rounding them is as good as exact.)
     """
     sums = _limbs(columns)
-    overflow = _overflow(sums, Type("DECIMAL", min(type_.precision + 10, 38), type_.scale))
+    overflow = _overflow(sums, decimal(min(type_.precision + 10, MAX_PRECISION), type_.scale))
     none = counts == 0
     divisor = np.where(none, 1, counts)
     values = wide.widen(sums, 7)
@@ -92,9 +91,7 @@ def average_decimal(
     quotient, remainder = wide.divide(
         wide.scale_up(wide.apply_sign(values, minus), result.scale - type_.scale), divisor
     )
-    spare = 38 - result.scale
-    slack = divisor // 10**spare if 0 < spare <= 18 else 0
-    quotient[0] += divisor - 2 * remainder <= slack
+    quotient[0] += 2 * remainder >= divisor
     quotient = wide.apply_sign(wide.carry(quotient), minus)
     too_wide = wide.beyond(quotient, 10**result.precision)
     overflow = too_wide if overflow is None else overflow | too_wide
