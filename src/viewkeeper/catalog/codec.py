@@ -23,7 +23,8 @@ def stored(cls: _Class | None = None, *, shared: bool = False) -> Any:
     """Class decorator: values of this frozen dataclass can be stored."""
 
     def register(cls: _Class) -> _Class:
-        _CLASSES[cls.__name__] = cls
+        assert _name(cls) not in _CLASSES, "two classes of one name could not be told apart"
+        _CLASSES[_name(cls)] = cls
         if shared:
             _SHARED.add(cls)
         return cls
@@ -45,6 +46,11 @@ def loads(text: bytes) -> Any:
     for item in data["pool"]:
         pool.append(_decode(item, pool))
     return _decode(data["root"], pool)
+
+
+def _name(cls: type) -> str:
+    """Module and class: a relation and an operator may both be called Join."""
+    return f"{cls.__module__.rpartition('.')[2]}.{cls.__name__}"
 
 
 def _encode(value: Any, pool: list[Any], seen: dict[Any, int]) -> Any:
@@ -69,7 +75,7 @@ def _encode_whole(value: Any, pool: list[Any], seen: dict[Any, int]) -> Any:
     if dataclasses.is_dataclass(value):
         fields = {f.name: _encode(getattr(value, f.name), pool, seen) for f in dataclasses.fields(value)
                   if getattr(value, f.name) != f.default}  # fmt: skip
-        return {"": type(value).__name__, **fields}
+        return {"": _name(type(value)), **fields}
     return {"": "$" + type(value).__name__, "text": _TO_TEXT[type(value)](value)}
 
 
