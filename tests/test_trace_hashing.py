@@ -48,7 +48,7 @@ def plain(value: object) -> object:
     return (1, 0, value.encode() if isinstance(value, str) else value)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(COLUMNS, max_size=3))
 def test_the_scalar_hash_of_a_row_is_the_columnar_one(columns: list[tuple[Type, list]]) -> None:
     arrays = [pa.array(values, physical_type(type_)) for type_, values in columns]

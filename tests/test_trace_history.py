@@ -212,7 +212,7 @@ def test_every_version_reads_as_the_model_does(kind: str, few: bool, monkeypatch
     if few:
         few_hashes(monkeypatch)
 
-    @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
     @given(histories(kind))
     def check(drawn: tuple[StateSpec, list, list[tuple]]) -> None:
         spec, steps, rows = drawn
@@ -231,7 +231,7 @@ def test_extremes_are_those_of_the_model(few: bool, monkeypatch: pytest.MonkeyPa
     if few:
         few_hashes(monkeypatch)
 
-    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
     @given(histories("ordered"), st.booleans(), st.data())
     def check(drawn: tuple[StateSpec, list, list[tuple]], smallest: bool, data: st.DataObject) -> None:
         spec, steps, rows = drawn
@@ -315,8 +315,7 @@ def test_a_key_that_comes_twice_in_one_keyed_run_is_refused(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("spread", [2**64 - 1, 2**40], ids=["even words", "crowded words"])
-def test_the_offset_table_finds_what_a_binary_search_finds(spread: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viewkeeper.trace.run._LARGE", 1)
+def test_the_offset_table_finds_what_a_binary_search_finds(spread: int) -> None:
     generator = np.random.default_rng(3)
     words = np.sort(generator.integers(0, spread, 50_000, dtype=np.uint64, endpoint=True) // np.uint64(3))
     bits, table = offset_table(words)

@@ -152,7 +152,7 @@ def _tasks(merges: Sequence[StateMerge], files: Mapping[str, FileRef]) -> list[M
     room = 0
     for merge in sorted(merges, key=lambda merge: sum(run.rows for run in merge.runs)):
         rows = sum(run.rows for run in merge.runs)
-        if rows > room:
+        if not tasks or rows > room:
             tasks.append([])
             room = TASK_ROWS
         tasks[-1].append(merge)

@@ -18,7 +18,7 @@ from viewkeeper.trace.keys import number_type, numbers, offsets
 from viewkeeper.trace.receipt import FileRef, RunRef
 from viewkeeper.trace.rows import Rows
 
-_LARGE = 1 << 20  # rows from which the offset table beats a plain binary search for many keys
+_MANY = 2000  # keys from which the offset table beats a plain binary search, in a run of more rows than that
 
 
 class Run:
@@ -89,7 +89,7 @@ class Run:
 
     def positions(self, words: np.ndarray) -> np.ndarray:
         """int64: for each of `words`, ascending and at most `high`, the first row whose word is not smaller."""
-        if len(self) < _LARGE or len(words) < 1000:
+        if not _MANY <= len(words) <= len(self):
             return np.searchsorted(self.words, words)
         at = self.table[(words >> np.uint64(64 - self.bits)).astype(np.int64)].astype(np.int64)
         behind = np.flatnonzero(self.words[at] < words)
