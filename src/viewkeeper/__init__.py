@@ -1,7 +1,7 @@
 """SQL materialized views over key-value stores, kept incrementally up to date and provably consistent.
 
-The way in is `connect`; `docs/life-of-an-operation.md` and `docs/life-of-a-view.md` walk through the rest. The parts, in
-the order in which data flows; each imports only those before it:
+The way in is `connect`; `docs/life-of-an-operation.md` and `docs/life-of-a-view.md` walk through the rest.  The parts,
+in the order in which data flows; each imports only those before it:
 
 - `errors`, `settings`, `files`
 - `catalog`      tables, views, column types

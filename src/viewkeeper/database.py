@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from types import TracebackType
@@ -10,11 +10,18 @@ from typing import Any, Self
 
 from viewkeeper.catalog.model import Catalog, Table
 from viewkeeper.changes.positions import Token
+from viewkeeper.checker.check import check_views
+from viewkeeper.checker.report import Report
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import Statement
 from viewkeeper.errors import InputError, NotFound, NotSupported
+from viewkeeper.evidence import DatabaseEvidence
 from viewkeeper.files import read_batches
 from viewkeeper.pipeline import requests
+from viewkeeper.pipeline.batches import OPERATIONS_MAX
+from viewkeeper.pipeline.maintain import Maintenance, catch_up
+from viewkeeper.pipeline.status import status
+from viewkeeper.rejections import put_again, rejected_rows
 from viewkeeper.settings import settle
 from viewkeeper.stores.contract import Store
 from viewkeeper.stores.embedded import EmbeddedStore
@@ -23,6 +30,8 @@ from viewkeeper.views.answering import READING, answer, explain
 from viewkeeper.views.reader import ViewReader
 from viewkeeper.views.result import Result
 from viewkeeper.views.source import Held, Newest
+from viewkeeper.views.spark_frames import SparkFrames
+from viewkeeper.views.spark_session import SparkUse
 
 
 def connect(
@@ -49,10 +58,12 @@ class Database:
     May be used by several threads, and by several processes that each `connect`.
     """
 
-    def __init__(self, storage: Storage, store: Store) -> None:
+    def __init__(self, storage: Storage, store: EmbeddedStore) -> None:
         self._storage = storage
         self._store = store
         self._newest = Newest(storage)
+        self._spark = SparkUse(self.catalog.zone)
+        self._frames = SparkFrames(self._spark.session)
 
     @property
     def root(self) -> Path:
@@ -72,7 +83,7 @@ class Database:
         """
         if engine == "spark":
             with self._newest.held() as version:
-                return self._spark_frames().select(version, text)
+                return self._frames.select(version, text)
         if engine != "viewkeeper":
             raise InputError(f"engine={engine!r}: there are 'viewkeeper' and 'spark'")
         result = Result()
@@ -93,18 +104,62 @@ class Database:
     def view(self, name: str) -> ViewReader:
         """The view `name`, to read at the newest version."""
         self._newest.version().view(name)
-        return ViewReader(self._newest, name)
+        return ViewReader(self._newest, name, self._frames)
 
     def snapshot(self) -> Snapshot:
         """The newest version, held until it is closed: `with db.snapshot() as s: ...`."""
-        return Snapshot(Held(self._newest))
+        return Snapshot(Held(self._newest), SparkFrames(self._spark.session))
 
     def explain(self, view: str) -> str:
         """How `view` is kept: zones, states, what is shared with other views, the class of each operator."""
         return explain(self._newest.version(), view)
 
+    def maintain(self, *, servers: int | None = None, batch: int = OPERATIONS_MAX) -> Maintenance:
+        """Keeps all views up to date, by Spark, in the background: `with db.maintain(): ...`, or `.wait()`, `.stop()`.
+
+        `servers`: how many view servers share the work, by default one a core.  `batch`: how many operations a batch
+        has at most.  Raises Busy, naming the process, where somebody maintains already.
+        """
+        return Maintenance(self.root, self._store, self._spark.executor_maker(servers), batch)
+
+    def catch_up(self, *, timeout: float | None = None, progress: Callable[[int, int], None] | None = None) -> int:
+        """Returns the version that holds all that is now in the logs, with all views declared by now filled.
+
+        Waits for whoever maintains; where nobody does, maintains until then.  `progress` is told how many operations
+        are in, and how many there are.  Raises Timeout after `timeout` seconds.
+        """
+        return catch_up(self.root, self._store, self._spark.executor_maker(None), timeout, progress)
+
+    def check(self, view: str) -> Report:
+        """Proves DELTA against the store, then compares `view` with Spark's answer, as bags both ways."""
+        return self.check_all([view])[-1]
+
+    def check_all(self, views: Iterable[str] | None = None) -> list[Report]:
+        """`check` of several views (None: all), at one version, and of the views that they read."""
+        with self._newest.held() as version:
+            names = [view.name for view in version.catalog.views] if views is None else list(views)
+            # Imported when used: a database that is never checked does without pyspark.
+            from viewkeeper.checker.spark_judge import SparkJudge
+
+            judge = SparkJudge(self._spark.session(), version.catalog.zone)
+            return check_views(DatabaseEvidence(version, self._store), names, judge)
+
+    def status(self) -> dict[str, Any]:
+        """Positions and lag of each node; rows, bytes and errors of each view; who maintains."""
+        return status(self._storage, self._store)
+
+    def rejected(self, table: str | None = None) -> list[dict[str, Any]]:
+        """Operations (of one table) that came in by a log and could not be applied, with the reason."""
+        return list(rejected_rows(self._storage.newest(), table))
+
+    def put_rejected_again(self, table: str | None = None) -> int:
+        """Does the rejected operations again; returns how many were accepted, and so are no longer on the list."""
+        return put_again(self._storage, self._store, table)
+
     def close(self) -> None:
         """Lets go of everything; what was acknowledged is safe with or without it."""
+        self._frames.close()
+        self._spark.close()
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -117,8 +172,9 @@ class Database:
 class Snapshot:
     """Several reads of one version; its files stay until it is closed."""
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, held: Held, frames: SparkFrames) -> None:
         self._held = held
+        self._frames = frames
 
     @property
     def version(self) -> int:
@@ -128,7 +184,7 @@ class Snapshot:
     def view(self, name: str) -> ViewReader:
         """The view `name` as of this version."""
         self._held.version().view(name)
-        return ViewReader(self._held, name)
+        return ViewReader(self._held, name, self._frames)
 
     def sql(self, text: str) -> Result:
         """Runs statements that read (SELECT, SHOW, DESCRIBE, EXPLAIN); the result is the last one's."""
@@ -141,6 +197,7 @@ class Snapshot:
 
     def close(self) -> None:
         """Lets the version go."""
+        self._frames.close()
         self._held.close()
 
     def __enter__(self) -> Self:

@@ -27,7 +27,7 @@ def run_select(version: Version, statement: Select) -> Result:
             raise NotFound(f"there is no table or view with id {id_}")
         return version.rows(version.shape(found.name))
 
-    rows = arrange(query, repeated(run_query(query.relation, scan)))
+    rows = arrange(query, repeated(run_query(query.relation, scan, version.catalog.zone)))
     columns = query.relation.columns[: query.visible]
     return Result(logical_table(columns, rows.columns[: query.visible], version.catalog.zone))
 

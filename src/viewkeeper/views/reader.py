@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,11 @@ from viewkeeper.trace.rows import Rows
 from viewkeeper.views.ordering import Term, before, sort_indices
 from viewkeeper.views.shape import Shape
 from viewkeeper.views.source import Source
+from viewkeeper.views.spark_frames import SparkFrames
 from viewkeeper.views.version import Readable, Version, repeated, require_whole
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _CHUNK = 10_000
 
@@ -24,8 +28,9 @@ class ViewReader:
     A `get` costs microseconds: it looks whether there is a newer commit, and searches the runs of the view's state.
     """
 
-    def __init__(self, source: Source, name: str) -> None:
+    def __init__(self, source: Source, name: str, frames: SparkFrames | None = None) -> None:
         self._source = source
+        self._frames = frames
         self.name = name
 
     def get(
@@ -47,7 +52,11 @@ class ViewReader:
             version = self._source.version()
         else:
             version = self._source.holding(Token.parse(after) if isinstance(after, str) else after, timeout)
-        readable = version.readable(self.name, index)
+        try:
+            readable = version.readable(self.name, index)
+        except FileNotFoundError:
+            # Files stay for a minute after their version was replaced; this process slept for longer just now.
+            readable = self._source.version().readable(self.name, index)
         return lookup(readable, key, allow_stale)
 
     def scan(
@@ -86,6 +95,12 @@ class ViewReader:
     def to_pandas(self, *, allow_stale: bool = False) -> Any:
         """All rows, in no order, as a pandas DataFrame."""
         return self.to_arrow(allow_stale=allow_stale).to_pandas()
+
+    def to_spark(self, *, allow_stale: bool = False) -> DataFrame:
+        """All rows as a Spark DataFrame, readable until the snapshot, or else the database, is closed."""
+        assert self._frames is not None, "readers that users get can reach Spark"
+        with self._source.held() as version:
+            return self._frames.frame(version, self.name, allow_stale)
 
     def _all(self, version: Version, allow_stale: bool) -> tuple[Shape, Rows]:
         shape = version.shape(self.name)

@@ -2,45 +2,65 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet
-from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.catalog.model import Index
 from viewkeeper.views.result import Result
 from viewkeeper.views.version import Version, repeated
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_WORD = re.compile(r"\w+")
+
 
 class SparkFrames:
     """Hands rows to Spark as Parquet files, which stay until `close`: what a DataFrame shows does not change, whatever
-    is committed meanwhile."""
+    is committed meanwhile.  `session` is called when first needed."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-        self._folder = tempfile.TemporaryDirectory(prefix="viewkeeper-")
-        self._files = 0
+    def __init__(self, session: Callable[[], SparkSession]) -> None:
+        self._session = session
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._numbers = itertools.count(1)
 
     def frame(self, version: Version, name: str, allow_stale: bool = False) -> DataFrame:
         """The rows of a table or view as of `version`."""
         shape = version.shape(name)
         table = shape.table(repeated(version.rows(shape, allow_stale)).columns)
-        self._files += 1
-        file = Path(self._folder.name) / f"{self._files}.parquet"
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="viewkeeper-")
+        file = Path(self._folder.name) / f"{next(self._numbers)}.parquet"
         pyarrow.parquet.write_table(table, file, store_schema=False)
-        return self._spark.read.parquet(str(file))
+        return self._session().read.parquet(str(file))
 
     def select(self, version: Version, text: str) -> Result:
-        """What Spark answers to `text`, with all tables and views of `version` at hand."""
-        words = {word.lower() for word in re.findall(r"\w+", text)}
-        for found in version.catalog.everything():
-            # A name that does not stand in the text cannot be meant; its rows need not be copied.
-            if not isinstance(found, Index) and set(re.findall(r"\w+", found.name.lower())) <= words:
-                self.frame(version, found.name).createOrReplaceTempView(f"`{found.name}`")
-        return Result(pa.Table.from_batches(self._spark.sql(text).toArrow().to_batches()))
+        """What Spark answers to one SELECT, with all tables and views of `version` at hand."""
+        named = set(_WORD.findall(text.lower()))
+        for item in version.catalog.everything():
+            # Rows are copied only of what the text may mean: a name that does not stand in it cannot be meant.
+            if not isinstance(item, Index) and named.issuperset(_WORD.findall(item.name.lower())):
+                self.frame(version, item.name).createOrReplaceTempView(f"`{item.name}`")
+        return Result(in_zone(self._session().sql(text).toArrow(), version.catalog.zone))
 
     def close(self) -> None:
-        self._folder.cleanup()
+        """Deletes the files; the DataFrames cannot be read any more."""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+
+def in_zone(table: pa.Table, zone: str) -> pa.Table:
+    """`table` as Spark gives it, with its TIMESTAMPs shown in the database's time zone."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type) and field.type.tz is not None:
+            type_ = pa.timestamp("us", zone)
+            table = table.set_column(i, field.with_type(type_), table.column(i).cast(type_))
+    return table

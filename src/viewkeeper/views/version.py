@@ -10,6 +10,8 @@ import numpy as np
 
 from viewkeeper.catalog.model import ERRORS, Catalog, Index, Table, View
 from viewkeeper.errors import NotFound, NotReady, ViewBroken
+from viewkeeper.pipeline.note import read_note
+from viewkeeper.pipeline.status import progress
 from viewkeeper.trace.commit import Snapshot
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
@@ -48,7 +50,8 @@ class Version:
             way = self._index(of, index) if index is not None else None
             for part in (of, way):
                 if isinstance(part, (View, Index)) and part.filled is None:
-                    raise NotReady(f"{part.name} is being filled and cannot be read yet")
+                    done = progress(read_note(self.snapshot.storage.root), part.id)
+                    raise NotReady(f"{part.name} {done}; db.catch_up() waits for it")
             found = self._shapes[name, index] = Shape(of, way, self.catalog.zone)
         return found
 

@@ -1,0 +1,104 @@
+"""What a check is shown of a database: DELTA, the store, the logs, and the views as readers get them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from viewkeeper.catalog.model import ERRORS, REJECTED, Column, Table, View
+from viewkeeper.changes.operations import DELETE, TableForm
+from viewkeeper.changes.verify import operation_from_bytes
+from viewkeeper.checker.check import ROW_ID, StoreRows
+from viewkeeper.checker.delta_proof import Key, LoggedOperation
+from viewkeeper.checker.row_evaluator import ErrorRow
+from viewkeeper.compiler.bind import bind_query
+from viewkeeper.compiler.parse import parse_script
+from viewkeeper.compiler.relations import Relation
+from viewkeeper.compiler.statements import Select
+from viewkeeper.stores.contract import Store
+from viewkeeper.stores.values import to_python
+from viewkeeper.trace.rows import Rows
+from viewkeeper.views.shape import Shape, logical_table
+from viewkeeper.views.version import Version, repeated
+
+_KINDS = ("put", "delete", "delete_columns")
+
+
+class DatabaseEvidence:
+    """One database at one version (`checker.check.Evidence`)."""
+
+    def __init__(self, version: Version, store: Store) -> None:
+        self.catalog, self.version = version.catalog, version.number
+        self._version, self._store = version, store
+
+    def delta(self, table: Table) -> pa.Table:
+        """DELTA's rows, the hidden row id last where there is no primary key."""
+        rows = self._version.snapshot.trace(table.stored.state).scan()
+        order = table.stored.order if table.key else (*table.stored.order, 0)
+        return logical_table(_columns(table), rows.select(order).columns, self.catalog.zone)
+
+    def store(self, table: Table) -> StoreRows:
+        """The store's rows in one read, and the log from this version's positions up to it."""
+        schema = self.delta(table).slice(0, 0).schema
+        with self._store.scan(table) as scan:
+            rows = pa.Table.from_batches([batch.cast(schema) for batch in scan.batches], schema)
+        operations = list(self._logged(table, scan.positions))
+        return StoreRows(rows, operations, list(self._rejected_keys(table)))
+
+    def view_rows(self, view: View) -> pa.Table:
+        """What readers get, error rows or not."""
+        shape = Shape(view, None, self.catalog.zone)
+        state = self._version.snapshot.trace(view.stored.state).scan()
+        return shape.table(repeated(shape.shown(state)).columns)
+
+    def error_rows(self, view: View) -> Sequence[ErrorRow]:
+        """The view's own error rows."""
+        found = self._version.snapshot.trace(ERRORS).get([view.id])
+        return [ErrorRow(*map(str, row[1:])) for row, weight in found for _ in range(weight)]
+
+    def relation(self, view: View) -> Relation:
+        """The view's query, bound anew."""
+        (select,) = parse_script(view.sql)
+        assert isinstance(select, Select), "a view's text is a query"
+        return bind_query(self.catalog, select).relation
+
+    def _logged(self, table: Table, upto: dict[int, int]) -> Iterator[LoggedOperation]:
+        at = self._version.snapshot.positions
+        for node, end in upto.items():
+            if end > at.get(node, 0):
+                for _, rows in self._store.read(node, at.get(node, 0), end, {table.id: table}).operations:
+                    yield from self._decoded(table, rows)
+
+    def _decoded(self, table: Table, rows: Rows) -> Iterator[LoggedOperation]:
+        width = len(_columns(table))
+        decoders = [to_python(column.type, self.catalog.zone) for column in _columns(table)]
+        columns = [_values(column, decode) for column, decode in zip(rows.columns[:width], decoders, strict=True)]
+        kinds, masks, nodes, sequences = (column.to_pylist() for column in rows.columns[width : width + 4])
+        key = table.key or (width - 1,)
+        for i, (kind, mask, node, sequence) in enumerate(zip(kinds, masks, nodes, sequences, strict=True)):
+            named = {} if kind == DELETE else {c.name: columns[j][i] for j, c in enumerate(table.columns)
+                                               if mask[j // 8] >> j % 8 & 1}  # fmt: skip
+            yield LoggedOperation(_KINDS[kind], tuple(columns[j][i] for j in key), named, node, sequence)
+
+    def _rejected_keys(self, table: Table) -> Iterator[Key]:
+        """The keys of rejected operations, as far as their bytes name one."""
+        form, zone = TableForm(table), self.catalog.zone
+        rejected = self._version.snapshot.trace(REJECTED).scan()
+        tables, operations = rejected.columns[0].to_pylist(), rejected.columns[5].to_pylist()
+        for id_, operation in zip(tables, operations, strict=True):
+            decoded = operation_from_bytes(operation, form) if id_ == table.id and table.key else None
+            if decoded is not None:
+                carried = form.carried(decoded.kind)
+                keys = [_values(decoded.columns[carried.index(i)], to_python(form.types[i], zone)) for i in table.key]
+                yield from zip(*keys, strict=True)
+
+
+def _columns(table: Table) -> tuple[Column, ...]:
+    return table.columns if table.key else (*table.columns, ROW_ID)
+
+
+def _values(column: pa.Array, decode: Any) -> list[Any]:
+    values = column.to_pylist()
+    return values if decode is None else [None if value is None else decode(value) for value in values]

@@ -1,0 +1,78 @@
+"""The Spark session that the databases of this process share.  Nothing is started before it is needed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from viewkeeper.pipeline.spark import SparkExecutor
+
+_lock = threading.Lock()
+_users = 0
+_started: SparkSession | None = None
+
+
+class SparkUse:
+    """One database's use of Spark.  Where the process has a session, that one serves, its settings untouched; else one
+    is started, and stopped when the last database that uses it is closed."""
+
+    def __init__(self, zone: str) -> None:
+        self._zone = zone
+        self._session: SparkSession | None = None
+
+    def session(self, servers: int | None = None) -> SparkSession:
+        """A session with the database's SQL settings, with room for so many view servers (None: one a core)."""
+        global _users
+        with _lock:
+            if self._session is None:
+                self._session = _found_or_started(servers or os.cpu_count() or 1).newSession()
+                self._session.conf.set("spark.sql.ansi.enabled", "true")
+                self._session.conf.set("spark.sql.timestampType", "TIMESTAMP_LTZ")
+                self._session.conf.set("spark.sql.session.timeZone", self._zone)
+                _users += 1
+            return self._session
+
+    def executor_maker(self, servers: int | None) -> Callable[[], SparkExecutor]:
+        """What makes an executor of so many view servers.  Spark is found or started now, in the caller's thread,
+        where it knows of the user's own session."""
+        session = self.session(servers)
+
+        def make() -> SparkExecutor:
+            from viewkeeper.pipeline.spark import SparkExecutor
+
+            return SparkExecutor(session, servers or os.cpu_count() or 1)
+
+        return make
+
+    def close(self) -> None:
+        """Ends the use; once is enough."""
+        global _users, _started
+        with _lock:
+            if self._session is None:
+                return
+            self._session = None
+            _users -= 1
+            if _users == 0 and _started is not None:
+                _started.stop()
+                _started = None
+
+
+def _found_or_started(servers: int) -> SparkSession:
+    global _started
+    from pyspark import SparkContext
+
+    from viewkeeper.pipeline.spark import session
+
+    found = SparkContext._active_spark_context is not None
+    # Else Spark's workers would run whatever python3 is on the PATH, which need not know viewkeeper.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark, _ = session(servers)
+    if not found:
+        _started = spark
+    return spark
