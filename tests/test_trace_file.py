@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -129,6 +130,13 @@ def test_another_file_of_the_same_name_and_length_is_refused(tmp_path: Path) -> 
     assert receipt.file
     with pytest.raises(Damaged, match="directory"):
         Run.open(tmp_path, receipt.runs[0], FileRef("a.zone", receipt.file.length, receipt.file.checksum ^ 1))
+
+
+def test_a_run_that_the_file_does_not_hold_is_refused(tmp_path: Path) -> None:
+    ref = write(tmp_path).runs[1]
+    for wrong in (replace(ref, section=0), replace(ref, section=2), replace(ref, rows=9)):
+        with pytest.raises(Damaged, match=f"a.zone: section {wrong.section} is not the run"):
+            Run.open(tmp_path, wrong)
 
 
 def test_a_name_is_never_used_twice(tmp_path: Path) -> None:

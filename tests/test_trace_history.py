@@ -307,6 +307,28 @@ def test_a_state_without_key_columns_has_one_row() -> None:
     assert trace.get([]) == [((6,), 1)]
 
 
+def test_a_difference_looks_up_only_what_came_since(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the older runs were merged meanwhile: a fill's last rounds must be cheap."""
+    spec = StateSpec(7, "keyed", (Column("k", INT), Column("v", INT)), 1)
+    history = History(spec, tmp_path)
+    for start in (0, 50, 100):
+        history.batch([(key, start) for key in range(start, start + 100)], [1] * 100, servers=2)
+    older = history.trace(history.versions[-1])
+    history.merge(history.some_merge(0, 3))
+    history.batch([(3, 1), (4, None), (5, 0)], [1, 0, 1], servers=2)
+    newer, asked, lookup = history.trace(history.versions[-1]), [], Trace.lookup
+
+    def counting(trace: Trace, hashes: np.ndarray, keys: list[pa.Array]) -> tuple[np.ndarray, list[pa.Array]]:
+        asked.append(len(hashes))
+        return lookup(trace, hashes, keys)
+
+    monkeypatch.setattr(Trace, "lookup", counting)
+    rows = difference(older, newer)
+    changes = sorted(zip(rows.columns[0].to_pylist(), rows.columns[1].to_pylist(), rows.weights.tolist(), strict=True))
+    assert changes == [(3, 0, -1), (3, 1, 1), (4, 0, -1)]
+    assert asked == [3, 3]
+
+
 def test_a_key_that_comes_twice_in_one_keyed_run_is_refused(tmp_path: Path) -> None:
     spec = StateSpec(9, "keyed", (Column("k", INT),), 1)
     rows = Rows([pa.array([1, 1], pa.int32())], np.ones(2, dtype=np.int64))

@@ -74,10 +74,10 @@ def plan_merges(
 ) -> list[MergeTask]:
     """The merges that pay now; with `idle`, also those that only free space.
 
-    A merge never joins versions up to a barrier with later ones.  Files whose named runs are less than half of their
-    bytes are emptied.
+    A merge never joins versions up to a barrier with later ones.  Files whose named runs are less than half (idle:
+    three quarters) of their bytes are emptied.
     """
-    sparse = _sparse_files(states, files)
+    sparse = _sparse_files(states, files, 3 / 4 if idle else 1 / 2)
     merges = []
     for state, runs in states.items():
         spans = spans_of(runs)
@@ -100,13 +100,14 @@ def spans_of(runs: Sequence[RunRef]) -> list[Span]:
     return spans
 
 
-def _sparse_files(states: Mapping[int, Sequence[RunRef]], files: Mapping[str, FileRef]) -> set[str]:
+def _sparse_files(states: Mapping[int, Sequence[RunRef]], files: Mapping[str, FileRef], least: float) -> set[str]:
+    """Files of whose bytes less than the share `least` is named."""
     named = dict.fromkeys(files, 0)
     for runs in states.values():
         for run in runs:
             if run.file in named:
                 named[run.file] += run.bytes
-    return {name for name, size in named.items() if 0 < size < files[name].length / 2}
+    return {name for name, size in named.items() if 0 < size < least * files[name].length}
 
 
 def _segments(spans: Sequence[Span], barriers: Sequence[int]) -> list[tuple[int, int]]:
@@ -122,7 +123,7 @@ def _windows(spans: Sequence[Span], sparse: set[str], idle: bool) -> list[tuple[
     begin = _tail(sizes)
     if idle and len(spans) > 1:
         # Rows behind the oldest span may each have made a row in it dead.
-        begin = min(begin, 0 if 3 * sum(sizes[1:]) >= sizes[0] else 1)
+        begin = min(begin, 0 if 4 * sum(sizes[1:]) >= sizes[0] else 1)
     windows = [] if len(spans) - begin < 2 else [(begin, len(spans))]
     for i, span in enumerate(spans[: begin if windows else len(spans)]):
         scattered = idle and len(span.runs) > 1 and span.rows <= TASK_ROWS

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import StateSpec
+from viewkeeper.errors import Damaged
 from viewkeeper.trace.arrange import arrange
 from viewkeeper.trace.file import ZoneFile, offset_table
 from viewkeeper.trace.keys import number_type, numbers, offsets
@@ -175,7 +176,9 @@ def close_files_except(folder: Path, names: Collection[str]) -> None:
 
 
 def _from_file(zone: ZoneFile, ref: RunRef) -> Run:
-    section = zone.sections[ref.section]
+    section = zone.sections[ref.section] if ref.section < len(zone.sections) else None
+    if section is None or (section.state, section.rows) != (ref.state, ref.rows):
+        raise Damaged(f"{zone.name}: section {ref.section} is not the run of state {ref.state} that was asked for")
     parts = section.parts
     return Run(
         zone.numbers(parts["words"]),
