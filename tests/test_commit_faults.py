@@ -153,7 +153,7 @@ def test_a_reader_is_never_behind_what_was_acknowledged(tmp_path: Path, keep_sec
             assert snapshot.positions == {0: snapshot.number}
             assert [run.first for run in snapshot.states[5]] == [snapshot.version]
             assert len(snapshot.files) == 1
-    assert len(seen) > 20
+    assert len(seen) > 5
 
 
 # kill -9

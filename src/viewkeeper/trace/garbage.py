@@ -6,17 +6,19 @@ what these need to be read: the chain from their checkpoint.
 
 from __future__ import annotations
 
-import os
+import contextlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 from viewkeeper.errors import Fenced
 from viewkeeper.trace import lease
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.naming import parse_file_name
 from viewkeeper.trace.snapshot import Snapshot
+
+LEFTOVER_SECONDS = 3600
+"""From this age on a file without its final name is one that a killed process left."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,7 @@ def _sweep(storage: Storage, now: float) -> None:
         if now - expiry > storage.keep_seconds:
             path.unlink(missing_ok=True)
     for folder in (storage.root, storage.manifests, storage.catalogs, storage.leases):
-        for entry in os.scandir(folder):
-            if entry.name.startswith(".") and entry.is_file() and now - entry.stat().st_mtime > storage.keep_seconds:
-                Path(entry.path).unlink(missing_ok=True)
+        for path in folder.glob(".*"):
+            with contextlib.suppress(FileNotFoundError):  # it has just got its final name
+                if path.is_file() and now - path.stat().st_mtime > LEFTOVER_SECONDS:
+                    path.unlink()
