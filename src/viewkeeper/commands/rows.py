@@ -11,10 +11,10 @@ from typing import Any
 
 import click
 
-from viewkeeper.catalog.model import Column
+from viewkeeper.catalog.model import Catalog, Column, Index, Table
 from viewkeeper.commands.output import console, database_option, json_option, print_json, print_rows, progress_bar
 from viewkeeper.database import connect
-from viewkeeper.errors import InputError
+from viewkeeper.errors import InputError, NotFound
 from viewkeeper.views.result import Result
 
 
@@ -61,7 +61,7 @@ def load(db: Path, table: str, files: tuple[Path, ...], as_json: bool) -> None:
         handle, rows, token = database.table(table), 0, None
         for file in files:
             task = progress.add_task(f"loading {file.name}", total=None)
-            for written, token in handle.load(file):
+            for written, token in handle.load(file):  # noqa: B007 - the last token covers all
                 rows += written
                 progress.update(task, advance=written)
     if as_json:
@@ -118,12 +118,14 @@ def get(db: Path, name: str, key: tuple[str, ...], index: str | None, after: str
     viewkeeper get --db shop orders --index by_customer 7
     """
     with connect(db) as database:
-        columns = database.key_columns(name, index)
+        columns = _key_columns(database.catalog, name, index)
         if len(key) != len(columns):
             wanted = ", ".join(f"{column.name} {column.type}" for column in columns)
-            raise click.UsageError(f"{name} is read by ({wanted})")
+            raise InputError(f"{name} is read by ({wanted}), one argument each; got {len(key)}")
         values = tuple(_from_text(text, column) for text, column in zip(key, columns, strict=True))
-        found = database.get(name, values, index=index, after=after, timeout=timeout)
+        is_table = isinstance(database.catalog.find(name), Table)
+        handle = database.table(name) if is_table else database.view(name)
+        found = handle.get(values, index=index, after=after, timeout=timeout)
     rows = found if isinstance(found, list) else [] if found is None else [found]
     if as_json:
         print_json(found)
@@ -131,6 +133,16 @@ def get(db: Path, name: str, key: tuple[str, ...], index: str | None, after: str
         print_rows(list(rows[0]), rows, as_json=False)
     if not rows:
         raise InputError(f"{name} has no row for {', '.join(key) or '()'}")
+
+
+def _key_columns(catalog: Catalog, name: str, index: str | None) -> list[Column]:
+    """What NAME is read by."""
+    of, way = catalog.find(name), catalog.find(index) if index is not None else None
+    if of is None or isinstance(of, Index):
+        raise NotFound(f"there is no table or view {name!r}; SHOW TABLES and SHOW VIEWS list what there is")
+    if index is not None and not isinstance(way, Index):
+        raise NotFound(f"there is no index {index!r}")
+    return [of.columns[position] for position in (way.columns if isinstance(way, Index) else of.key)]
 
 
 def _from_text(text: str, column: Column) -> Any:

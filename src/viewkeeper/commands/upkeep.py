@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import math
 import time
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from viewkeeper.commands.output import cell, console, database_option, json_option, print_json, print_rows, progress_bar
-from viewkeeper.database import Database, connect
+from viewkeeper.database import connect
 
 _REFRESH_SECONDS = 0.5
 
@@ -26,24 +29,26 @@ def maintain(db: Path, servers: int | None, seconds: float | None) -> None:
     \b
     viewkeeper maintain --db shop
     """
-    end = None if seconds is None else time.monotonic() + seconds
-    with connect(db) as database, database.maintain(servers=servers) as maintenance:
-        with Live(console=console(), refresh_per_second=4, transient=True) as live:
-            try:
-                while maintenance.running and (end is None or time.monotonic() < end):
-                    live.update(_lag(database))
-                    time.sleep(_REFRESH_SECONDS)
-            except KeyboardInterrupt:
-                live.update("stopping after this batch")
-        maintenance.stop()
+    end = math.inf if seconds is None else time.monotonic() + seconds
+    with connect(db) as database, database.maintain(servers=servers) as maintenance, _live() as live:
+        try:
+            while (left := end - time.monotonic()) > 0:
+                live.update(_lag(database.status()))
+                maintenance.wait(min(_REFRESH_SECONDS, left))
+        except KeyboardInterrupt:
+            live.update("stopping after this batch")
     console().print("stopped; what was committed stays")
 
 
-def _lag(database: Database) -> Table:
-    status = database.status()
-    table = Table("node", "committed", "lag (operations)", "lag (seconds)", title=f"version {status['version']}")
-    for node in status["nodes"]:
-        table.add_row(*(cell(node[name]) for name in ("node", "committed", "lag_operations", "lag_seconds")))
+def _live() -> Live:
+    screen = Console(stderr=True)
+    return Live(console=screen, refresh_per_second=4, transient=True, auto_refresh=screen.is_terminal)
+
+
+def _lag(state: dict[str, Any]) -> Table:
+    table = Table("node", "position", "lag (operations)", "lag (seconds)", title=f"version {state['version']}")
+    for node in state["nodes"]:
+        table.add_row(*(cell(node[name]) for name in ("node", "position", "lag_operations", "lag_seconds")))
     return table
 
 
@@ -85,9 +90,12 @@ def status(db: Path, as_json: bool) -> None:
         print_json(state)
         return
     for name, value in state.items():
-        if isinstance(value, list) and value and isinstance(value[0], dict):
-            print_rows(list(value[0]), value, as_json=False, title=name)
-        elif not isinstance(value, list):
+        if isinstance(value, list):
+            if value:
+                print_rows(list(value[0]), value, as_json=False, title=name)
+        elif isinstance(value, dict):
+            console().print(f"{name}: " + ", ".join(f"{key} {cell(item)}" for key, item in value.items()))
+        else:
             console().print(f"{name}: {cell(value)}")
 
 
@@ -119,19 +127,15 @@ def check(db: Path, views: tuple[str, ...], as_json: bool) -> None:
     \b
     viewkeeper check --db shop spend
     """
-    right = True
     with connect(db) as database, progress_bar() as progress:
-        names = views or tuple(view.name for view in database.catalog.views)
-        task = progress.add_task("checking", total=len(names))
-        for name in names:
-            report = database.check(name)
-            right &= report.ok
-            if as_json:
-                print_json(_report(report))
-            else:
-                progress.console.print(str(report)) if not progress.disable else console().print(str(report))
-            progress.advance(task)
-    if not right:
+        progress.add_task("checking", total=None)
+        reports = database.check_all(views or None)
+    for report in reports:
+        if as_json:
+            print_json(json.loads(report.to_json()))
+        else:
+            console().print(str(report))
+    if not all(report.ok for report in reports):
         raise SystemExit(1)
 
 

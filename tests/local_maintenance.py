@@ -1,0 +1,17 @@
+"""Maintains a database within the test's own process, without Spark."""
+
+from __future__ import annotations
+
+from viewkeeper.database import Database
+from viewkeeper.pipeline import maintain
+from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.stores.embedded import EmbeddedStore
+
+
+def catch_up(db: Database) -> int:
+    """`db.catch_up()`."""
+    store = EmbeddedStore(db.root, zone=db.catalog.zone)
+    try:
+        return maintain.catch_up(db.root, store, LocalExecutor, timeout=60.0)
+    finally:
+        store.close()

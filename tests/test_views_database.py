@@ -1,0 +1,190 @@
+"""What a user does with a database: declare, write, read, ask, all at one version."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import viewkeeper
+from local_maintenance import catch_up
+from viewkeeper import Database, DeclarationError, InputError, NotFound, NotReady, NotSupported
+
+ORDERS = """CREATE TABLE Orders (id BIGINT, customer BIGINT, price DECIMAL(15,2), placed DATE, at TIMESTAMP,
+                                 note STRING, PRIMARY KEY (id))"""
+SPEND = "CREATE VIEW spend AS SELECT customer, sum(price) AS total, count(*) AS n FROM orders GROUP BY customer"
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    with viewkeeper.connect(tmp_path / "shop", durability="process") as database:
+        database.sql(ORDERS)
+        yield database
+
+
+@pytest.fixture
+def shop(db: Database) -> Database:
+    """A few orders, and `spend` and an index up to date."""
+    db.sql(f"{SPEND}; CREATE INDEX by_n ON spend (n); CREATE INDEX by_customer ON orders (customer)")
+    rows = [{"id": i, "customer": i % 3, "price": Decimal(i) / 4, "note": "x" * i} for i in range(8)]
+    db.table("orders").put_many([*rows, {"id": 100}])
+    catch_up(db)
+    return db
+
+
+def test_a_write_is_read_at_once_in_its_table_and_after_maintenance_in_the_view(db: Database) -> None:
+    db.sql(SPEND)
+    orders = db.table("ORDERS")
+    token = orders.put({"ID": 1, "customer": 7, "price": "19.90", "placed": "2024-02-29"})
+    assert orders.get(1)["placed"] == datetime.date(2024, 2, 29)
+    with pytest.raises(NotReady, match="spend waits to be filled"):
+        db.view("spend").get(7)
+    catch_up(db)
+    assert db.view("Spend").get(7, after=token) == {"customer": 7, "total": Decimal("19.90"), "n": 1}
+    orders.delete(1)
+    catch_up(db)
+    assert orders.get(1) is None
+    assert db.view("spend").get(7) is None
+
+
+def test_every_kind_of_read_agrees(shop: Database) -> None:
+    view = shop.view("spend")
+    rows = list(view.scan())
+    assert [row["customer"] for row in rows] == [None, 0, 1, 2]
+    assert [view.get(row["customer"]) for row in rows] == rows
+
+    def ordered(found: list[dict[str, object]]) -> list[dict[str, object]]:
+        return sorted(found, key=lambda row: (row["customer"] is not None, row["customer"]))
+
+    assert ordered(list(view.rows())) == rows
+    assert ordered(view.to_arrow().to_pylist()) == rows
+    assert ordered(list(shop.sql("SELECT * FROM spend"))) == rows
+    assert len(view.to_pandas()) == 4
+
+
+def test_indexes_on_tables_and_views_answer_with_all_rows(shop: Database) -> None:
+    assert [row["customer"] for row in shop.view("spend").get(2, index="by_n")] == [2]
+    assert sorted(row["id"] for row in shop.table("orders").get(1, index="by_customer")) == [1, 4, 7]
+    assert shop.table("orders").get(9, index="by_customer") == []
+
+
+def test_select_sorts_and_limits_as_spark_does(shop: Database) -> None:
+    ask = "SELECT id, price FROM orders WHERE price > 0.5 OR price IS NULL ORDER BY price DESC, id"
+    assert [row["id"] for row in shop.sql(ask)] == [7, 6, 5, 4, 3, 100]
+    assert [row["id"] for row in shop.sql("SELECT id, price FROM orders ORDER BY price, id LIMIT 3")] == [100, 0, 1]
+    assert [row["id"] for row in shop.sql("SELECT id FROM orders ORDER BY price DESC LIMIT 2 OFFSET 1")] == [6, 5]
+    assert [row["id"] for row in shop.sql("SELECT id FROM orders ORDER BY price DESC NULLS FIRST LIMIT 1")] == [100]
+    assert shop.sql("SELECT * FROM orders LIMIT 0").to_arrow().num_rows == 0
+    joined = shop.sql(
+        "SELECT o.id, s.n FROM orders o JOIN spend s ON o.customer = s.customer WHERE s.n = 2 ORDER BY id"
+    )
+    assert joined.to_arrow().to_pylist() == [{"id": 2, "n": 2}, {"id": 5, "n": 2}]
+
+
+def test_two_columns_of_one_name_are_not_lost_silently(shop: Database) -> None:
+    result = shop.sql("SELECT id, id FROM orders")
+    assert result.to_arrow().num_columns == 2
+    with pytest.raises(InputError, match="two columns are called 'id'"):
+        list(result)
+
+
+def test_a_snapshot_reads_one_version_whatever_is_committed(shop: Database) -> None:
+    with shop.snapshot() as snapshot:
+        before = snapshot.view("spend").get(1)
+        shop.table("orders").put({"id": 1, "customer": 1, "price": 1000})
+        version = catch_up(shop)
+        assert version > snapshot.version
+        assert snapshot.view("spend").get(1) == before
+        assert list(snapshot.sql("SELECT total FROM spend WHERE customer = 1")) == [{"total": before["total"]}]
+        with pytest.raises(InputError, match="a snapshot only reads"):
+            snapshot.sql("DROP VIEW spend")
+    assert shop.view("spend").get(1)["total"] == before["total"] + Decimal("999.75")
+
+
+def test_show_and_describe_say_what_there_is(shop: Database) -> None:
+    assert [(row["table"], row["key"]) for row in shop.sql("SHOW TABLES")] == [("Orders", "id")]
+    (view,) = shop.sql("SHOW VIEWS")
+    assert (view["view"], view["key"], view["filled"], view["indexes"]) == ("spend", "customer", True, "by_n")
+    described = shop.sql("DESCRIBE spend")
+    assert [row["data_type"] for row in described] == ["bigint", "decimal(25,2)", "bigint"]
+    assert described.note == "view key (customer), one row a key"
+    plan = "\n".join(row["plan"] for row in shop.sql("EXPLAIN VIEW spend"))
+    assert plan == shop.explain("spend")
+    assert "PRE-AGGREGATION" in plan
+
+
+def test_a_wrong_statement_names_its_place_in_the_whole_script(shop: Database) -> None:
+    script = (
+        "SELECT id FROM orders;\n\n  CREATE VIEW a AS SELECT id FROM orders;  CREATE VIEW b AS\nSELECT nix FROM orders"
+    )
+    with pytest.raises(DeclarationError) as refused:
+        shop.sql(script)
+    assert (refused.value.line, refused.value.column) == (4, 8)
+    with pytest.raises(NotFound):
+        shop.view("a")
+
+
+def test_what_does_not_exist_or_is_not_supported_is_named(shop: Database) -> None:
+    with pytest.raises(NotFound, match="'spend' is not a table"):
+        shop.table("spend")
+    with pytest.raises(NotFound, match="'orders' is not a view"):
+        shop.view("orders")
+    with pytest.raises(InputError, match="engine='duck'"):
+        shop.sql("SELECT 1", engine="duck")
+    with pytest.raises(NotSupported, match="not supported yet"):
+        viewkeeper.connect("cassandra://host/keyspace")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "arrow", "jsonl"])
+def test_files_of_each_format_are_loaded(db: Database, tmp_path: Path, suffix: str) -> None:
+    file = tmp_path / f"rows.{suffix}"
+    table = pa.table({"id": [1, 2], "note": ["a", None]})
+    if suffix == "parquet":
+        pyarrow.parquet.write_table(table, file)
+    elif suffix == "csv":
+        pyarrow.csv.write_csv(table, file)
+    elif suffix == "arrow":
+        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    else:
+        file.write_text('{"id": 1, "note": "a"}\n{"id": 2, "note": null}\n')
+    assert sum(count for count, _ in db.table("orders").load(file)) == 2
+    assert (db.table("orders").get(1)["note"], db.table("orders").get(2)["note"]) == ("a", None)
+
+
+def test_a_file_of_unknown_format_is_refused(db: Database, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot tell the format"):
+        list(db.table("orders").load(tmp_path / "rows.xls"))
+    with pytest.raises(InputError, match="no such file"):
+        list(db.table("orders").load(tmp_path / "rows.csv"))
+
+
+def test_timestamps_are_shown_in_the_databases_zone(tmp_path: Path) -> None:
+    with viewkeeper.connect(tmp_path / "berlin", zone="Europe/Berlin", durability="process") as db:
+        db.sql(ORDERS + "; CREATE VIEW times AS SELECT id, at FROM orders")
+        db.table("orders").put({"id": 1, "at": datetime.datetime(2024, 7, 1, 12)})
+        catch_up(db)
+        at = db.view("times").get(1)["at"]
+        assert at == datetime.datetime(2024, 7, 1, 10, tzinfo=datetime.UTC)
+        assert at.hour == 12
+        assert next(db.view("times").rows())["at"] == at == db.table("orders").get(1)["at"]
+
+
+def test_a_database_keeps_what_it_was_made_with(tmp_path: Path) -> None:
+    viewkeeper.connect(tmp_path / "db", nodes=3, zone="Europe/Berlin", durability="process").close()
+    with viewkeeper.connect(tmp_path / "db", durability="process") as db:
+        assert (db.catalog.zone, sorted(node["node"] for node in db.status()["nodes"])) == ("Europe/Berlin", [0, 1, 2])
+    with pytest.raises(InputError, match="nodes=3"):
+        viewkeeper.connect(tmp_path / "db", nodes=2)
+    with pytest.raises(InputError, match="no such time zone"):
+        viewkeeper.connect(tmp_path / "other", zone="Mars/Base")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "letter").touch()
+    with pytest.raises(viewkeeper.Error, match="not a viewkeeper database"):
+        viewkeeper.connect(tmp_path / "home")
