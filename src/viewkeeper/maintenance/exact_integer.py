@@ -86,7 +86,7 @@ def average_decimal(
     overflow = _overflow(sums, decimal(min(type_.precision + 10, MAX_PRECISION), type_.scale))
     none = counts == 0
     divisor = np.where(none, 1, counts)
-    values = wide.widen(sums, 7)
+    values = wide.widen(sums, len(sums) + 1)
     minus = wide.negative(values)
     quotient, remainder = wide.divide(
         wide.scale_up(wide.apply_sign(values, minus), result.scale - type_.scale), divisor
