@@ -1,0 +1,140 @@
+"""The command line does what its help says, prints for people or as JSON, and fails in one line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import viewkeeper
+from local_maintenance import catch_up
+from viewkeeper.cli import cli
+from viewkeeper.errors import InputError, NotFound
+
+Run = Callable[..., Result]
+
+SCHEMA = """
+CREATE TABLE orders (id BIGINT, customer BIGINT, price DECIMAL(15,2), note STRING, raw BINARY, PRIMARY KEY (id));
+CREATE VIEW spend AS SELECT customer, sum(price) AS total, count(*) AS n FROM orders GROUP BY customer;
+CREATE INDEX by_customer ON orders (customer);
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs a command against one database."""
+
+    def invoke(*arguments: str, input: str | None = None) -> Result:
+        command, *rest = arguments
+        result = CliRunner().invoke(cli, [command, "--db", str(tmp_path / "shop"), *rest], input=input)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    invoke("sql", SCHEMA)
+    return invoke
+
+
+def maintained(tmp_path: Path) -> None:
+    with viewkeeper.connect(tmp_path / "shop") as db:
+        catch_up(db)
+
+
+def lines(result: Result) -> list[Any]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_rows_are_put_and_read_back_as_json(run: Run, tmp_path: Path) -> None:
+    (written,) = lines(run("put", "orders", '{"id": 1, "customer": 7, "price": 0.1}', "--json"))
+    assert written["rows"] == 1
+    run("put", "orders", input='{"id": -2, "customer": 7, "price": "2.50"}\n\n{"id": 3}\n')
+    maintained(tmp_path)
+    assert lines(run("get", "spend", "7", "--json", "--after", written["token"])) == [
+        {"customer": 7, "total": "2.60", "n": 2}
+    ]
+    assert lines(run("get", "spend", "NULL", "--json"))[0]["n"] == 1
+    assert lines(run("get", "orders", "-2", "--json"))[0]["price"] == "2.50"
+    (found,) = lines(run("get", "orders", "7", "--index", "by_customer", "--json"))
+    assert sorted(row["id"] for row in found) == [-2, 1]
+    assert lines(run("sql", "SELECT customer FROM spend ORDER BY customer", "--json")) == [
+        {"customer": None}, {"customer": 7},
+    ]  # fmt: skip
+
+
+def test_a_person_sees_tables(run: Run, tmp_path: Path) -> None:
+    run("put", "orders", '{"id": 1, "customer": 7, "note": "[red]x[/red]"}')
+    maintained(tmp_path)
+    assert "[red]x[/red]" in run("get", "orders", "1").stdout
+    shown = run("sql", "DESCRIBE spend").stdout
+    assert "decimal(25,2)" in shown and "view key (customer), one row a key" in shown
+    assert "PRE-AGGREGATION" in run("explain", "spend").stdout
+    status = run("status").stdout
+    assert "views" in status and "spend" in status and "lag_operations" in status
+
+
+def test_statements_are_read_from_a_file(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "more.sql"
+    file.write_text("CREATE VIEW cheap AS SELECT id FROM orders WHERE price < 1;\nSHOW VIEWS")
+    assert [row["view"] for row in lines(run("sql", "-f", str(file), "--json"))] == ["spend", "cheap"]
+    assert [row["table"] for row in lines(run("sql", "-f", "-", "--json", input="SHOW TABLES"))] == ["orders"]
+    assert run("sql").exit_code == 2
+
+
+def test_files_are_loaded(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "orders.csv"
+    file.write_text("id,customer,note\n" + "".join(f"{i},{i % 2},\n" for i in range(100)))
+    (loaded,) = lines(run("load", "orders", str(file), "--json"))
+    assert loaded["rows"] == 100
+    maintained(tmp_path)
+    assert lines(run("get", "spend", "1", "--json", "--after", loaded["token"]))[0]["n"] == 50
+
+
+def test_status_and_rejected_are_data(run: Run) -> None:
+    (status,) = lines(run("status", "--json"))
+    assert [view["name"] for view in status["views"]] == ["spend"]
+    assert run("rejected", "--json").stdout == ""
+    assert lines(run("rejected", "--put-again", "--json")) == [{"put": 0}]
+
+
+def test_what_is_not_there_or_does_not_fit_raises_an_error_that_names_it(run: Run, tmp_path: Path) -> None:
+    maintained(tmp_path)
+    for error, text, arguments in [
+        (InputError, "spend has no row for 99", ("get", "spend", "99")),
+        (InputError, r"customer is BIGINT; 'x' is not", ("get", "spend", "x")),
+        (InputError, r"read by \(customer BIGINT\)", ("get", "spend")),
+        (NotFound, "no table or view 'nix'", ("get", "nix", "1")),
+        (InputError, "row 2 is not JSON", ("put", "orders", "{}", "{")),
+        (InputError, "row 1 is not a JSON object", ("put", "orders", "[1]")),
+        (NotFound, "'nix'", ("explain", "nix")),
+    ]:
+        with pytest.raises(error, match=text):
+            run(*arguments)
+
+
+def test_each_command_has_help_with_an_example() -> None:
+    for name in cli.commands:
+        text = CliRunner().invoke(cli, [name, "--help"]).stdout
+        assert f"viewkeeper {name}" in text, name
+        assert "--debug" in text and "--db" in text, name
+
+
+def viewkeeper_process(*arguments: str) -> subprocess.CompletedProcess[str]:
+    program = "import sys; from viewkeeper.cli import main; sys.argv[0] = 'viewkeeper'; main()"
+    return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=120)
+
+
+def test_an_error_is_one_line_and_a_traceback_only_with_debug(tmp_path: Path) -> None:
+    arguments = ["explain", "nix", "--db", str(tmp_path / "db")]
+    failed = viewkeeper_process(*arguments)
+    assert failed.returncode == 1
+    assert failed.stdout == ""
+    assert failed.stderr == "viewkeeper: the view 'nix' does not exist; SHOW VIEWS lists all\n"
+    debugged = viewkeeper_process(*arguments, "--debug")
+    assert debugged.returncode == 1
+    assert "Traceback" in debugged.stderr
