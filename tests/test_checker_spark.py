@@ -1,0 +1,108 @@
+"""Spark SQL as the judge, and as the judge of the row-by-row evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from tests.oracle.bound import BoundCase
+from tests.oracle.model import Case, arrow_table
+from tests.oracle.strategies import CORE_TYPES, cases, domain
+
+from viewkeeper.catalog.model import Column
+from viewkeeper.checker import spark_judge
+from viewkeeper.checker.check import check_views
+from viewkeeper.checker.compare import compare
+from viewkeeper.checker.spark_judge import SparkJudge, SparkRaised
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+ZONE = "Europe/Berlin"
+COLUMNS = [Column(f"c{i}", type_, i % 2 == 0) for i, type_ in enumerate(CORE_TYPES)]
+DOMAINS = [domain(column.type, extremes=True) for column in COLUMNS]
+ALL_TYPES = arrow_table(COLUMNS, [tuple(values[i % len(values)] for values in DOMAINS) for i in range(12)], ZONE)
+
+
+@pytest.fixture(scope="module")
+def judge(spark: SparkSession) -> SparkJudge:
+    return SparkJudge(spark, "UTC")
+
+
+@pytest.fixture(params=["small", "large"])
+def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Both ways in which tables reach Spark."""
+    if request.param == "large":
+        monkeypatch.setattr(spark_judge, "SMALL_ROWS", 0)
+    yield request.param
+
+
+@pytest.mark.usefixtures("size")
+def test_every_type_comes_back_as_it_went(spark: SparkSession) -> None:
+    """Values and types of a table survive the way through Spark, in a zone that is not UTC."""
+    answers = SparkJudge(spark, ZONE).answers({"all": "SELECT * FROM `my table`"}, {"my table": ALL_TYPES})
+    assert compare(ALL_TYPES, answers["all"]).equal
+
+
+@pytest.mark.usefixtures("size")
+def test_what_raises_is_an_answer_and_disturbs_no_other(judge: SparkJudge, capfd: pytest.CaptureFixture[str]) -> None:
+    """One query overflows, its neighbour answers; pyspark's log of the error is not shown."""
+    table = pa.table({"a": [2**63 - 1, 1]})
+    answers = judge.answers({"bad": "SELECT a + 1 FROM t", "good": "SELECT a FROM t WHERE a < 5"}, {"t": table})
+    assert isinstance(answers["bad"], SparkRaised) and answers["bad"].condition == "ARITHMETIC_OVERFLOW"
+    assert answers["good"].to_pylist() == [{"a": 1}]
+    assert "SQLQueryContextLogger" not in capfd.readouterr().err
+
+
+def test_a_query_that_spark_cannot_analyse_is_a_defect(judge: SparkJudge) -> None:
+    """It is raised, not taken for an error of the data."""
+    from pyspark.errors import AnalysisException
+
+    with pytest.raises(AnalysisException):
+        judge.answers({"q": "SELECT nothing FROM t"}, {"t": pa.table({"a": [1]})})
+
+
+def test_the_users_session_is_left_alone(spark: SparkSession, judge: SparkJudge) -> None:
+    """Settings and temporary views of the session that was given stay as they were."""
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    judge.answers({"q": "SELECT a FROM t"}, {"t": pa.table({"a": [1]})})
+    assert spark.conf.get("spark.sql.shuffle.partitions") == before and not spark.catalog.listTables()
+
+
+def run(judge: SparkJudge, case: Case) -> list[str]:
+    """Checks what the evaluator says of each view against Spark; returns who judged."""
+    bound = BoundCase(case)
+    bound.apply_all()
+    reports = check_views(bound.evidence(), [view.name for view in bound.catalog.views], judge)
+    for report in reports:
+        assert report.ok, f"{report}\n{bound.catalog.find(report.view).sql}"  # type: ignore[union-attr]
+    return [report.judge for report in reports]
+
+
+def test_the_evaluator_answers_as_spark_does(judge: SparkJudge) -> None:
+    """Whatever the tables, rows and views: Spark's answer is the evaluator's, but for what 02 says."""
+    judges: list[str] = []
+
+    @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(cases(views=3, operations=25))
+    def differential(case: Case) -> None:
+        judges.extend(run(judge, case))
+
+    differential()
+    assert judges.count("spark") > len(judges) / 2
+
+
+def test_the_evaluator_answers_as_spark_does_at_the_ends_of_types(judge: SparkJudge) -> None:
+    """The same with extremes; where Spark or the evaluator raises, rows are not compared."""
+
+    @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(cases(views=3, operations=15, extremes=True))
+    def differential(case: Case) -> None:
+        run(judge, case)
+
+    differential()
