@@ -20,6 +20,7 @@ from viewkeeper.maintenance.vectors import Vector, both_valid, first_error, rais
 
 _INT64_DIGITS = 18
 _LIMBS = 9  # 77 digits and the sign
+_LIMBS_MORE = 4  # 38 digits
 
 Place = tuple[int, int] | None
 Valid = np.ndarray | None
@@ -119,7 +120,10 @@ def _in_limbs(operator: str, left: Type, right: Type, exact: Type) -> Callable[[
 def _through_limbs(source: Type, target: Type, digits: int, error: int) -> Callable[[Vector], Vector]:
     def run(argument: Vector) -> Vector:
         limbs = _limbs(argument, source, _LIMBS)
-        limbs = wide.scale_up(limbs, digits) if digits > 0 else wide.round_off(limbs, -digits)
+        if digits > 0:
+            limbs = wide.scale_up(wide.widen(limbs, _LIMBS + _LIMBS_MORE), digits)
+        else:
+            limbs = wide.round_off(limbs, -digits)
         result = raise_where(argument, wide.beyond(limbs, 10**target.precision), error)
         if target.precision <= _INT64_DIGITS:
             return result._replace(data=wide.to_int64(limbs))

@@ -132,7 +132,9 @@ def _open(windows: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     base = int(begin[0]) if len(begin) else 0
     size = int(end[-1]) - base if len(begin) else 0
     words = np.frombuffer(buffers[2] or b"", np.uint8)[base : base + size].view(np.uint32)
-    return words, (begin - base) >> 2, np.maximum(((end - begin) >> 2) - 1, 0)
+    count = np.maximum(((end - begin) >> 2) - 1, 0)
+    valid = validity(windows)
+    return words, (begin - base) >> 2, count if valid is None else np.where(valid, count, 0)
 
 
 def _windows(parts: list[list[Parts]], groups: int) -> pa.Array:
