@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,7 @@ def spark() -> Iterator[SparkSession]:
     """One Spark session for all tests marked `spark`."""
     from pyspark.sql import SparkSession
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run whatever python3 is on the PATH
     session = (
         SparkSession.builder.master("local[2,4]")
         .appName("viewkeeper tests")
