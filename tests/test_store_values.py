@@ -69,13 +69,14 @@ TAKEN: list[tuple[Type, Any, Any]] = [
     (DATE, dt.date.min, dt.date.min),
     (DATE, dt.date.max, dt.date.max),
     (TIMESTAMP, NOON, NOON.replace(tzinfo=UTC)),
+
     (TIMESTAMP, NOON.replace(tzinfo=BERLIN), NOON.replace(hour=11, tzinfo=UTC)),
     (TIMESTAMP, "2024-02-29 12:00:00.000001", NOON.replace(microsecond=1, tzinfo=UTC)),
     (TIMESTAMP, "2024-02-29T12:00+01:00", NOON.replace(hour=11, tzinfo=UTC)),
     (TIMESTAMP_NTZ, NOON, NOON),
     (TIMESTAMP_NTZ, "2024-02-29", NOON.replace(hour=0)),
     (TIMESTAMP_NTZ, dt.datetime(1960, 1, 1, 0, 0, 0, 1), dt.datetime(1960, 1, 1, 0, 0, 0, 1)),
-]
+]  # fmt: skip
 
 REFUSED: list[tuple[Type, Any, str]] = [
     (BOOLEAN, 1, "True or False"),
@@ -88,6 +89,7 @@ REFUSED: list[tuple[Type, Any, str]] = [
     (FLOAT, 1e39, "too great"),
     (FLOAT, 2**24 + 1, "no exact"),
     (FLOAT, "1", "a float"),
+
     (DOUBLE, 2**53 + 1, "no exact"),
     (DOUBLE, 10**400, "too great"),
     (DOUBLE, Decimal("0.5"), "a float"),
@@ -96,6 +98,7 @@ REFUSED: list[tuple[Type, Any, str]] = [
     (decimal(15, 2), 10**13, "before the point"),
     (decimal(15, 2), 1.5, "a Decimal"),
     (decimal(15, 2), "x", "a number"),
+
     (decimal(15, 2), Decimal("NaN"), "not finite"),
     (decimal(15, 2), "Infinity", "not finite"),
     (decimal(38, 2), "1e1000000", "before the point"),
@@ -111,13 +114,15 @@ REFUSED: list[tuple[Type, Any, str]] = [
     (DATE, 1, "a date"),
     (TIMESTAMP, DAY, "a datetime"),
     (TIMESTAMP, "noon", "a datetime"),
+
     (TIMESTAMP, "2024-02-29 12:00:00.0000001", "a datetime"),
     (TIMESTAMP, pd.Timestamp(1), "nanoseconds"),
     (TIMESTAMP, pd.NaT, "a datetime"),
     (TIMESTAMP, dt.datetime.min.replace(tzinfo=dt.timezone(dt.timedelta(hours=1))), "years 1 to 9999"),
     (TIMESTAMP_NTZ, NOON.replace(tzinfo=UTC), "has a time zone"),
+
     (TIMESTAMP_NTZ, "2024-02-29T12:00Z", "has a time zone"),
-]
+]  # fmt: skip
 
 
 def one_column(type_: Type) -> Table:

@@ -193,7 +193,9 @@ class _Group:
             self.decode(indices[len(indices) // 2 :])
 
     def _decode_singles(self, indices: np.ndarray) -> None:
-        start = HEADER.size + self.shape.set_bytes
+        alone = self.counts[indices] == 1
+        self.reject(indices[~alone], "it holds one operation, and its header says more")
+        indices, start = indices[alone], HEADER.size + self.shape.set_bytes
         columns, whole = self.shape.layout.decode([self.entries[i] for i in indices], skip=start)
         self.reject(indices[~whole], "its row cannot be read")
         indices = indices[whole]

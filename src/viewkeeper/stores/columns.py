@@ -134,7 +134,7 @@ def _to_float(column: pa.Array) -> pa.Array:
 def _python(value: pa.Scalar, row: int) -> Any:
     try:
         return value.as_py()
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise BadValue(row, str(error)) from None
 
 

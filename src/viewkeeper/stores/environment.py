@@ -14,7 +14,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,10 @@ _STAMP = struct.Struct("<q")
 _MAP_BYTES = 1 << 40
 """Reserved once, since growing a map breaks other processes; sparse: the file is as long as its data."""
 _READERS_MAX = 1024
+_FORK_WAITS_SECONDS = 10
 DURABILITIES = ("sync", "process")
 
 _open: dict[Path, Nodes] = {}
-_opening = threading.Lock()
-_of_parents: list[Any] = []
 
 
 class Node:
@@ -66,7 +65,7 @@ class Nodes:
     """All nodes of one folder.  Get it by `Nodes.open`; close it as often as it was opened."""
 
     def __init__(self, root: Path, nodes: int | None, durability: str | None) -> None:
-        self.root, self.durability, self.users = root, durability or "sync", 0
+        self.root, self.durability, self.users, self._scans = root, durability or "sync", 0, 0
         self.count = _make_folders(root, nodes)
         self._start()
 
@@ -87,7 +86,7 @@ class Nodes:
         if durability not in (None, *DURABILITIES):
             raise InputError(f"durability={durability!r}: expected one of {', '.join(DURABILITIES)}")
         root = root.resolve()
-        with _opening:
+        with _forks.kept_out():
             found = _open.get(root)
             if found is None:
                 found = _open[root] = Nodes(root, nodes, durability)
@@ -100,21 +99,32 @@ class Nodes:
 
     def close(self) -> None:
         """Give it back; the last of its users closes the files."""
-        with _opening:
+        with _forks.kept_out():
             self.users -= 1
             if self.users == 0:
                 del _open[self.root]
-                for node in self.nodes:
-                    node.environment.close()
-                self.stamps.close()
+                self._close_files()
 
     @property
     def nodes(self) -> list[Node]:
         """The nodes in order, usable in this process."""
         if self._pid != os.getpid():
-            _of_parents.append((self._nodes, self.stamps))  # Closing them here would harm the parent.
-            self._start()
+            self._reopen()
         return self._nodes
+
+    def _reopen(self) -> None:
+        """Open the files anew in a forked child.  LMDB's environments must not be used there, only closed, and closing
+        ends the parent's transactions that were open at the fork: there may be none."""
+        if self._scans or _forks.interrupted:
+            raise Error(f"{self.root} was being read when this process was forked; start the process with 'spawn', "
+                        "or fork when no scan is open")  # fmt: skip
+        self._close_files()
+        self._start()
+
+    def _close_files(self) -> None:
+        for node in self._nodes:
+            node.environment.close()
+        self.stamps.close()
 
     @contextmanager
     def writing(self, numbers: Sequence[int]) -> Iterator[dict[int, Any]]:
@@ -122,7 +132,7 @@ class Nodes:
 
         Commits when the block ends, aborts when it raises.
         """
-        with _translated(self.root), ExitStack() as locks:
+        with _translated(self.root), _forks.kept_out(), ExitStack() as locks:
             begun: dict[int, Any] = {}
             for number in sorted(numbers):
                 begun[number] = self.nodes[number].environment.begin(write=True)
@@ -134,7 +144,7 @@ class Nodes:
     @contextmanager
     def reading(self, number: int) -> Iterator[Any]:
         """A read transaction on one node."""
-        with _translated(self.root), self.nodes[number].environment.begin() as txn:
+        with _translated(self.root), _forks.kept_out(), self.nodes[number].environment.begin() as txn:
             yield txn
 
     @contextmanager
@@ -144,11 +154,17 @@ class Nodes:
         What they give points into LMDB's memory.
         """
         with _translated(self.root), ExitStack() as stack:
-            with ExitStack() as locks:
+            with _forks.kept_out(), ExitStack() as locks:
                 for node in self.nodes:
                     locks.callback(node.environment.begin(write=True).abort)
                 snapshots = [stack.enter_context(node.environment.begin(buffers=True)) for node in self.nodes]
+                stack.callback(self._scan_ends)
+                self._scans += 1
             yield snapshots
+
+    def _scan_ends(self) -> None:
+        with _forks.kept_out():
+            self._scans -= 1
 
     def reader_check(self) -> int:
         """Free what killed readers hold (else files grow without bound); how many there were."""
@@ -217,11 +233,40 @@ def _translated(root: Path) -> Iterator[None]:
         raise Error(f"{root}: the embedded store failed: {error}") from error
 
 
-def _forget_parents() -> None:
-    """In a child: locks that another thread of the parent held at the fork are never released here."""
-    global _opening
-    _opening = threading.Lock()
+class _Forks:
+    """Keeps forks and the short transactions of other threads apart."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(threading.RLock())
+        self._undone = 0
+        self.interrupted = False  # In a child: other threads' transactions were open at the fork after all.
+
+    @contextmanager
+    def kept_out(self) -> Iterator[None]:
+        """No fork happens within this block."""
+        with self._changed:
+            self._undone += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._undone -= 1
+                self._changed.notify_all()
+
+    def before(self) -> None:
+        self._changed.acquire()
+        self._changed.wait_for(lambda: not self._undone, timeout=_FORK_WAITS_SECONDS)
+
+    def after_in_parent(self) -> None:
+        self._changed.release()
+
+    def after_in_child(self) -> None:
+        self.interrupted, self._undone = bool(self._undone), 0
+        self._changed.release()
 
 
-with suppress(AttributeError):  # Windows has no fork.
-    os.register_at_fork(after_in_child=_forget_parents)
+_forks = _Forks()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_forks.before, after_in_parent=_forks.after_in_parent, after_in_child=_forks.after_in_child
+    )

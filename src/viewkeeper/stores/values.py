@@ -117,7 +117,7 @@ def _float(value: Any) -> float:
 
 def _to_float32(value: float) -> float:
     try:
-        return float(struct.unpack("f", struct.pack("f", value))[0])
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
         raise Refused(f"{value} is too great for a FLOAT") from None
 
