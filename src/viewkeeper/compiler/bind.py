@@ -107,13 +107,10 @@ def require_free(catalog: Catalog, name: Identifier) -> None:
 
 
 def _binder(query: QueryText, catalog: Catalog) -> tuple[SelectBinder, exp.Expr]:
-    try:
-        refuse_unsupported(query)
-        select = query.tree
-        while isinstance(select, exp.Subquery):
-            select = select.this
-    except RecursionError:
-        raise query.error("the query is nested too deep", query.tree) from None
+    refuse_unsupported(query)
+    select = query.tree
+    while isinstance(select, exp.Subquery):
+        select = select.this
     return SelectBinder(query, catalog), select
 
 

@@ -38,6 +38,10 @@ from viewkeeper.compiler.names import INFIX, Namer
 from viewkeeper.compiler.scope import Scope, Unresolved
 from viewkeeper.compiler.source import Place, QueryText, raw_text
 from viewkeeper.compiler.supported import FUNCTIONS, number_suffix, typed_literal
+from viewkeeper.errors import NotSupported
+
+MAX_DEPTH = 100
+"""Expressions are walked by recursion here and wherever they are used; AND, OR and IN of any length are one level."""
 
 _TYPES = {"DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP_NTZ}
 
@@ -57,6 +61,7 @@ class ExpressionBinder:
     def __init__(self, query: QueryText, scope: Scope, zone: str) -> None:
         self.query, self.scope, self.zone = query, scope, zone
         self._namer = Namer(query, self._shown)
+        self._depth = 0
 
     def name(self, node: exp.Expr) -> str:
         """Spark's name for an output without alias."""
@@ -73,10 +78,15 @@ class ExpressionBinder:
         literal = self._literal(node)
         if literal is not None:
             return literal
+        if self._depth == MAX_DEPTH:
+            raise self.query.error(f"the expression is nested more than {MAX_DEPTH} levels deep", node, NotSupported)
+        self._depth += 1
         try:
             return _BINDERS[type(node)](self, node, clause)
         except Refused as refused:
             raise self.query.error(str(refused), node, refused.kind) from None
+        finally:
+            self._depth -= 1
 
     def _place(self, node: exp.Expr) -> Place | None:
         return self.query.place(node)

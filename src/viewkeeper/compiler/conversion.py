@@ -103,8 +103,9 @@ def _as_number(side: Expression, other: Expression, zone: str) -> Expression:
 
 
 def _beside_decimal(side: Expression, other: Expression) -> Expression:
-    # An integer constant beside a DECIMAL is a DECIMAL of just its digits, and may be NULL as far as Spark can tell.
-    if isinstance(side, Literal) and side.type.is_integer and other.type.is_decimal:
+    # An integer constant beside a DECIMAL is a DECIMAL of just its digits (but for TINYINT, `DecimalType.fromLiteral`),
+    # and may be NULL as far as Spark can tell.
+    if isinstance(side, Literal) and side.type.name in ("SMALLINT", "INT", "BIGINT") and other.type.is_decimal:
         if side.value is None:
             return replace(side, type=as_decimal(side.type))
         return Literal(smallest_decimal(side.value), True, side.place, Decimal(side.value))

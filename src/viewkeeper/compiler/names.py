@@ -7,11 +7,13 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from viewkeeper.compiler.source import QueryText, offset_of
+from viewkeeper.compiler.source import QueryText
 from viewkeeper.compiler.supported import FUNCTIONS
 
 INFIX: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.EQ: "=", exp.LT: "<", exp.LTE: "<=",
                                     exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>"}  # fmt: skip
+
+_IS_NOT = re.compile(r"(?:[\s)]|END\b)*IS\s+NOT\b", re.IGNORECASE)
 
 
 class Namer:
@@ -67,10 +69,9 @@ class Namer:
 
     def _is_not_null(self, node: exp.Not) -> bool:
         # sqlglot reads `a IS NOT NULL` and `NOT a IS NULL` as one, Spark does not.
-        if isinstance(node.parent, exp.Not):
-            return True
-        start = offset_of(node) or 0
-        return not re.search(r"\bNOT[\s(]*$", self._query.source.text[:start], re.IGNORECASE)
+        ends = [(below._meta or {}).get("end") for below in node.walk()]
+        end = max((end for end in ends if end is not None), default=None)
+        return end is None or _IS_NOT.match(self._query.source.text, end + 1) is not None
 
 
 def _balanced(terms: list[str], operator: str) -> str:

@@ -83,6 +83,11 @@ _BEFORE_SIGN = {
     TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.BETWEEN,
 }  # fmt: skip
 
+_AFTER_LIST = {
+    TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT,
+    TokenType.R_PAREN,
+}  # fmt: skip
+
 
 def parse_script(text: str) -> list[Statement]:
     """The statements of `text`, which are separated by semicolons.
@@ -185,7 +190,7 @@ class _StatementParser:
         if self._take("NOT"):
             self._expect("NULL")
             return ColumnDeclaration(column.name, column.type, False)
-        if self._peek() not in (",", ")", "PRIMARY KEY"):
+        if self._peek() not in ("", ",", ")", "PRIMARY KEY"):
             raise self._refusal(f"{self._peek()} is not supported in a column; there are NOT NULL and PRIMARY KEY")
         return column
 
@@ -270,9 +275,9 @@ class _StatementParser:
 
     def _query(self) -> QueryText:
         tokens = self._tokens[self._next :]
-        if not tokens:
+        if self._peek() not in ("SELECT", "FROM", "(", "VALUES"):
             raise self._failure("a query")
-        self._refuse_plus(tokens)
+        self._refuse_dropped(tokens)
         text = self._source.text
         try:
             trees = _PARSER.parse(list(tokens), text)
@@ -282,13 +287,13 @@ class _StatementParser:
             raise self._source.error("the query is nested too deep", tokens[0].start) from None
         tree = trees[0]
         assert isinstance(tree, exp.Expr)
-        query = QueryText(tree, self._source, tokens[0].start, tokens[-1].end + 1)
-        if not isinstance(tree, (exp.Query, exp.Values)):
-            raise query.error("a query begins with SELECT", tree)
-        return query
+        return QueryText(tree, self._source, tokens[0].start, tokens[-1].end + 1)
 
-    def _refuse_plus(self, tokens: Sequence[Token]) -> None:
-        # sqlglot drops a + in front of a value, and Spark would show it in the output's name.
+    def _refuse_dropped(self, tokens: Sequence[Token]) -> None:
+        # sqlglot drops a comma with nothing behind it, and a + in front of a value, which Spark shows in a name.
+        for token, after in zip(tokens, [*tokens[1:], None], strict=True):
+            if token.token_type == TokenType.COMMA and (after is None or after.token_type in _AFTER_LIST):
+                raise self._source.error("nothing stands behind this comma", token.start)
         for before, token in zip(tokens, tokens[1:], strict=False):
             if token.token_type == TokenType.PLUS and before.token_type in _BEFORE_SIGN:
                 raise self._source.error(

@@ -76,16 +76,16 @@ class QueryText:
 
 def offset_of(node: exp.Expr) -> int | None:
     """Where `node` begins: its own position, or else that of the first thing below it that has one."""
-    own = (node._meta or {}).get("start")
-    if own is not None:
-        return int(own)
-    children = node.iter_expressions()
-    if isinstance(node, exp.Column) and node.args.get("table"):
-        children = iter([node.args["table"]])
-    for child in children:
-        offset = offset_of(child)
-        if offset is not None:
-            return offset
+    waiting = [node]
+    while waiting:
+        here = waiting.pop()
+        own = (here._meta or {}).get("start")
+        if own is not None:
+            return int(own)
+        if isinstance(here, exp.Column) and here.args.get("table"):
+            waiting.append(here.args["table"])  # sqlglot keeps the name before the table in front of it
+        else:
+            waiting.extend(reversed(list(here.iter_expressions())))
     return None
 
 

@@ -54,6 +54,7 @@ NOT_DETERMINISTIC = frozenset(
 NO_WITH = (
     "WITH (a common table expression) is not supported yet; write it as a subquery in FROM, or as a view of its own"
 )
+_GROUPINGS = "{} is not supported yet; declare one view for each grouping"
 _JOIN = "only inner joins are kept so far"
 _PARTS: dict[tuple[type[exp.Expr], str], str] = {
     (exp.Select, "distinct"): "SELECT DISTINCT is not supported yet; GROUP BY the same columns instead",
@@ -69,9 +70,9 @@ _PARTS: dict[tuple[type[exp.Expr], str], str] = {
     (exp.Join, "method"): "NATURAL JOIN is not supported yet; write INNER JOIN ... ON",
     (exp.Join, "side"): f"an outer, semi or anti join is not supported yet; {_JOIN}",
     (exp.Group, "all"): "GROUP BY ALL is not supported yet; name the columns",
-    (exp.Group, "rollup"): "ROLLUP is not supported yet; declare one view for each grouping",
-    (exp.Group, "cube"): "CUBE is not supported yet; declare one view for each grouping",
-    (exp.Group, "grouping_sets"): "GROUPING SETS is not supported yet; declare one view for each grouping",
+    (exp.Group, "rollup"): _GROUPINGS.format("ROLLUP"),
+    (exp.Group, "cube"): _GROUPINGS.format("CUBE"),
+    (exp.Group, "grouping_sets"): _GROUPINGS.format("GROUPING SETS"),
     (exp.Table, "db"): "a name has one part only; leave out what stands before the dot",
     (exp.Table, "sample"): "TABLESAMPLE is not deterministic: no view can be kept by it",
     (exp.Subquery, "sample"): "TABLESAMPLE is not deterministic: no view can be kept by it",
@@ -90,6 +91,9 @@ _PARTS: dict[tuple[type[exp.Expr], str], str] = {
 
 _NODES: dict[type[exp.Expr], str] = {
     exp.SetOperation: "UNION, INTERSECT and EXCEPT are not supported yet",
+    exp.GroupingSets: _GROUPINGS.format("GROUPING SETS"),
+    exp.Rollup: _GROUPINGS.format("ROLLUP"),
+    exp.Cube: _GROUPINGS.format("CUBE"),
     exp.Values: "VALUES in FROM is not supported; put the rows into a table",
     exp.Lateral: "LATERAL is not supported yet",
     exp.Window: "window functions are not supported yet",
@@ -194,6 +198,11 @@ def _check_subquery(query: QueryText, node: exp.Expr) -> None:
         raise query.error(_PARTS[exp.Table, "joins"], node, NotSupported)
 
 
+def _check_name(query: QueryText, node: exp.Expr) -> None:
+    if raw_text(query.source, node)[:1] in ("'", '"'):
+        raise query.error("a name stands in backticks, not in quotes", node)
+
+
 def _check_if(query: QueryText, node: exp.Expr) -> None:
     if not isinstance(node.parent, exp.Case):
         raise query.error("the function IF is not supported yet; use CASE", node, NotSupported)
@@ -234,6 +243,6 @@ _SUFFIXES = {"BIGINT": "L", "SMALLINT": "S", "TINYINT": "Y", "DOUBLE": "D", "FLO
 
 _CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {
     exp.Join: _check_join, exp.Cast: _check_cast, exp.TryCast: _check_cast, exp.Subquery: _check_subquery,
-    exp.If: _check_if, exp.Is: _check_is, exp.Concat: _check_concat,
+    exp.If: _check_if, exp.Is: _check_is, exp.Concat: _check_concat, exp.Identifier: _check_name,
     **dict.fromkeys(FUNCTIONS, _check_function),
 }  # fmt: skip
