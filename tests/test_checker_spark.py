@@ -88,7 +88,7 @@ def test_the_evaluator_answers_as_spark_does(judge: SparkJudge) -> None:
     """Whatever the tables, rows and views: Spark's answer is the evaluator's, but for what 02 says."""
     judges: list[str] = []
 
-    @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
     @given(cases(views=3, operations=25))
     def differential(case: Case) -> None:
         judges.extend(run(judge, case))
@@ -100,7 +100,7 @@ def test_the_evaluator_answers_as_spark_does(judge: SparkJudge) -> None:
 def test_the_evaluator_answers_as_spark_does_at_the_ends_of_types(judge: SparkJudge) -> None:
     """The same with extremes; where Spark or the evaluator raises, rows are not compared."""
 
-    @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
     @given(cases(views=3, operations=15, extremes=True))
     def differential(case: Case) -> None:
         run(judge, case)

@@ -117,7 +117,7 @@ def histories(
     """Up to `most` operations, none of which a store refuses; deletes mostly hit rows that were put before."""
     out: list[Operation] = []
     put: dict[str, list[dict[str, Any]]] = {schema.name: [] for schema in tables}
-    for _ in range(draw(st.sampled_from([most // 4, most // 2, most, most, 1, 0]))):
+    for _ in range(draw(st.sampled_from([most // 4, most // 2, most, most, most, most, 1, 0]))):
         schema = draw(st.sampled_from(list(tables)))
         kind = draw(st.sampled_from(["put", "put", "put_many", "put_many", "put_many", "delete", "delete_columns"]))
         if kind.startswith("put"):
