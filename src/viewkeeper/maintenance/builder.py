@@ -65,8 +65,10 @@ class PlanBuilder(SharedPlan):
             predicate, relation = relation.predicate, relation.input
         if outputs is None:
             outputs = tuple(ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(relation.columns))
+        # An output that can raise is computed as the query is written, whether or not anything above needs it.
+        computed = set(needed) | {i for i, e in enumerate(outputs) if can_raise(e)}
         return self._lower_linear(
-            relation, predicate, {i: outputs[i] for i in sorted(set(needed))}, family=family, identify=identify
+            relation, predicate, {i: outputs[i] for i in sorted(computed)}, family=family, identify=identify
         )
 
     def _lower_scan(self, scan: Scan) -> Stream:
@@ -226,37 +228,36 @@ class PlanBuilder(SharedPlan):
     # --- aggregates ----------------------------------------------------------------------------------------------
 
     def _lower_aggregate(self, relation: AggregateRelation, *, family: bool, identify: bool) -> Stream:
-        keys, calls, below = relation.keys, relation.calls, relation.input
-        arguments = list(dict.fromkeys(c.argument for c in calls if c.argument is not None))
-        raising = any(can_raise(e) for e in (*keys, *arguments))
+        keys, below = relation.keys, relation.input
+        arguments = {i: c.argument for i, c in enumerate(relation.calls) if c.argument is not None}
+        raising = any(can_raise(e) for e in (*keys, *arguments.values()))
         if raising:
-            below = Project(below, (*keys, *arguments), tuple(f"c{i}" for i in range(len(keys) + len(arguments))))
-            computed = [ColumnRef(e.type, e.nullable, e.place, i, f"c{i}") for i, e in enumerate(below.outputs)]
+            outputs = (*keys, *arguments.values())
+            below = Project(below, outputs, tuple(f"c{i}" for i in range(len(outputs))))
+            computed = [ColumnRef(e.type, e.nullable, e.place, i, f"c{i}") for i, e in enumerate(outputs)]
             keys = tuple(computed[: len(keys)])
-            renamed = dict(zip(arguments, computed[len(keys) :], strict=True))
-            arguments = list(renamed.values())
-            calls = tuple(replace(c, argument=renamed.get(c.argument)) for c in calls)  # type: ignore[arg-type]
-        needed = set().union(*(references(e) for e in (*keys, *arguments)))
+            arguments = dict(zip(arguments, computed[len(keys) :], strict=True))
+        needed = set().union(*(references(e) for e in (*keys, *arguments.values())))
         stream = self.lower(below, needed, family=family, identify=raising)
         source = self.operators[stream.operator]
-        bound_keys = tuple(rebase(k, stream.positions) for k in keys)
-        bound = [rebase(a, stream.positions) for a in arguments]
-        functions = [{c.function for c in calls if c.argument == a} for a in arguments]
-        pre = self.pre_aggregate(stream.operator, source.zone + 1, bound_keys, bound, functions)
+        keys = tuple(rebase(k, stream.positions) for k in keys)
+        # Calls over one argument share what runs for it: arguments are compared by what they are over the stream.
+        bound = {i: rebase(a, stream.positions) for i, a in arguments.items()}
+        form = {i: identity_form(e) for i, e in bound.items()}
+        distinct = {form[i]: e for i, e in bound.items()}
+        functions = [{relation.calls[i].function for i in form if form[i] == f} for f in distinct]
+        pre = self.pre_aggregate(stream.operator, source.zone + 1, keys, list(distinct.values()), functions)
         running = self.operators[pre]
         assert isinstance(running, plan.PreAggregate)
         shipped = self.exchanges[running.exchange].outputs
         slot = {identity_form(shipped[r.argument]): i for i, r in enumerate(running.running)}
-        wanted = {a: slot[identity_form(b)] for a, b in zip(arguments, bound, strict=True)}
-        outputs = tuple(
-            plan.Call(c.function, wanted[c.argument] if c.argument is not None else None, c.type, c.place)
-            for c in calls
-        )  # fmt: skip
+        made = tuple(
+            plan.Call(c.function, slot[form[i]] if i in form else None, c.type, c.place)
+            for i, c in enumerate(relation.calls)
+        )
         member = (MEMBER,) if source.member else ()
         identity = (("group", tuple((n, i + len(member)) for i, n in enumerate(relation.key_names))),)
-        id_ = self.add(
-            plan.Aggregate(0, running.zone, member + relation.columns, source.member, identity, pre, outputs)
-        )
+        id_ = self.add(plan.Aggregate(0, running.zone, member + relation.columns, source.member, identity, pre, made))
         return Stream(id_, {i: i for i in range(len(relation.columns))})
 
 

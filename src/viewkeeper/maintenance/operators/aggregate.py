@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.catalog.types import MAX_PRECISION, decimal
 from viewkeeper.maintenance import error_codes, exact, plan
 from viewkeeper.maintenance.task import Task
 from viewkeeper.trace.keys import equal_rows
@@ -67,8 +68,8 @@ def _outputs(
                 values, overflow = exact.average(sums, number, item.type, call.type)
             outputs.append(_null_where(values, number == 0))
             if overflow is not None:
-                code = error_codes.pack_error(_overflow_code(call), call.place)
-                errors = np.where((errors == 0) & overflow & (number != 0), code, errors)
+                codes = _overflow_codes(call, item, sums)
+                errors = np.where((errors == 0) & overflow & (number != 0), codes, errors)
     return outputs, errors
 
 
@@ -89,5 +90,12 @@ def _null_where(values: pa.Array, null: np.ndarray) -> pa.Array:
     return values.take(pa.array(np.arange(len(values)), mask=null)) if null.any() else values
 
 
-def _overflow_code(call: plan.Call) -> int:
-    return error_codes.ARITHMETIC_OVERFLOW if call.type.is_integer else error_codes.NUMERIC_VALUE_OUT_OF_RANGE
+def _overflow_codes(call: plan.Call, item: plan.Running, sums: list[pa.Array]) -> np.ndarray | int:
+    """The error of a call that overflows: Spark's sum does, or only the average does not fit its type."""
+    summed = error_codes.pack_error(error_codes.ARITHMETIC_OVERFLOW, call.place)
+    if call.function == "sum" or not item.type.is_decimal:
+        return summed
+    accumulator = decimal(min(item.type.precision + 10, MAX_PRECISION), item.type.scale)
+    _, overflow = exact.total(sums, item.type, accumulator)
+    divided = error_codes.pack_error(error_codes.NUMERIC_VALUE_OUT_OF_RANGE, call.place)
+    return divided if overflow is None else np.where(overflow, summed, divided)
