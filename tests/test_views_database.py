@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -15,6 +16,16 @@ import pytest
 import viewkeeper
 from local_maintenance import catch_up
 from viewkeeper import Database, DeclarationError, InputError, NotFound, NotReady, NotSupported
+from viewkeeper.catalog.model import REJECTED, Table
+from viewkeeper.changes.operations import TableForm
+from viewkeeper.changes.verify import operation_bytes
+from viewkeeper.pipeline.term import Term
+from viewkeeper.stores.intake import TableIntake
+from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.file import ZoneFile
+from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.snapshot import Change
+from written import physical
 
 ORDERS = """CREATE TABLE Orders (id BIGINT, customer BIGINT, price DECIMAL(15,2), placed DATE, at TIMESTAMP,
                                  note STRING, PRIMARY KEY (id))"""
@@ -72,6 +83,27 @@ def test_indexes_on_tables_and_views_answer_with_all_rows(shop: Database) -> Non
     assert [row["customer"] for row in shop.view("spend").get(2, index="by_n")] == [2]
     assert sorted(row["id"] for row in shop.table("orders").get(1, index="by_customer")) == [1, 4, 7]
     assert shop.table("orders").get(9, index="by_customer") == []
+
+
+def test_a_global_aggregate_is_read_by_the_empty_key(db: Database) -> None:
+    db.sql("CREATE VIEW total AS SELECT count(*) AS n, max(price) AS top FROM orders")
+    catch_up(db)
+    assert db.view("total").get() == db.view("total").get(()) == {"n": 0, "top": None}
+    assert list(db.view("total").scan()) == [{"n": 0, "top": None}]
+    with pytest.raises(InputError, match=r"total is read by the empty key \(\)"):
+        db.view("total").get(1)
+
+
+def test_rows_without_a_primary_key_are_a_bag(db: Database) -> None:
+    db.sql("CREATE TABLE hits (page STRING, ms INT); CREATE VIEW slow AS SELECT page, ms FROM hits WHERE ms > 9")
+    db.table("hits").put_many([{"page": "a", "ms": 10}, {"page": "a", "ms": 10}, {"page": "b"}])
+    catch_up(db)
+    assert db.view("slow").get(("a", 10)) == [{"page": "a", "ms": 10}] * 2
+    assert db.table("hits").delete({"page": "a", "ms": 10})
+    assert not db.table("hits").delete({"page": "a", "ms": 11})
+    catch_up(db)
+    assert len(db.view("slow").get(("a", 10))) == 1
+    assert sorted(row["page"] for row in db.sql("SELECT page FROM hits")) == ["a", "b"]
 
 
 def test_select_sorts_and_limits_as_spark_does(shop: Database) -> None:
@@ -156,6 +188,40 @@ def test_files_of_each_format_are_loaded(db: Database, tmp_path: Path, suffix: s
         file.write_text('{"id": 1, "note": "a"}\n{"id": 2, "note": null}\n')
     assert sum(count for count, _ in db.table("orders").load(file)) == 2
     assert (db.table("orders").get(1)["note"], db.table("orders").get(2)["note"]) == ("a", None)
+
+
+def test_what_was_rejected_is_listed_and_put_again(db: Database, tmp_path: Path) -> None:
+    db.sql(SPEND)
+    catch_up(db)
+    table = db.catalog.tables[0]
+    put_aside(db, operation_of(table, {"id": 5, "customer": 7, "price": 100}), b"not an operation")
+    assert [(row["table"], row["reason"]) for row in db.rejected("orders")] == [("Orders", "tried")] * 2
+    assert db.put_rejected_again("orders") == 1
+    assert [row["operation"] for row in db.rejected()] == [b"not an operation"]
+    assert db.table("orders").get(5)["customer"] == 7
+    catch_up(db)
+    assert db.view("spend").get(7)["n"] == 1
+
+
+def operation_of(table: Table, row: dict[str, object]) -> bytes:
+    """What `rejected` would keep of a put of `row`."""
+    form = TableForm(table)
+    puts = TableIntake(form, "UTC").rows([row])
+    return operation_bytes(form, form.as_rows(puts, 0, np.array([1]), np.array([1])), 0)
+
+
+def put_aside(db: Database, *operations: bytes) -> None:
+    """Commits rejected operations as a batch would."""
+    storage = Storage(db.root)
+    lock = DriverLock(storage)
+    lock.acquire("statement", 1.0)
+    term = Term(storage, lock)
+    rows = [(db.catalog.tables[0].id, 0, i, 1, "tried", operation) for i, operation in enumerate(operations)]
+    writer = ZoneFile.writer(storage.state, "000000000001-e1-z1-s0-a1-batch-00000000.zone")
+    writer.add(REJECTED, physical(REJECTED.columns, rows, [1] * len(rows)))
+    version = term.snapshot.version + 1
+    term.commit(Change("batch", version, added=[writer.finish().at(version, version)]))
+    term.close()
 
 
 def test_a_file_of_unknown_format_is_refused(db: Database, tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ def main() -> None:
 def _one_line(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
     if issubclass(kind, KeyboardInterrupt):
         sys.exit(128 + signal.SIGINT)
-    text = " ".join(str(error).split()) or kind.__name__
     named = kind.__module__.startswith("viewkeeper.") or issubclass(kind, OSError)
+    # What others raise may go on for pages (Spark's does, with the Java stack): its first line says what is wrong.
+    lines = [" ".join(str(error).split())] if named else str(error).strip().splitlines()
+    text = lines[0] if lines and lines[0] else kind.__name__
     click.echo(f"viewkeeper: {text if named else f'{kind.__name__}: {text}'}", err=True)

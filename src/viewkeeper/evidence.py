@@ -43,7 +43,7 @@ class DatabaseEvidence:
         """The store's rows in one read, and the log from this version's positions up to it."""
         schema = self.delta(table).slice(0, 0).schema
         with self._store.scan(table) as scan:
-            rows = pa.Table.from_batches([batch.cast(schema) for batch in scan.batches], schema)
+            rows = pa.Table.from_batches([batch.rename_columns(schema.names) for batch in scan.batches], schema)
         operations = list(self._logged(table, scan.positions))
         return StoreRows(rows, operations, list(self._rejected_keys(table)))
 

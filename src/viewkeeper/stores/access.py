@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Table
 from viewkeeper.catalog.types import logical_type, to_logical
+from viewkeeper.changes.layout import from_raw
 from viewkeeper.changes.operations import Operations, TableForm
 from viewkeeper.errors import InputError
 from viewkeeper.stores.environment import Node
@@ -36,8 +37,9 @@ class TableAccess:
         self._placing_types = [self.form.types[i] for i in self._placing]
         self._decoders = [to_python(type_, zone) for type_ in self.form.types]
         self._names = [column.name for column in table.columns]
-        self._schema = pa.schema([pa.field(column.name, logical_type(column.type, zone), nullable=column.nullable)
-                                  for column in table.columns])  # fmt: skip
+        fields = [pa.field(c.name, logical_type(c.type, zone), nullable=c.nullable) for c in table.columns]
+        hidden = [pa.field("row id", pa.int64(), nullable=False)] if self.form.keyless else []
+        self._schema = pa.schema(fields + hidden)
 
     def hashes(self, operations: Operations) -> np.ndarray:
         """uint64[n]: hashes of the rows' keys (of whole rows without a key); hash % nodes is the node."""
@@ -101,19 +103,19 @@ class TableAccess:
                 return
 
     def batches(self, node: Node, txn: Any) -> Iterator[pa.RecordBatch]:
-        """All rows on `node` in logical types."""
+        """All rows on `node` in logical types, their row ids last where the table has no key."""
         for some in self._stored(txn.cursor(node.rows)):
             columns: list[Any] = [None] * len(self.form.types)
-            if not self.form.keyless:
-                keys, _ = self.form.key_layout.decode([key for key, _ in some], skip=len(self.prefix))
-                for i, column in zip(self.form.key, keys, strict=True):
-                    columns[i] = column
+            keys, _ = self.form.key_layout.decode([key for key, _ in some], skip=len(self.prefix))
+            for i, column in zip(self.form.key, keys, strict=not self.form.keyless):
+                columns[i] = column
             values, _ = self.form.value_layout.decode([value for _, value in some])
             for i, column in zip(self.form.values, values, strict=True):
                 columns[i] = column
             logical = [to_logical(self.form.physical(i, column), type_, self.zone)
                        for i, (column, type_) in enumerate(zip(columns, self.form.types, strict=True))]  # fmt: skip
-            yield pa.RecordBatch.from_arrays(logical, schema=self._schema)
+            ids = [from_raw(keys[0], pa.int64())] if self.form.keyless else []
+            yield pa.RecordBatch.from_arrays(logical + ids, schema=self._schema)
 
 
 Apply = Callable[[Node, Any, int], None]

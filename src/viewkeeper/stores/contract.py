@@ -35,7 +35,8 @@ class Traits:
 class TableScan:
     """All rows of a table as of one moment, and the logs' ends at that moment (`positions`).
 
-    `batches` are in logical types, one column a declared column; read them within the `with` block of `scan`.
+    `batches` are in logical types, one column a declared column, and last the hidden row id (BIGINT) where the table
+    has no key; read them within the `with` block of `scan`.
     """
 
     positions: dict[int, int]

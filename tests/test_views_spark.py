@@ -1,0 +1,117 @@
+"""With Spark: maintenance in the background, DataFrames, queries of any kind, checks."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+import viewkeeper
+from local_maintenance import catch_up
+from viewkeeper import Busy, Database
+from viewkeeper.cli import cli
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = """
+CREATE TABLE orders (id BIGINT, customer BIGINT, price DECIMAL(15,2), placed DATE, at TIMESTAMP, noted TIMESTAMP_NTZ,
+                     small TINYINT, ratio FLOAT, raw BINARY, done BOOLEAN, PRIMARY KEY (id));
+CREATE VIEW spend AS SELECT customer, sum(price) AS total, count(*) AS n FROM orders GROUP BY customer;
+CREATE VIEW everything AS SELECT * FROM orders WHERE id < 1000;
+"""
+FULL = {
+    "id": 1, "customer": 7, "price": Decimal("19.90"), "placed": datetime.date(2024, 2, 29),
+    "at": datetime.datetime(2024, 7, 1, 10, tzinfo=datetime.UTC), "noted": datetime.datetime(2024, 7, 1, 12),
+    "small": -3, "ratio": 0.5, "raw": b"\0x", "done": True,
+}  # fmt: skip
+
+
+@pytest.fixture
+def db(tmp_path: Path, spark: SparkSession) -> Iterator[Database]:
+    with viewkeeper.connect(tmp_path / "shop", zone="Europe/Berlin", durability="process") as database:
+        database.sql(SCHEMA)
+        database.table("orders").put_many([FULL, *({"id": i, "customer": i % 3} for i in range(2, 50))])
+        yield database
+
+
+def test_a_view_comes_to_spark_with_its_types_and_values(db: Database) -> None:
+    catch_up(db)
+    frame = db.view("everything").to_spark()
+    types = dict(frame.dtypes)
+    assert types == {
+        "id": "bigint", "customer": "bigint", "price": "decimal(15,2)", "placed": "date", "at": "timestamp",
+        "noted": "timestamp_ntz", "small": "tinyint", "ratio": "float", "raw": "binary", "done": "boolean",
+    }  # fmt: skip
+    (row,) = frame.where("id = 1 AND at = TIMESTAMP '2024-07-01 12:00:00'").toArrow().to_pylist()
+    assert row == FULL
+
+
+def test_a_dataframe_of_a_snapshot_does_not_change(db: Database) -> None:
+    catch_up(db)
+    with db.snapshot() as snapshot:
+        frame = snapshot.view("everything").to_spark()
+        db.table("orders").delete_many(range(2, 50))
+        catch_up(db)
+        assert frame.count() == 49
+        assert db.view("everything").to_spark().count() == 1
+
+
+def test_spark_runs_any_select_at_one_version(db: Database) -> None:
+    catch_up(db)
+    found = db.sql("SELECT n, rank() OVER (ORDER BY n DESC) AS r, (SELECT max(at) FROM orders) AS latest FROM spend "
+                   "ORDER BY r LIMIT 1", engine="spark")  # fmt: skip
+    assert list(found) == [{"n": 16, "r": 1, "latest": FULL["at"]}]
+
+
+def test_the_users_own_session_stays_as_it_is(db: Database, spark: SparkSession) -> None:
+    catch_up(db)
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    db.view("spend").to_spark().count()
+    db.close()
+    assert spark.conf.get("spark.sql.session.timeZone") == zone
+    assert spark.range(3).count() == 3
+
+
+def test_spark_maintains_in_the_background_and_a_second_one_is_refused(db: Database) -> None:
+    orders = db.table("orders")
+    with db.maintain():
+        with pytest.raises(Busy, match="maintained by a pipeline in process"):
+            db.maintain()
+        db.catch_up(timeout=60)
+        token = orders.put({"id": 1000, "customer": 7, "price": "0.10"})
+        assert db.view("spend").get(7, after=token, timeout=60)["total"] == Decimal("20.00")
+        db.sql("CREATE VIEW small AS SELECT id, small FROM orders WHERE small < 0")
+        db.catch_up(timeout=60)
+        assert db.view("small").get(1) == {"id": 1, "small": -3}
+    assert db.status()["maintainer"] is None
+
+
+def test_a_check_finds_all_views_right(db: Database) -> None:
+    db.sql("CREATE TABLE bag (a INT); CREATE VIEW n AS SELECT a, count(*) AS n FROM bag GROUP BY a")
+    db.table("bag").put_many([{"a": 1}, {"a": 1}, {"a": None}])
+    catch_up(db)
+    db.table("orders").put({"id": 2, "price": 5})  # in the store, not yet in DELTA
+    db.table("bag").delete({"a": 1})
+    reports = db.check_all()
+    assert [report.view for report in reports] == ["spend", "everything", "n"]
+    assert [str(report) for report in reports if not report.ok] == []
+    db.check("spend").raise_if_wrong()
+
+
+def test_the_command_line_maintains_and_checks(db: Database) -> None:
+    def run(*arguments: str) -> str:
+        return CliRunner().invoke(cli, [*arguments, "--db", str(db.root)], catch_exceptions=False).stdout
+
+    assert "stopped" in run("maintain", "--seconds", "1", "--servers", "1")
+    assert json.loads(run("catch-up", "--json"))["version"] == db.status()["version"]
+    assert [json.loads(line)["verdict"] for line in run("check", "--json").splitlines()] == ["right", "right"]
+    assert "spend at version" in run("check", "spend")
