@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -160,7 +161,7 @@ def damaged(entry: bytes) -> list[tuple[str, bytes]]:
         del data[-40:]
 
     def scramble(data: bytearray) -> None:
-        data[32:] = bytes(random.Random(1).randbytes(len(data) - 32))
+        data[entries.HEADER.size :] = random.Random(1).randbytes(len(data) - entries.HEADER.size)
 
     def count(data: bytearray) -> None:
         data[16:20] = (7).to_bytes(4, "little")
@@ -256,3 +257,12 @@ def test_a_log_that_was_trimmed_too_far_says_so(store: EmbeddedStore) -> None:
     with pytest.raises(Damaged, match="does not hold sequence 3"):
         store.read(0, 2, 5, {ORDERS.id: ORDERS})
     assert len(stored_rows(store, ORDERS)) == 5 and len(store.read(0, 3, 5, {ORDERS.id: ORDERS}).operations[0][1]) == 2
+
+
+def test_the_header_is_the_one_that_the_format_document_shows(store: EmbeddedStore) -> None:
+    """Field by field, so that a log can be read by other programs."""
+    entry = entry_of(ORDERS, Operations(DELETE, [pa.array([7])]), stamp=9)
+    form = TableForm(ORDERS)
+    assert form.fingerprint == zlib.crc32(b"BIGINT,BIGINT,STRING,INT/0")
+    rest = struct.pack("<BBBxIIIq", 1, DELETE, 2, form.fingerprint, ORDERS.id, 1, 9) + struct.pack(">Bq", 0, 7)
+    assert entry == struct.pack("<I", zlib.crc32(rest)) + rest

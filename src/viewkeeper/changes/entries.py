@@ -1,4 +1,4 @@
-"""Log entries as bytes (docs/format-log.md): a header, then operations of one kind on one table.
+"""Log entries as bytes (docs/format-store.md): a header, then operations of one kind on one table.
 
 Many operations are one Arrow IPC record batch message without its schema, which follows from the table; a single one
 is a row in `layout`'s form, a fifth of the size.  Entries are read back in bulk: all messages of one shape are put

@@ -86,7 +86,7 @@ class Nodes:
         if durability not in (None, *DURABILITIES):
             raise InputError(f"durability={durability!r}: expected one of {', '.join(DURABILITIES)}")
         root = root.resolve()
-        with _forks.kept_out():
+        with forks.kept_out():
             found = _open.get(root)
             if found is None:
                 found = _open[root] = Nodes(root, nodes, durability)
@@ -99,7 +99,7 @@ class Nodes:
 
     def close(self) -> None:
         """Give it back; the last of its users closes the files."""
-        with _forks.kept_out():
+        with forks.kept_out():
             self.users -= 1
             if self.users == 0:
                 del _open[self.root]
@@ -115,7 +115,7 @@ class Nodes:
     def _reopen(self) -> None:
         """Open the files anew in a forked child.  LMDB's environments must not be used there, only closed, and closing
         ends the parent's transactions that were open at the fork: there may be none."""
-        if self._scans or _forks.interrupted:
+        if self._scans or forks.interrupted:
             raise Error(f"{self.root} was being read when this process was forked; start the process with 'spawn', "
                         "or fork when no scan is open")  # fmt: skip
         self._close_files()
@@ -132,7 +132,7 @@ class Nodes:
 
         Commits when the block ends, aborts when it raises.
         """
-        with _translated(self.root), _forks.kept_out(), ExitStack() as locks:
+        with _translated(self.root), forks.kept_out(), ExitStack() as locks:
             begun: dict[int, Any] = {}
             for number in sorted(numbers):
                 begun[number] = self.nodes[number].environment.begin(write=True)
@@ -144,26 +144,26 @@ class Nodes:
     @contextmanager
     def reading(self, number: int) -> Iterator[Any]:
         """A read transaction on one node."""
-        with _translated(self.root), _forks.kept_out(), self.nodes[number].environment.begin() as txn:
+        with _translated(self.root), forks.kept_out(), self.nodes[number].environment.begin() as txn:
             yield txn
 
     @contextmanager
-    def reading_at_one_moment(self) -> Iterator[list[Any]]:
+    def reading_at_one_moment(self, buffers: bool = False) -> Iterator[list[Any]]:
         """Read transactions on all nodes that see one moment: they begin while no write is under way on any node.
 
-        What they give points into LMDB's memory.
+        With `buffers` what they give is not copied, but points into LMDB's memory (slow for small values).
         """
         with _translated(self.root), ExitStack() as stack:
-            with _forks.kept_out(), ExitStack() as locks:
+            with forks.kept_out(), ExitStack() as locks:
                 for node in self.nodes:
                     locks.callback(node.environment.begin(write=True).abort)
-                snapshots = [stack.enter_context(node.environment.begin(buffers=True)) for node in self.nodes]
+                snapshots = [stack.enter_context(node.environment.begin(buffers=buffers)) for node in self.nodes]
                 stack.callback(self._scan_ends)
                 self._scans += 1
             yield snapshots
 
     def _scan_ends(self) -> None:
-        with _forks.kept_out():
+        with forks.kept_out():
             self._scans -= 1
 
     def reader_check(self) -> int:
@@ -233,7 +233,7 @@ def _translated(root: Path) -> Iterator[None]:
         raise Error(f"{root}: the embedded store failed: {error}") from error
 
 
-class _Forks:
+class Forks:
     """Keeps forks and the short transactions of other threads apart."""
 
     def __init__(self) -> None:
@@ -265,8 +265,6 @@ class _Forks:
         self._changed.release()
 
 
-_forks = _Forks()
+forks = Forks()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_forks.before, after_in_parent=_forks.after_in_parent, after_in_child=_forks.after_in_child
-    )
+    os.register_at_fork(before=forks.before, after_in_parent=forks.after_in_parent, after_in_child=forks.after_in_child)

@@ -15,7 +15,7 @@ from viewkeeper.changes.operations import TableForm
 from viewkeeper.changes.positions import Cut
 from viewkeeper.changes.verify import LogBatch, judge
 from viewkeeper.errors import Damaged
-from viewkeeper.stores.environment import SEQUENCE, Nodes
+from viewkeeper.stores.environment import SEQUENCE, Nodes, forks
 
 _TRIMMED_AT_ONCE = 1000
 
@@ -26,7 +26,8 @@ def cut(nodes: Nodes, limit: int, after: Mapping[int, int]) -> Cut:
     Everything where that is at most `limit` operations; else the greatest stamp at which it is (but at least one
     stamp), the same on all nodes.
     """
-    with nodes.reading_at_one_moment() as txns:
+    # Not copied: entries are long, and few are looked at.
+    with forks.kept_out(), nodes.reading_at_one_moment(buffers=True) as txns:
         logs = [_Log(txn.cursor(node.log)) for node, txn in zip(nodes.nodes, txns, strict=True)]
         starts = [after.get(number, 0) for number in range(nodes.count)]
         ends = [max(log.end, start) for log, start in zip(logs, starts, strict=True)]
