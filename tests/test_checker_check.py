@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pytest
-from tests.oracle.model import arrow_table
 
 from viewkeeper.catalog.model import Catalog, Column, StateSpec, Stored, Table, View
 from viewkeeper.catalog.types import BIGINT, DOUBLE, STRING
 from viewkeeper.checker.check import StoreRows, check_view, check_views
 from viewkeeper.checker.delta_proof import LoggedOperation
 from viewkeeper.checker.row_evaluator import ErrorRow
+from viewkeeper.checker.tables import table_of
 from viewkeeper.compiler.expressions import ColumnRef, Literal, comparison
 from viewkeeper.compiler.relations import Aggregate, AggregateCall, Filter, Relation, Scan
 from viewkeeper.errors import CheckFailed, NotFound
@@ -84,7 +84,7 @@ OVER = view(22, "over", Filter(Scan(20, "f", FILTERED.columns), HAS_X.predicate)
 
 
 def database() -> Fake:
-    table = arrow_table(T.columns, ROWS)
+    table = table_of(T.columns, ROWS)
     return Fake(
         Catalog((T,), (FILTERED, SUMS, OVER)),
         {"f": HAS_X, "s": sums(HAS_X, 2), "over": Filter(Scan(20, "f", FILTERED.columns), HAS_X.predicate)},
@@ -106,7 +106,7 @@ def test_a_wrong_state_is_found_and_shown() -> None:
     """A row planted in the view is named, with how often it stands on each side."""
     db = database()
     right = db.rows["f"]
-    db.rows["f"] = arrow_table(T.columns, [(1, "a", 0.5), (3, "b", 2.0)])
+    db.rows["f"] = table_of(T.columns, [(1, "a", 0.5), (3, "b", 2.0)])
     report = check_view(db, "f", FakeSpark({"f": right}))
     assert report.verdict == "wrong" and report.differing_rows == 2
     with pytest.raises(CheckFailed, match=r"k=3, g='b', x=2.0\): expected 0 times, found 1"):
@@ -117,7 +117,7 @@ def test_a_wrong_state_is_found_and_shown() -> None:
 def test_a_wrong_delta_is_found_before_any_view() -> None:
     """If DELTA and the log do not give the store's rows, nothing follows for the views above."""
     db = database()
-    db.stored = StoreRows(arrow_table(T.columns, [*ROWS[:2], (3, "b", 7.0)]), [])
+    db.stored = StoreRows(table_of(T.columns, [*ROWS[:2], (3, "b", 7.0)]), [])
     report = check_view(db, "f", FakeSpark({"f": db.rows["f"]}))
     assert report.verdict == "base wrong" and "DELTA of t" in report.problem and report.differing_rows == 2
 
@@ -125,14 +125,14 @@ def test_a_wrong_delta_is_found_before_any_view() -> None:
 def test_the_log_after_the_version_is_part_of_the_proof() -> None:
     """The store may be ahead: what the log says in between is replayed."""
     db = database()
-    db.stored = StoreRows(arrow_table(T.columns, ROWS[1:]), [LoggedOperation("delete", (1,), {}, 0, 4)])
+    db.stored = StoreRows(table_of(T.columns, ROWS[1:]), [LoggedOperation("delete", (1,), {}, 0, 4)])
     assert check_view(db, "f", None).ok
 
 
 def test_rejected_keys_are_left_out_by_name() -> None:
     """A key whose operation was rejected is not compared with the store, and the report names it."""
     db = database()
-    db.stored = StoreRows(arrow_table(T.columns, [*ROWS, (9, "z", 0.0)]), [], rejected=[(9,)])
+    db.stored = StoreRows(table_of(T.columns, [*ROWS, (9, "z", 0.0)]), [], rejected=[(9,)])
     report = check_view(db, "f", None)
     assert report.ok and report.left_out == ["t 9"] and "t 9" in str(report)
 
@@ -156,7 +156,7 @@ def test_float_sums_are_judged_exactly_and_spark_must_come_near() -> None:
 
 
 def overflowing() -> Fake:
-    table = arrow_table(BIG.columns, [(1, "a", 2**63 - 1), (2, "a", 1), (3, "b", 1)])
+    table = table_of(BIG.columns, [(1, "a", 2**63 - 1), (2, "a", 1), (3, "b", 1)])
     relation = sums(Scan(16, "t", BIG.columns), 2)
     broken = view(21, "s", relation, (16,))
     above = Filter(Scan(21, "s", relation.columns), Literal(relation.columns[0].type, False, None, True))
@@ -202,6 +202,16 @@ def test_many_views_are_one_question() -> None:
     spark = FakeSpark({name: db.rows[name] for name in ("f", "s", "over")})
     assert [report.view for report in check_views(db, ["over", "s"], spark)] == ["f", "over", "s"]
     assert spark.asked == ["f", "over", "s"]
+
+
+def test_names_listed_before_the_query_are_the_views() -> None:
+    """CREATE VIEW v (a, b, c) AS ...: Spark answers by the query's names, the view has its own."""
+    db = database()
+    answer = db.rows["f"]
+    columns = tuple(replace(column, name=f"other_{column.name}") for column in T.columns)
+    db.catalog = Catalog((T,), (replace(FILTERED, columns=columns),))
+    db.rows["f"] = answer.rename_columns([column.name for column in columns])
+    assert check_view(db, "f", FakeSpark({"f": answer})).ok
 
 
 def test_only_views_are_checked() -> None:

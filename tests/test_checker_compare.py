@@ -13,11 +13,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.oracle.model import arrow_table, canonical
+from tests.oracle.model import canonical
 from tests.oracle.strategies import CORE_TYPES, values
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.checker.compare import compare, within
+from viewkeeper.checker.tables import table_of
 
 Bags = tuple[tuple[Column, ...], list[tuple[Any, ...]], list[tuple[Any, ...]]]
 
@@ -38,7 +39,7 @@ def test_rows_that_differ_are_those_that_counting_finds(drawn: Bags) -> None:
     columns, left, right = drawn
     a, b = (Counter(tuple(canonical(v) for v in row) for row in rows) for rows in (left, right))
     wanted = {(row, a[row], b[row]) for row in a.keys() | b.keys() if a[row] != b[row]}
-    found = compare(arrow_table(columns, left), arrow_table(columns, right))
+    found = compare(table_of(columns, left), table_of(columns, right))
     got = {(tuple(canonical(v) for v in d.row.values()), d.expected, d.found) for d in found.differing}
     assert got == wanted and found.equal == (not wanted)
 

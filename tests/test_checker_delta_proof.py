@@ -7,12 +7,13 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.oracle.model import Base, Operation, TableSchema, arrow_table
+from tests.oracle.model import Base, Operation, TableSchema
 from tests.oracle.strategies import histories, table_schemas
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, STRING
 from viewkeeper.checker.delta_proof import KeyedTable, LoggedOperation, prove, replay
+from viewkeeper.checker.tables import table_of
 
 Drawn = tuple[TableSchema, list[Operation], int]
 
@@ -104,7 +105,7 @@ def test_what_breaks_not_null_is_rejected_whole() -> None:
 
 def test_rejected_keys_are_left_out_by_name() -> None:
     """A store may hold what was rejected: its key is not compared, and is named."""
-    delta = arrow_table(T.columns, [(2, "x", None)])
-    store = arrow_table(T.columns, [(1, "", "y"), (2, "x", None), (9, "!", None)])
+    delta = table_of(T.columns, [(2, "x", None)])
+    store = table_of(T.columns, [(1, "", "y"), (2, "x", None), (9, "!", None)])
     proof = prove(T, delta, [op("put", 1, 0, b="y")], store, rejected=[(9,)])
     assert proof.comparison.equal and proof.left_out == [(1,), (9,)]

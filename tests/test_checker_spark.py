@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from tests.oracle.bound import BoundCase
-from tests.oracle.model import Case, arrow_table
+from tests.oracle.model import Case
 from tests.oracle.strategies import CORE_TYPES, cases, domain
 
 from viewkeeper.catalog.model import Column
@@ -17,6 +17,7 @@ from viewkeeper.checker import spark_judge
 from viewkeeper.checker.check import check_views
 from viewkeeper.checker.compare import compare
 from viewkeeper.checker.spark_judge import SparkJudge, SparkRaised
+from viewkeeper.checker.tables import table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.spark
 ZONE = "Europe/Berlin"
 COLUMNS = [Column(f"c{i}", type_, i % 2 == 0) for i, type_ in enumerate(CORE_TYPES)]
 DOMAINS = [domain(column.type, extremes=True) for column in COLUMNS]
-ALL_TYPES = arrow_table(COLUMNS, [tuple(values[i % len(values)] for values in DOMAINS) for i in range(12)], ZONE)
+ALL_TYPES = table_of(COLUMNS, [tuple(values[i % len(values)] for values in DOMAINS) for i in range(12)], ZONE)
 
 
 @pytest.fixture(scope="module")

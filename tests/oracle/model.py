@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
-from viewkeeper.catalog.types import logical_type
+from viewkeeper.checker.tables import table_of
 
 
 @dataclass(frozen=True)
@@ -116,18 +116,10 @@ class Base:
     def arrow(self, table: str, zone: str = "UTC") -> pa.Table:
         """The same as an Arrow table of logical types, nullability as declared."""
         schema = self.schemas[table]
-        return arrow_table(schema.columns, self.rows(table), zone)
+        return table_of(schema.columns, self.rows(table), zone)
 
     def get(self, table: str, *key: Any) -> dict[str, Any] | None:
         return self._rows[table].get(tuple(canonical(value) for value in key))
-
-
-def arrow_table(columns: Sequence[Column], rows: Sequence[tuple[Any, ...]], zone: str = "UTC") -> pa.Table:
-    """`rows` as an Arrow table of the columns' logical types."""
-    fields = [pa.field(c.name, logical_type(c.type, zone), c.nullable) for c in columns]
-    values = zip(*rows, strict=True) if rows else [()] * len(fields)
-    arrays = [pa.array(column, f.type) for column, f in zip(values, fields, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def canonical(value: Any) -> Any:

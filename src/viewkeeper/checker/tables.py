@@ -25,7 +25,7 @@ def _in_utc(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def table_of(columns: Sequence[Column], rows: Sequence[Row], zone: str) -> pa.Table:
+def table_of(columns: Sequence[Column], rows: Sequence[Row], zone: str = "UTC") -> pa.Table:
     """`rows` as a table of the columns' logical types, nullability as declared."""
     fields = [pa.field(column.name, logical_type(column.type, zone), column.nullable) for column in columns]
     values = zip(*rows, strict=True) if rows else [()] * len(fields)
