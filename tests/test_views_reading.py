@@ -197,6 +197,23 @@ def test_a_read_after_a_write_waits_for_it(written: Written, spend: ViewReader) 
     committer.join()
 
 
+def test_a_read_after_a_write_waits_for_the_fill_too(written: Written) -> None:
+    written.declare(spend_view(filled=None))
+    reader = ViewReader(Newest(written.storage), "spend")
+    with pytest.raises(NotReady):
+        reader.get(7, after=Token(), timeout=0.02)
+
+    def fill_later() -> None:
+        time.sleep(0.05)
+        written.drop()
+        written.declare(spend_view())
+
+    filler = threading.Thread(target=fill_later)
+    filler.start()
+    assert reader.get(7, after=Token(), timeout=30.0) is None
+    filler.join()
+
+
 def test_a_held_version_stays_as_it_is(written: Written, spend: ViewReader) -> None:
     held = Held(Newest(written.storage))
     reader = ViewReader(held, "spend")

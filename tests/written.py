@@ -53,6 +53,10 @@ class Written:
                                 indexes=self._catalog.indexes + indexes)  # fmt: skip
         self._commit("catalog", catalog=self._catalog)
 
+    def drop(self) -> None:
+        """The next `declare` begins with an empty catalog."""
+        self._catalog = Catalog()
+
     def write(self, *parts: tuple[StateSpec, Rows], positions: dict[int, int] | None = None) -> None:
         writer = ZoneFile.writer(self.storage.state, f"{self.snapshot.version:08d}-{secrets.token_hex(4)}.zone")
         for spec, rows in parts:

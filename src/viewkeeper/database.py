@@ -246,7 +246,7 @@ class TableHandle:
         return self._store.delete_many(self._table(), keys)
 
     def get(
-        self, key: Any, *, index: str | None = None, after: Token | str | None = None, timeout: float = 10.0
+        self, key: Any, *, index: str | None = None, after: Token | str | None = None, timeout: float = 30.0
     ) -> Any:
         """The row of `key` as written, as a dict, or None; by an index, a list of the rows at the newest version."""
         if index is not None:

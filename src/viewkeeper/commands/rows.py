@@ -106,7 +106,7 @@ def _objects(texts: list[str]) -> Iterator[dict[str, Any]]:
 @click.argument("key", nargs=-1, type=click.UNPROCESSED)
 @click.option("--index", help="Read by this index.")
 @click.option("--after", metavar="TOKEN", help="Wait until the view holds this write.")
-@click.option("--timeout", default=10.0, show_default=True, help="How long to wait, in seconds.")
+@click.option("--timeout", default=30.0, show_default=True, help="How long to wait, in seconds.")
 @json_option
 @database_option
 def get(db: Path, name: str, key: tuple[str, ...], index: str | None, after: str | None, timeout: float,

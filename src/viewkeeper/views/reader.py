@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.changes.positions import Token
+from viewkeeper.errors import NotReady
 from viewkeeper.trace.rows import Rows
 from viewkeeper.views.ordering import Term, before, sort_indices
 from viewkeeper.views.shape import Shape
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _CHUNK = 10_000
+_FILL_POLL_SECONDS = 0.02
 
 
 class ViewReader:
@@ -39,25 +42,36 @@ class ViewReader:
         *,
         index: str | None = None,
         after: Token | str | None = None,
-        timeout: float = 10.0,
+        timeout: float = 30.0,
         allow_stale: bool = False,
     ) -> Any:
         """The row of `key` as a dict, or None; a list of dicts where the view's rows are a bag, and for an index.
 
         `key` is the view key (DESCRIBE shows it) or what the index is on: a value, or a tuple.  `after` is the token of
-        a write: waits up to `timeout` seconds until the view holds it.  Raises NotReady, ViewBroken (unless
-        `allow_stale`: then the rows without those that raise, and a warning), Timeout, InputError, NotFound.
+        a write: waits up to `timeout` seconds until the view holds it (and is filled).  Raises NotReady, ViewBroken
+        (unless `allow_stale`: then the rows without those that raise, and a warning), Timeout, InputError, NotFound.
         """
-        if after is None:
-            version = self._source.version()
+        if after is not None:
+            readable = self._holding(Token.parse(after) if isinstance(after, str) else after, index, timeout)
         else:
-            version = self._source.holding(Token.parse(after) if isinstance(after, str) else after, timeout)
-        try:
-            readable = version.readable(self.name, index)
-        except FileNotFoundError:
-            # Files stay for a minute after their version was replaced; this process slept for longer just now.
-            readable = self._source.version().readable(self.name, index)
+            try:
+                readable = self._source.version().readable(self.name, index)
+            except FileNotFoundError:
+                # Files stay for a minute after their version was replaced; this process slept for longer just now.
+                readable = self._source.version().readable(self.name, index)
         return lookup(readable, key, allow_stale)
+
+    def _holding(self, token: Token, index: str | None, timeout: float) -> Readable:
+        """The view as of a version that holds the writes of `token`; a view that is being filled is waited for too."""
+        end = time.monotonic() + timeout
+        while True:
+            version = self._source.holding(token, max(0.0, end - time.monotonic()))
+            try:
+                return version.readable(self.name, index)
+            except NotReady:
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(_FILL_POLL_SECONDS)
 
     def scan(
         self, lower: object = None, upper: object = None, *, allow_stale: bool = False
