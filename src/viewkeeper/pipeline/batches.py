@@ -32,6 +32,7 @@ class Batches:
     def __init__(self, store: Store, executor: Executor, operations_max: int = OPERATIONS_MAX) -> None:
         self.operations = 0
         self.counters: Counter[str] = Counter()
+        self.last_error: str | None = None
         self._store, self._executor, self._operations_max = store, executor, operations_max
 
     def step(self, term: Term) -> Cut | None:
@@ -49,9 +50,10 @@ class Batches:
                 except Fenced:
                     raise
                 except Exception as error:  # noqa: BLE001 - whatever went wrong in a task, a new attempt may succeed
+                    self.last_error = f"batch {term.snapshot.version + 1} failed: {error}"
                     if tried == ATTEMPTS:
                         raise
-                    log.warning("batch %d failed, trying again: %s", term.snapshot.version + 1, error)
+                    log.warning("%s; it is tried again", self.last_error)
                     continue
                 self._commit(term, cut, receipts)
                 return cut

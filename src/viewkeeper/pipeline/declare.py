@@ -76,6 +76,10 @@ class _Declaring:
 
     def _create_view(self, statement: CreateView) -> None:
         self._require_free(statement.name)
+        self._bind(statement)
+        self.objects.append(("CREATE", "VIEW", statement.name.name))
+
+    def _bind(self, statement: CreateView) -> None:
         try:
             bound = bind_view(self.catalog, statement)
         except DeclarationError:
@@ -84,7 +88,6 @@ class _Declaring:
             self.flush()  # it may read one of these
             bound = bind_view(self.catalog, statement)
         self._views[bound.name.lower()] = bound
-        self.objects.append(("CREATE", "VIEW", bound.name))
 
     def _require_free(self, name: Identifier) -> None:
         item = self.catalog.find(name.name)
@@ -111,7 +114,36 @@ class _Declaring:
             raise DeclarationError(f"{item.name} is used by {shown}; drop what uses it first", *name.place)
         indexes = [index for index in self.catalog.indexes if index.on == item.id]
         self.catalog = declare.drop(self.catalog, [item.id, *(index.id for index in indexes)])
+        self._declare_unfilled_anew()
         self.objects += [("DROP", "INDEX", index.name) for index in indexes] + [("DROP", kind, item.name)]
+
+    def _declare_unfilled_anew(self) -> None:
+        """Declares what waits to be filled once more, under new ids.
+
+        What it was going to share with a view that has now been dropped is kept up to date by nobody until it is
+        filled: it must not be built on what is left of that.
+        """
+        views = [view for view in self.catalog.views if view.filled is None]
+        indexes = [index for index in self.catalog.indexes if index.filled is None]
+        names = {item.id: item.name for item in (*self.catalog.tables, *self.catalog.views)}
+        if not views and not indexes:
+            return
+        self.catalog = declare.drop(self.catalog, [item.id for item in (*views, *indexes)])
+        for view in views:
+            columns = ", ".join(quoted(column.name) for column in view.columns)
+            (statement,) = parse_script(f"CREATE VIEW {quoted(view.name)} ({columns}) AS {view.sql}")
+            assert isinstance(statement, CreateView)
+            self._bind(statement)
+        self.flush()
+        for index in indexes:
+            on = self.catalog.find(names[index.on])
+            assert on is not None
+            self.catalog = declare.declare_index(self.catalog, index.name, on.id, index.columns)
+
+
+def quoted(name: str) -> str:
+    """`name` as SQL takes any name."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _article(kind: str) -> str:

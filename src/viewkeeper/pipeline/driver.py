@@ -44,7 +44,6 @@ class Maintainer:
         self.batches = Batches(store, executor, operations_max)
         self.fills = Fills(executor, self._pool)
         self.merging = Merging(executor, self._pool)
-        self.last_error: str | None = None
         self._note = Note(term.storage.root)
         self._last_batch = time.monotonic()
         self._tidied = 0.0

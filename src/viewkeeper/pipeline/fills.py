@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.model import Catalog, Index, Table, View
+from viewkeeper.errors import Fenced
 from viewkeeper.maintenance.declare import mark_filled
 from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.batches import CHAINED_MAX
@@ -24,7 +25,12 @@ from viewkeeper.trace.receipt import Receipt, RunRef
 from viewkeeper.trace.snapshot import Change, Snapshot
 
 ROUNDS_MAX = 20
-RETRY_SECONDS = 10.0
+RETRY_SECONDS = 1.0
+"""Before a failed fill is tried again; ten times as long after each further failure, `RETRY_SECONDS_MAX` at most."""
+
+RETRY_SECONDS_MAX = 100.0
+GIVEN_UP = 3
+"""Failures in a row after which nobody waits for a fill any longer."""
 
 log = logging.getLogger("viewkeeper")
 
@@ -55,6 +61,7 @@ class Fills:
     """Fills what the catalog says is not filled, one fill at a time; several views declared together are one fill."""
 
     def __init__(self, executor: Executor, pool: Pool) -> None:
+        self.failures = 0
         self.last_error: str | None = None
         self._executor, self._pool = executor, pool
         self._fill: _Fill | None = None
@@ -92,11 +99,14 @@ class Fills:
         try:
             fill.rounds.append(fill.running.result())
             self._advance(term, fill)
+        except Fenced:
+            raise
         except Exception as error:  # noqa: BLE001 - a fill that fails stops no other view; it is tried again
             self.last_error = f"filling {_names(term.snapshot.catalog, fill.ids)} failed: {error}"
             log.warning("%s", self.last_error)
             self.abandon(term)
-            self._retry_at = time.monotonic() + RETRY_SECONDS
+            self._retry_at = time.monotonic() + min(RETRY_SECONDS * 10**self.failures, RETRY_SECONDS_MAX)
+            self.failures += 1
         return True
 
     def abandon(self, term: Term) -> None:
@@ -142,7 +152,7 @@ class Fills:
         added = _ranged(fill.rounds, version)
         catalog = mark_filled(term.snapshot.catalog, fill.ids, version)
         term.commit(Change("fill", version, added=added, catalog=catalog))
-        self.last_error = None
+        self.failures, self.last_error = 0, None
         self.abandon(term)
 
     def _difference(self, term: Term, fill: _Fill, newer: Snapshot, operations: int) -> Job:

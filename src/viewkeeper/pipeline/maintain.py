@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from viewkeeper.errors import Busy, Timeout
+from viewkeeper.errors import Busy, Error, Timeout
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.driver import IDLE_SECONDS, Maintainer, caught_up
-from viewkeeper.pipeline.fills import unfilled
+from viewkeeper.pipeline.fills import GIVEN_UP, unfilled
 from viewkeeper.pipeline.job import Executor
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.contract import Store
@@ -117,6 +117,8 @@ def catch_up(
             while not caught_up(maintainer.term.snapshot, ends, ids):
                 if not maintainer.step():
                     time.sleep(IDLE_SECONDS / 10)
+                if maintainer.fills.failures >= GIVEN_UP:
+                    raise Error(str(maintainer.fills.last_error))
                 if deadline is not None and time.monotonic() > deadline:
                     break
 

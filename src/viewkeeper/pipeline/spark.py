@@ -6,6 +6,7 @@ RDDs, not DataFrames: docs/decisions/0002-spark-jobs.md.  Spark's own user inter
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
@@ -51,6 +52,9 @@ class SparkExecutor:
         self.servers = servers
         self._spark, self._owned = spark, owned
         self._context: SparkContext = spark.sparkContext
+        if self._context.master.startswith("local"):
+            # Else workers run whatever python3 is on the PATH, which need not know viewkeeper.
+            self._context.pythonExec = sys.executable
         self._servers_rdds: dict[int, RDD[int]] = {}
 
     def run(self, job: Job) -> list[Receipt]:
@@ -61,8 +65,8 @@ class SparkExecutor:
             first, *later = job.zones
             parcels = self._all_servers(job.servers).mapPartitionsWithIndex(partial(_first_zone, job, first))
             for zone in later:
-                sent = parcels.partitionBy(job.servers, _own)
-                parcels = sent.mapPartitionsWithIndex(partial(_later_zone, job, zone), preservesPartitioning=True)
+                parcels = parcels.partitionBy(job.servers, _own)
+                parcels = parcels.mapPartitionsWithIndex(partial(_later_zone, job, zone))
             return blocks.receipts(blocks.open_all(parcels.values().collect()))
 
     def merge(self, job: MergeJob) -> Receipt:

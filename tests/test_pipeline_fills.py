@@ -1,0 +1,201 @@
+"""New views and indexes: filled from DELTA beside the batches, visible in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pipeline_database import VIEWS, Shop
+
+from viewkeeper.pipeline import batches, fills
+from viewkeeper.pipeline.job import Job, LogRange
+from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.trace.receipt import Receipt
+
+
+class DuringFills(LocalExecutor):
+    """Calls `act` before each step of a fill."""
+
+    def __init__(self, act: Callable[[], None], servers: int = 1) -> None:
+        super().__init__(servers)
+        self.act, self.steps = act, 0
+
+    def run(self, job: Job) -> list[Receipt]:
+        if job.fill is not None:
+            self.steps += 1
+            self.act()
+        return super().run(job)
+
+
+def fill_while(shop: Shop, act: Callable[[], None], **options: Any) -> DuringFills:
+    executor = DuringFills(act, **options)
+    shop.maintain_once(executor)
+    return executor
+
+
+@pytest.mark.parametrize("servers", [1, 3])
+def test_views_declared_on_a_full_table_are_exact(
+    tmp_path: Path, servers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Views declared after the data hold the same as those declared before, and stay right."""
+    monkeypatch.setattr(batches, "CHAINED_MAX", 0)
+    monkeypatch.setattr(fills, "CHAINED_MAX", 0)
+    shop = Shop(tmp_path, views="")
+    shop.write(1, 150)
+    shop.maintain_once(LocalExecutor(servers))
+    shop.declare(VIEWS)
+    shop.maintain_once(LocalExecutor(servers))
+    assert shop.wrong_views() == []
+    shop.write(2, 60)
+    shop.maintain_once(LocalExecutor(servers))
+    assert shop.wrong_views() == []
+
+
+def test_batches_committed_during_a_fill_are_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fill takes in, round by round, what was committed since it started; DELTA is merged meanwhile."""
+    monkeypatch.setattr(fills, "CHAINED_MAX", 20)
+    shop = Shop(tmp_path, views="")
+    shop.write(1, 100)
+    shop.maintain_once()
+    shop.declare(VIEWS)
+    driver = shop.maintainer()
+    seeds = iter(range(2, 9))
+
+    def meanwhile() -> None:
+        for seed in seeds:
+            shop.write(seed, 30)
+            driver.batches.step(driver.term)
+            driver.merging.step(driver.term, idle=True, barriers=driver.fills.barriers)
+            if seed % 2:
+                return
+
+    executor = DuringFills(lambda: None)
+    driver.fills._executor = executor
+    while fills.unfilled(shop.snapshot.catalog) or any(
+        driver.term.snapshot.positions.get(n, 0) < end for n, end in shop.store.ends().items()
+    ):
+        meanwhile()
+        driver.step()
+    driver.close()
+    assert executor.steps > 2
+    assert shop.wrong_views() == []
+
+
+def test_several_views_are_one_fill(tmp_path: Path) -> None:
+    """The views of one script are filled by one pass over the tables, and appear in one version."""
+    shop = Shop(tmp_path, views="")
+    shop.write(1, 50)
+    shop.maintain_once()
+    shop.declare(VIEWS)
+    executor = fill_while(shop, lambda: None)
+    assert executor.steps == 1
+    assert len({view.filled for view in shop.snapshot.catalog.views}) == 1
+
+
+def test_a_later_member_of_a_family_is_filled_alone(tmp_path: Path) -> None:
+    """A view that joins the state of others is filled without a change to their rows."""
+    shop = Shop(tmp_path, views="CREATE VIEW cheap AS SELECT id, price FROM orders WHERE price < 50")
+    shop.write(1, 80)
+    shop.maintain_once()
+    before = shop.view("cheap")
+    shop.declare("CREATE VIEW cheaper AS SELECT id, price FROM orders WHERE price < 20")
+    shop.maintain_once()
+    assert shop.view("cheap") == before == shop.expected("cheap")
+    assert shop.view("cheaper") == {row: n for row, n in before.items() if row[1] < 20}
+    shop.write(2, 80)
+    shop.maintain_once()
+    after = shop.view("cheap")
+    assert after == shop.expected("cheap")
+    assert shop.view("cheaper") == {row: n for row, n in after.items() if row[1] < 20}
+
+
+def test_a_view_does_not_inherit_what_a_dropped_twin_left(tmp_path: Path) -> None:
+    """A view that was going to share a dropped view's rows is filled with what the table holds by then."""
+    filters = "SELECT id, price FROM orders WHERE price < "
+    shop = Shop(tmp_path, views=f"CREATE VIEW cheap AS {filters} 50; CREATE VIEW cheaper AS {filters} 20")
+    shop.write(1, 80)
+    shop.maintain_once()
+    shop.declare(f"CREATE VIEW twin AS {filters} 20; CREATE VIEW over AS SELECT count(*) AS n FROM twin")
+    shop.declare("DROP VIEW cheaper")
+    shop.write(2, 80)
+    shop.maintain_once(operations_max=20)
+    cheap = shop.view("cheap")
+    assert cheap == shop.expected("cheap")
+    assert shop.view("twin") == {row: n for row, n in cheap.items() if row[1] < 20}
+    assert shop.view("over") == {(sum(1 for row in cheap if row[1] < 20),): 1}
+
+
+def test_a_view_over_filled_views_is_filled_at_one_version(tmp_path: Path) -> None:
+    """A view declared over an older view reads what that one holds."""
+    shop = Shop(tmp_path, views="CREATE VIEW spend AS SELECT customer, sum(price) AS total, count(*) AS n FROM orders "
+                                "GROUP BY customer")  # fmt: skip
+    shop.write(1, 80)
+    shop.maintain_once()
+    shop.declare("CREATE VIEW sizes AS SELECT n, count(*) AS customers FROM spend GROUP BY n")
+    for seed in (2, 3):
+        shop.maintain_once()
+        sizes: dict[tuple[int, int], int] = {}
+        for _, _, n in shop.expected("spend").elements():
+            sizes[n] = sizes.get(n, 0) + 1
+        assert shop.view("sizes") == {(n, count): 1 for n, count in sizes.items()}
+        shop.write(seed, 40)
+
+
+def test_dropping_during_a_fill_starts_it_again(tmp_path: Path) -> None:
+    """A drop while a fill runs loses nothing of what the fill shares with the dropped view."""
+    shop = Shop(tmp_path)
+    shop.write(1, 80)
+    shop.maintain_once()
+    shop.declare("CREATE VIEW totals AS SELECT customer, count(*) AS n FROM orders GROUP BY customer")
+    driver = shop.maintainer()
+    driver.fills.step(driver.term)
+    driver.close()
+    shop.declare("DROP VIEW spend; DROP VIEW extremes")
+    shop.write(2, 40)
+    shop.maintain_once()
+    counts = {(customer, n): 1 for customer, _, n in shop.expected("spend").elements()}
+    assert shop.view("totals") == counts
+
+
+def test_a_failed_fill_stops_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fill that fails is tried again; other views go on meanwhile, and the error is told."""
+    monkeypatch.setattr(fills, "RETRY_SECONDS", 0.0)
+    shop = Shop(tmp_path, views="CREATE VIEW cheap AS SELECT id, price FROM orders WHERE price < 50")
+    shop.maintain_once()
+    failures = iter([True, True, False])
+
+    def fail() -> None:
+        if next(failures):
+            raise RuntimeError("no luck")
+
+    shop.declare(
+        "CREATE VIEW spend AS SELECT customer, sum(price) AS total, count(*) AS n FROM orders GROUP BY customer"
+    )
+    driver = shop.maintainer(DuringFills(fail))
+    shop.write(1, 40)
+    driver.batches.step(driver.term)
+    assert shop.view("cheap") == shop.expected("cheap")
+    while driver.fills.failures == 0:
+        driver.step()
+    assert "filling spend failed: no luck" in str(driver.fills.last_error)
+    shop.catch_up(driver)
+    driver.close()
+    assert shop.wrong_views() == []
+
+
+def test_batches_need_the_logs_alone(tmp_path: Path) -> None:
+    """A batch reads the logs, never a table."""
+    shop = Shop(tmp_path)
+    sources: list[object] = []
+
+    class Noting(LocalExecutor):
+        def run(self, job: Job) -> list[Receipt]:
+            sources.append(job.source)
+            return super().run(job)
+
+    shop.maintain_once()
+    shop.write(1, 20)
+    shop.maintain_once(Noting())
+    assert [type(source) for source in sources] == [LogRange]

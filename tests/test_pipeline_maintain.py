@@ -1,0 +1,167 @@
+"""Who maintains, for how long, and what others are told meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from pipeline_database import Shop
+
+from viewkeeper.errors import Busy, Error, Fenced, Timeout
+from viewkeeper.pipeline import fills
+from viewkeeper.pipeline.job import Job
+from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.maintain import Maintenance, catch_up
+from viewkeeper.pipeline.status import status
+from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.receipt import Receipt
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+class Failing(LocalExecutor):
+    """Fails the first `times` jobs."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.times = times
+
+    def run(self, job: Job) -> list[Receipt]:
+        if self.times:
+            self.times -= 1
+            raise RuntimeError("a worker died")
+        return super().run(job)
+
+
+def test_catch_up_maintains_where_nobody_does(shop: Shop) -> None:
+    """Catching up brings in all that is written and fills all that is declared, and then lets go."""
+    shop.write(1, 50)
+    version = catch_up(shop.root, shop.store, LocalExecutor)
+    assert version == shop.snapshot.version
+    assert shop.wrong_views() == []
+    assert status(shop.storage, shop.store)["maintainer"] is None
+    assert catch_up(shop.root, shop.store, LocalExecutor) == version
+
+
+def test_catch_up_waits_for_a_running_pipeline(shop: Shop) -> None:
+    """Where a pipeline runs, catching up is waiting for it."""
+    with Maintenance(shop.root, shop.store, LocalExecutor):
+        shop.write(1, 50)
+        catch_up(shop.root, shop.store, pytest.fail, timeout=30)
+        assert shop.wrong_views() == []
+
+
+def test_catch_up_says_how_far_it_is(shop: Shop) -> None:
+    """A timeout tells how many operations are in."""
+    driver = shop.maintainer()
+    shop.write(1, 5)
+    with pytest.raises(Timeout, match=r"0 of \d+ operations"):
+        catch_up(shop.root, shop.store, LocalExecutor, timeout=0.1)
+    driver.close()
+
+
+def test_a_second_driver_is_refused_by_name(shop: Shop) -> None:
+    """Who maintains already is named; when it has ended the next one may."""
+    with Maintenance(shop.root, shop.store, LocalExecutor):
+        with pytest.raises(Busy, match="pipeline in process"):
+            Maintenance(shop.root, shop.store, LocalExecutor)
+        assert status(shop.storage, shop.store)["maintainer"]["purpose"] == "pipeline"
+    Maintenance(shop.root, shop.store, LocalExecutor).stop()
+
+
+def test_a_replaced_driver_loses_at_its_commit(shop: Shop) -> None:
+    """A driver that another has replaced commits nothing more, and says so."""
+    driver = shop.maintainer()
+    shop.catch_up(driver)
+    usurper = Storage(shop.root)
+    usurper.new_epoch(usurper.newest())
+    shop.write(1, 10)
+    before = shop.snapshot.number
+    with pytest.raises(Fenced, match="replaced"):
+        while True:
+            driver.step()
+    assert shop.snapshot.number == before
+    driver.close()
+
+
+def test_what_ends_a_pipeline_is_raised_by_wait(shop: Shop) -> None:
+    """A pipeline that cannot go on ends, and whoever waits for it gets the reason."""
+    shop.maintain_once()
+    maintenance = Maintenance(shop.root, shop.store, lambda: Failing(1000))
+    shop.write(1, 5)
+    with pytest.raises(RuntimeError, match="a worker died"):
+        maintenance.wait(30)
+    shop.maintain_once()
+    assert shop.wrong_views() == []
+
+
+def test_a_batch_that_fails_is_tried_again(shop: Shop) -> None:
+    """Two failures of one batch are nothing that a reader could see."""
+    shop.maintain_once()
+    shop.write(1, 40)
+    shop.maintain_once(Failing(2))
+    assert shop.wrong_views() == []
+
+
+def test_catch_up_gives_up_on_a_fill_that_cannot_be(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fill that fails again and again is reported, and nobody waits for ever."""
+    monkeypatch.setattr(fills, "RETRY_SECONDS", 0.0)
+    with pytest.raises(Error, match="filling .* failed"):
+        catch_up(shop.root, shop.store, lambda: Failing(1000))
+
+
+def test_a_dead_drivers_work_is_taken_over(shop: Shop) -> None:
+    """Waiters take over when the pipeline they wait for ends without having done it."""
+    driver = shop.maintainer()
+    shop.write(1, 30)
+    done: list[int] = []
+    waiting = threading.Thread(target=lambda: done.append(catch_up(shop.root, shop.store, LocalExecutor, timeout=30)))
+    waiting.start()
+    time.sleep(0.1)
+    driver.term.close()
+    waiting.join()
+    assert done
+    assert shop.wrong_views() == []
+
+
+def test_merges_and_garbage_leave_the_views_as_they_are(shop: Shop) -> None:
+    """Many small batches leave few runs and few files, and every view right."""
+    shop.storage.keep_seconds = 0.0
+    driver = shop.maintainer()
+    driver.term.storage.keep_seconds = 0.0
+    for seed in range(30):
+        shop.write(seed, 5)
+        shop.catch_up(driver)
+    while driver.merging.step(driver.term, idle=True, barriers=[]):
+        time.sleep(0.001)
+    driver._tidy()
+    assert shop.wrong_views() == []
+    assert driver.merging.committed > 5
+    assert max(len(runs) for runs in shop.snapshot.states.values()) <= 2
+    on_disk = {path.name for path in shop.storage.state.iterdir()}
+    assert on_disk == set(shop.snapshot.files)
+    driver.close()
+
+
+def test_status_tells_positions_lag_rows_and_rejections(shop: Shop) -> None:
+    """Status counts what is behind, and the rows of each table and view as they are."""
+    shop.maintain_once()
+    shop.write(1, 40)
+    told = status(shop.storage, shop.store)
+    assert sum(node["lag_operations"] for node in told["nodes"]) == sum(shop.store.ends().values())
+    assert all(node["lag_seconds"] >= 0 for node in told["nodes"])
+    shop.maintain_once()
+    told = status(shop.storage, shop.store)
+    assert [node["lag_operations"] for node in told["nodes"]] == [0, 0]
+    assert {table["name"]: table["rows"] for table in told["tables"]} == {
+        "orders": len(shop.orders), "customers": len(shop.customers)
+    }  # fmt: skip
+    assert {view["name"]: view["rows"] for view in told["views"]} == {
+        view["name"]: shop.view(view["name"]).total() for view in told["views"]
+    }
+    assert all(view["state"] == "filled" for view in told["views"])
