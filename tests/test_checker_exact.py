@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
-
 from tests.oracle.bound import BoundCase
 from tests.oracle.model import Case
 from tests.oracle.strategies import cases
 from tests.oracle.traps import put, rows, table
+
 from viewkeeper.catalog.types import BIGINT, DOUBLE, STRING
 from viewkeeper.checker.exact_judge import ExactAnswer, exact_answer, needs_exact
 from viewkeeper.checker.row_evaluator import Answer, evaluate

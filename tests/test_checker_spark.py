@@ -11,11 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from tests.oracle.bound import BoundCase
 from tests.oracle.model import Case
 from tests.oracle.strategies import CORE_TYPES, cases, domain
+from tests.oracle.traps import table
 
 from viewkeeper.catalog.model import Column
+from viewkeeper.catalog.types import BIGINT, INT, TINYINT, decimal
 from viewkeeper.checker import spark_judge
 from viewkeeper.checker.check import check_views
 from viewkeeper.checker.compare import compare
+from viewkeeper.checker.row_evaluator import Answer, evaluate
 from viewkeeper.checker.spark_judge import SparkJudge, SparkRaised
 from viewkeeper.checker.tables import table_of
 
@@ -96,6 +99,37 @@ def test_the_evaluator_answers_as_spark_does(judge: SparkJudge) -> None:
 
     differential()
     assert judges.count("spark") > len(judges) / 2
+
+
+NUMBERS = table("t", "id", id=BIGINT, a=TINYINT, b=INT, c=BIGINT, d=decimal(5, 2), e=decimal(38, 10), f=decimal(18, 0))
+RAISING = ["a + a", "a - b", "b * b", "c + 1", "c * a", "-a", "-b", "-c", "e + e", "e * d", "e - 1", "e * e", "d * f",
+           "CASE WHEN a > 0 THEN a + a ELSE a END", "COALESCE(CASE WHEN b > 0 THEN b END, b - 1)",
+           "c + c + c"]  # fmt: skip
+
+
+def test_exactly_the_rows_raise_that_raise_in_spark(judge: SparkJudge) -> None:
+    """Of one table without filters, Spark answers over the rows that do not raise, and raises over each that does."""
+    domains = [domain(column.type, extremes=True) for column in NUMBERS.columns[1:]]
+    given = [(i, *(values[i * (k + 1) % len(values)] for k, values in enumerate(domains))) for i in range(40)]
+    tables, queries, expected = {}, {}, {}
+    for n, expression in enumerate(RAISING):
+        bound = BoundCase(Case((NUMBERS,), (f"CREATE VIEW v AS SELECT {expression} AS x FROM t",), ()))
+        (view,), (base,) = bound.catalog.views, bound.catalog.tables
+        answers = [(row, evaluate(bound.relations["v"], {base.id: Answer([row])})) for row in given]
+        good = [(row, answer) for row, answer in answers if not answer.errors]
+        bad = {answer.errors[0].code: row for row, answer in answers if answer.errors}
+        for code, rows in {"": [row for row, _ in good], **{code: [row] for code, row in bad.items()}}.items():
+            name = f"t{n}{code}"
+            tables[name] = table_of(NUMBERS.columns, rows)
+            queries[name] = view.sql.replace("FROM t", f"FROM {name}")
+            expected[name] = code or table_of(view.columns, [answer.rows[0] for _, answer in good])
+    assert len(tables) > len(RAISING)
+    for name, answer in judge.answers(queries, tables).items():
+        wanted = expected[name]
+        if isinstance(wanted, str):
+            assert isinstance(answer, SparkRaised) and wanted in answer.condition, queries[name]
+        else:
+            assert compare(answer, wanted).equal, queries[name]
 
 
 def test_the_evaluator_answers_as_spark_does_at_the_ends_of_types(judge: SparkJudge) -> None:
