@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +21,7 @@ from viewkeeper.files import read_batches
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
-from viewkeeper.pipeline.status import status
+from viewkeeper.pipeline.status import lag, status
 from viewkeeper.rejections import put_again, rejected_rows
 from viewkeeper.settings import settle
 from viewkeeper.stores.contract import Store
@@ -30,7 +31,7 @@ from viewkeeper.views.answering import READING, answer, explain
 from viewkeeper.views.reader import ViewReader
 from viewkeeper.views.result import Result
 from viewkeeper.views.source import Held, Newest
-from viewkeeper.views.spark_frames import SparkFrames
+from viewkeeper.views.spark_frames import SparkFrames, run_on_spark
 from viewkeeper.views.spark_session import SparkUse
 
 
@@ -63,7 +64,7 @@ class Database:
         self._store = store
         self._newest = Newest(storage)
         self._spark = SparkUse(self.catalog.zone)
-        self._frames = SparkFrames(self._spark.session)
+        self._frames = SparkFrames(self._spark)
 
     @property
     def root(self) -> Path:
@@ -81,11 +82,9 @@ class Database:
         Declarations that follow one another are one change: all or none.  `engine="spark"` lets Spark run one SELECT,
         whatever it holds, over all tables and views at one version.
         """
-        if engine == "spark":
+        if _wants_spark(engine):
             with self._newest.held() as version:
-                return self._frames.select(version, text)
-        if engine != "viewkeeper":
-            raise InputError(f"engine={engine!r}: there are 'viewkeeper' and 'spark'")
+                return run_on_spark(self._spark, version, text)
         result = Result()
         for reads, group in groupby(parse_script(text), key=lambda statement: isinstance(statement, READING)):
             if reads:
@@ -108,7 +107,7 @@ class Database:
 
     def snapshot(self) -> Snapshot:
         """The newest version, held until it is closed: `with db.snapshot() as s: ...`."""
-        return Snapshot(Held(self._newest), SparkFrames(self._spark.session))
+        return Snapshot(Held(self._newest), self._spark)
 
     def explain(self, view: str) -> str:
         """How `view` is kept: zones, states, what is shared with other views, the class of each operator."""
@@ -120,7 +119,7 @@ class Database:
         `servers`: how many view servers share the work, by default one a core.  `batch`: how many operations a batch
         has at most.  Raises Busy, naming the process, where somebody maintains already.
         """
-        return Maintenance(self.root, self._store, self._spark.executor_maker(servers), batch)
+        return Maintenance(self.root, self._store, partial(self._spark.executor, servers), batch)
 
     def catch_up(self, *, timeout: float | None = None, progress: Callable[[int, int], None] | None = None) -> int:
         """Returns the version that holds all that is now in the logs, with all views declared by now filled.
@@ -128,7 +127,7 @@ class Database:
         Waits for whoever maintains; where nobody does, maintains until then.  `progress` is told how many operations
         are in, and how many there are.  Raises Timeout after `timeout` seconds.
         """
-        return catch_up(self.root, self._store, self._spark.executor_maker(None), timeout, progress)
+        return catch_up(self.root, self._store, self._spark.executor, timeout, progress)
 
     def check(self, view: str) -> Report:
         """Proves DELTA against the store, then compares `view` with Spark's answer, as bags both ways."""
@@ -147,6 +146,10 @@ class Database:
     def status(self) -> dict[str, Any]:
         """Positions and lag of each node; rows, bytes and errors of each view; who maintains."""
         return status(self._storage, self._store)
+
+    def lag(self) -> dict[str, Any]:
+        """The version and each node's position and lag, as `status` has them, but at once: made for polling."""
+        return lag(self._newest.version().snapshot, self._store)
 
     def rejected(self, table: str | None = None) -> list[dict[str, Any]]:
         """Operations (of one table) that came in by a log and could not be applied, with the reason."""
@@ -172,9 +175,10 @@ class Database:
 class Snapshot:
     """Several reads of one version; its files stay until it is closed."""
 
-    def __init__(self, held: Held, frames: SparkFrames) -> None:
+    def __init__(self, held: Held, spark: SparkUse) -> None:
         self._held = held
-        self._frames = frames
+        self._spark = spark
+        self._frames = SparkFrames(spark)
 
     @property
     def version(self) -> int:
@@ -186,8 +190,10 @@ class Snapshot:
         self._held.version().view(name)
         return ViewReader(self._held, name, self._frames)
 
-    def sql(self, text: str) -> Result:
-        """Runs statements that read (SELECT, SHOW, DESCRIBE, EXPLAIN); the result is the last one's."""
+    def sql(self, text: str, *, engine: str = "viewkeeper") -> Result:
+        """Runs statements that read, as `Database.sql` does; the result is the last one's."""
+        if _wants_spark(engine):
+            return run_on_spark(self._spark, self._held.version(), text)
         result = Result()
         for statement in parse_script(text):
             if not isinstance(statement, READING):
@@ -259,6 +265,12 @@ class TableHandle:
             what = "is not a table" if found else "does not exist"
             raise NotFound(f"the table {self.name!r} {what}; SHOW TABLES lists all")
         return found
+
+
+def _wants_spark(engine: str) -> bool:
+    if engine not in ("viewkeeper", "spark"):
+        raise InputError(f"engine={engine!r}: there are 'viewkeeper' and 'spark'")
+    return engine == "spark"
 
 
 def _in_place(statements: Iterable[Statement]) -> str:

@@ -33,7 +33,7 @@ def maintain(db: Path, servers: int | None, seconds: float | None) -> None:
     with connect(db) as database, database.maintain(servers=servers) as maintenance, _live() as live:
         try:
             while (left := end - time.monotonic()) > 0:
-                live.update(_lag(database.status()))
+                live.update(_lag(database.lag()))
                 maintenance.wait(min(_REFRESH_SECONDS, left))
         except KeyboardInterrupt:
             live.update("stopping after this batch")

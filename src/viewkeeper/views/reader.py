@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +17,6 @@ from viewkeeper.views.shape import Shape
 from viewkeeper.views.source import Source
 from viewkeeper.views.spark_frames import SparkFrames
 from viewkeeper.views.version import Readable, Version, repeated, require_whole
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _CHUNK = 10_000
 _FILL_POLL_SECONDS = 0.02
@@ -110,8 +107,8 @@ class ViewReader:
         """All rows, in no order, as a pandas DataFrame."""
         return self.to_arrow(allow_stale=allow_stale).to_pandas()
 
-    def to_spark(self, *, allow_stale: bool = False) -> DataFrame:
-        """All rows as a Spark DataFrame, readable until the snapshot, or else the database, is closed."""
+    def to_spark(self, *, allow_stale: bool = False) -> Any:
+        """All rows, in no order, as a Spark DataFrame, readable until the snapshot, or else the database, is closed."""
         assert self._frames is not None, "readers that users get can reach Spark"
         with self._source.held() as version:
             return self._frames.frame(version, self.name, allow_stale)

@@ -21,12 +21,11 @@ class Shape:
 
     def __init__(self, of: Table | View, index: Index | None, zone: str) -> None:
         stored: Stored = (index or of).stored
-        self.of, self.index, self.stored, self.zone = of, index, stored, zone
+        self.of, self.stored, self.zone = of, stored, zone
         self.name, self.columns = of.name, of.columns
         self.key_positions = index.columns if index else of.key
         self.key: tuple[Column, ...] = tuple(of.columns[position] for position in self.key_positions)
         self.unique = index is None and (isinstance(of, Table) or of.unique)
-        self.types = [column.type for column in self.columns]
         self._row = [(c.name, p, to_python(c.type, zone)) for c, p in zip(of.columns, stored.order, strict=True)]
         self._convert = [to_physical(column.type, zone) for column in self.key]
         self._lead = [] if stored.member is None else [stored.member]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,17 +36,11 @@ class SparkUse:
                 _users += 1
             return self._session
 
-    def executor_maker(self, servers: int | None) -> Callable[[], SparkExecutor]:
-        """What makes an executor of so many view servers.  Spark is found or started now, in the caller's thread,
-        where it knows of the user's own session."""
-        session = self.session(servers)
+    def executor(self, servers: int | None = None) -> SparkExecutor:
+        """An executor of so many view servers (None: one a core)."""
+        from viewkeeper.pipeline.spark import SparkExecutor
 
-        def make() -> SparkExecutor:
-            from viewkeeper.pipeline.spark import SparkExecutor
-
-            return SparkExecutor(session, servers or os.cpu_count() or 1)
-
-        return make
+        return SparkExecutor(self.session(servers), servers or os.cpu_count() or 1)
 
     def close(self) -> None:
         """Ends the use; once is enough."""
@@ -66,13 +58,12 @@ class SparkUse:
 def _found_or_started(servers: int) -> SparkSession:
     global _started
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
     from viewkeeper.pipeline.spark import session
 
-    found = SparkContext._active_spark_context is not None
-    # Else Spark's workers would run whatever python3 is on the PATH, which need not know viewkeeper.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark, _ = session(servers)
-    if not found:
-        _started = spark
-    return spark
+    # Asked of the context: a session is active only in the threads that made or used it.
+    if SparkContext._active_spark_context is not None:
+        return SparkSession(SparkContext.getOrCreate())
+    _started, _ = session(servers)
+    return _started
