@@ -55,6 +55,11 @@ def status(storage: Storage, store: Store) -> dict[str, Any]:
     }
 
 
+def lag(snapshot: Snapshot, store: Store) -> dict[str, Any]:
+    """The part of `status` that tells how far the views are behind the logs; costs microseconds, so may be polled."""
+    return {"version": snapshot.version, "nodes": _nodes(snapshot, store)}
+
+
 def progress(root_note: dict[str, Any] | None, id_: int) -> str:
     """How far the filling of a view or index is, in words."""
     fill = root_note["fill"] if root_note is not None else None
