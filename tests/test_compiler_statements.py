@@ -166,7 +166,7 @@ def test_other_declarations_are_refused_by_name_and_place(
         ("CREATE VIEW v AS", "expected a query", (1, 17)),
         ("CREATE VIEW v AS SHOW TABLES", "", (1, 18)),
         ("SELECT a\n  FROM t WHERE WHERE", "this is not SQL", None),
-        ("SELECT a,\n  b, FROM t", "nothing stands behind this comma", (2, 4)),
+        ("SELECT a,\n  b, FROM t", ", is out of place", (2, 4)),
         ("SELECT 'a", "this is not SQL", None),
         ("SHOW COLUMNS", "expected TABLES or VIEWS", (1, 6)),
         ("SHOW TABLES LIKE 'a'", "expected the end of the statement", (1, 13)),
@@ -178,6 +178,27 @@ def test_what_is_no_sql_is_refused_with_its_place(sql: str, message: str, place:
     assert message in str(refused.value)
     if place:
         assert (refused.value.line, refused.value.column) == place
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a, , b FROM t", "SELECT , a FROM t", "SELECT coalesce(, a) FROM t", "SELECT a IN (, 1) FROM t",
+        "SELECT a FROM . t", "SELECT . 5 FROM t", "SELECT a NOT NULL FROM t", "SELECT a NOT IS NULL FROM t",
+        "SELECT CASE WHEN a NULL END FROM t", "SELECT CASE a WHEN 1 'x' END FROM t", "SELECT a BETWEEN 1 2 FROM t",
+        "SELECT AS a b FROM t", "SELECT a AS FROM t", "SELECT a AS, b FROM t", "SELECT (a AS b) FROM t",
+        "SELECT (a b) FROM t", "SELECT count() FROM t", "SELECT 5L(*) FROM t", "SELECT 2.5F(3) FROM t",
+        "SELECT a FROM FROM t", "SELECT a FROM SELECT t", "FROM SELECT t", "(a) t", "SELECT a FROM t GROUP BY",
+        "SELECT a FROM t GROUP BY , a", "SELECT a FROM t GROUP BY + 1", "SELECT a FROM t GROUP BY DISTINCT a",
+        "SELECT sum(SELECT a) FROM t", "SELECT count(ORDER BY *) FROM t", "SELECT a AS 1.5 FROM t",
+        "SELECT a AS X'1f' FROM t", "SELECT t.'a' FROM t", "SELECT a AS select FROM t", "SELECT .1.5e3BD FROM t",
+        "SELECT ALL +a FROM t",
+    ],
+)  # fmt: skip
+def test_what_sqlglot_forgives_and_spark_does_not_is_refused(sql: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        one(sql)
+    assert refused.value.line == 1
 
 
 @pytest.mark.parametrize(

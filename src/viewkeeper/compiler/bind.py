@@ -14,7 +14,6 @@ from viewkeeper.compiler.relations import Filter, Join, Project, Query, Relation
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.compiler.statements import CreateIndex, CreateTable, CreateView, Identifier, Select
-from viewkeeper.compiler.supported import refuse_unsupported
 from viewkeeper.compiler.view_key import view_key
 from viewkeeper.errors import DeclarationError
 
@@ -107,7 +106,6 @@ def require_free(catalog: Catalog, name: Identifier) -> None:
 
 
 def _binder(query: QueryText, catalog: Catalog) -> tuple[SelectBinder, exp.Expr]:
-    refuse_unsupported(query)
     select = query.tree
     while isinstance(select, exp.Subquery):
         select = select.this

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import InvalidOperation
 
 from sqlglot import exp
 
@@ -122,7 +123,7 @@ class ExpressionBinder:
             return None
         try:
             return literals.number(sign + digits.name, suffix)
-        except ValueError as reason:
+        except (ValueError, InvalidOperation) as reason:
             raise self.query.error(str(reason), node) from None
 
     def _string(self, node: exp.Expr) -> str:

@@ -164,10 +164,11 @@ class SelectBinder:
 
     def _by_number(self, node: exp.Expr, outputs: list[_Output], clause: str) -> _Output | None:
         """The output that an integer in GROUP BY or ORDER BY means."""
-        if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
+        number = node.this if isinstance(node, exp.Neg) else node
+        if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdigit():
             return None
-        if not 1 <= int(node.name) <= len(outputs):
-            raise self._query.error(f"{clause} {node.name}: the outputs are numbered from 1 to {len(outputs)}", node)
+        if number is not node or not 1 <= int(number.name) <= len(outputs):
+            raise self._query.error(f"{clause} {node.sql()}: the outputs are numbered from 1 to {len(outputs)}", node)
         return outputs[int(node.name) - 1]
 
     def _finish(

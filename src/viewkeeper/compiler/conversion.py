@@ -80,7 +80,7 @@ def arithmetic(operator: str, left: Expression, right: Expression, place: Place 
     for side in (left, right):
         if not (side.type.is_number or side.type in (VOID, STRING)):
             raise Refused(f"{operator} is supported for numbers only, not for {side.type}", NotSupported)
-    if left.type == right.type == STRING:
+    if {left.type, right.type} <= {STRING, VOID} and STRING in (left.type, right.type):
         raise Refused(f"{operator} needs a number on one side")
     left, right = _as_number(left, right, zone), _as_number(right, left, zone)
     left, right = _beside_decimal(left, right), _beside_decimal(right, left)
@@ -96,7 +96,7 @@ def arithmetic(operator: str, left: Expression, right: Expression, place: Place 
 
 def _as_number(side: Expression, other: Expression, zone: str) -> Expression:
     if side.type == VOID:
-        return converted(side, DOUBLE if other.type in (VOID, STRING) else other.type, zone)
+        return converted(side, DOUBLE if other.type == VOID else other.type, zone)
     if side.type == STRING:
         return converted(side, BIGINT if other.type.is_integer else DOUBLE, zone)
     return side

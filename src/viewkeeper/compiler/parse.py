@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import InvalidOperation
 from typing import ClassVar, TypeVar
 
 from sqlglot import exp
@@ -27,6 +28,7 @@ from viewkeeper.catalog.types import (
     Type,
     decimal,
 )  # fmt: skip
+from viewkeeper.compiler.accounting import refuse_unaccounted
 from viewkeeper.compiler.source import QueryText, Source
 from viewkeeper.compiler.statements import (
     ColumnDeclaration,
@@ -42,7 +44,7 @@ from viewkeeper.compiler.statements import (
     Show,
     Statement,
 )  # fmt: skip
-from viewkeeper.compiler.supported import NO_WITH
+from viewkeeper.compiler.supported import NO_WITH, refuse_unsupported
 from viewkeeper.errors import DeclarationError, NotSupported
 
 _Some = TypeVar("_Some", bound=Statement)
@@ -74,18 +76,6 @@ _OTHER_STATEMENTS = {
     "DELETE": "use db.table(name).delete(key)", "MERGE": "use db.table(name).put_many(rows)",
     "TRUNCATE": "delete the rows by key", "REFRESH": "every view is kept up to date by itself",
     "VALUES": "use db.table(name).put_many(rows)",
-}  # fmt: skip
-
-_BEFORE_SIGN = {
-    TokenType.L_PAREN, TokenType.COMMA, TokenType.SELECT, TokenType.WHERE, TokenType.ON, TokenType.HAVING,
-    TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.CASE,
-    TokenType.EQ, TokenType.NEQ, TokenType.GT, TokenType.GTE, TokenType.LT, TokenType.LTE, TokenType.NULLSAFE_EQ,
-    TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.BETWEEN,
-}  # fmt: skip
-
-_AFTER_LIST = {
-    TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT,
-    TokenType.R_PAREN,
 }  # fmt: skip
 
 
@@ -277,28 +267,21 @@ class _StatementParser:
         tokens = self._tokens[self._next :]
         if self._peek() not in ("SELECT", "FROM", "(", "VALUES"):
             raise self._failure("a query")
-        self._refuse_dropped(tokens)
         text = self._source.text
         try:
             trees = _PARSER.parse(list(tokens), text)
         except ParseError as problem:
             raise self._not_sql(problem) from None
+        except InvalidOperation:  # sqlglot's own reading of a malformed number
+            raise self._source.error("this is not SQL: a malformed number", tokens[0].start) from None
         except RecursionError:
             raise self._source.error("the query is nested too deep", tokens[0].start) from None
         tree = trees[0]
         assert isinstance(tree, exp.Expr)
-        return QueryText(tree, self._source, tokens[0].start, tokens[-1].end + 1)
-
-    def _refuse_dropped(self, tokens: Sequence[Token]) -> None:
-        # sqlglot drops a comma with nothing behind it, and a + in front of a value, which Spark shows in a name.
-        for token, after in zip(tokens, [*tokens[1:], None], strict=True):
-            if token.token_type == TokenType.COMMA and (after is None or after.token_type in _AFTER_LIST):
-                raise self._source.error("nothing stands behind this comma", token.start)
-        for before, token in zip(tokens, tokens[1:], strict=False):
-            if token.token_type == TokenType.PLUS and before.token_type in _BEFORE_SIGN:
-                raise self._source.error(
-                    "+ in front of a value is not supported; leave it out", token.start, NotSupported
-                )
+        query = QueryText(tree, self._source, tokens[0].start, tokens[-1].end + 1)
+        refuse_unsupported(query)
+        refuse_unaccounted(query, tokens)
+        return query
 
     def _not_sql(self, problem: ParseError) -> DeclarationError:
         details = problem.errors[0] if problem.errors else {}

@@ -55,6 +55,15 @@ NO_WITH = (
     "WITH (a common table expression) is not supported yet; write it as a subquery in FROM, or as a view of its own"
 )
 _GROUPINGS = "{} is not supported yet; declare one view for each grouping"
+RESERVED = frozenset(
+    (
+        "ALL", "AND", "AS", "BETWEEN", "BY", "CASE", "CROSS", "DISTINCT", "ELSE", "EXCEPT", "FROM", "FULL", "GROUP",
+        "HAVING", "IN", "INNER", "INTERSECT", "IS", "JOIN", "LEFT", "LIMIT", "NATURAL", "NOT", "NULL", "OFFSET", "ON",
+        "OR", "ORDER", "OUTER", "RIGHT", "SELECT", "THEN", "UNION", "USING", "WHEN", "WHERE", "WITH",
+    )
+)  # fmt: skip
+"""Words that Spark takes as names in some places, and sqlglot in others: as names they must stand in backticks."""
+
 _JOIN = "only inner joins are kept so far"
 _PARTS: dict[tuple[type[exp.Expr], str], str] = {
     (exp.Select, "distinct"): "SELECT DISTINCT is not supported yet; GROUP BY the same columns instead",
@@ -130,6 +139,9 @@ _NODES: dict[type[exp.Expr], str] = {
 
 def refuse_unsupported(query: QueryText) -> None:
     """Raises NotSupported at the first node or part of the query that is not admitted."""
+    root = query.tree.unnest() if isinstance(query.tree, exp.Subquery) else query.tree
+    if not isinstance(root, (exp.Select, exp.SetOperation, exp.Values)):
+        raise query.error("this is not SQL: a query begins with SELECT", query.tree)
     for node in query.tree.walk(bfs=False):
         kind = type(node)
         admitted = ADMITTED.get(kind)
@@ -189,6 +201,8 @@ def _check_function(query: QueryText, node: exp.Expr) -> None:
     written = raw_text(query.source, node)
     if written.lower() != FUNCTIONS[type(node)]:
         raise query.error(function_refused(written), node, NotSupported)
+    if node.this is None:
+        raise query.error(f"{written} needs an argument", node)
 
 
 def _check_subquery(query: QueryText, node: exp.Expr) -> None:
@@ -199,8 +213,32 @@ def _check_subquery(query: QueryText, node: exp.Expr) -> None:
 
 
 def _check_name(query: QueryText, node: exp.Expr) -> None:
-    if raw_text(query.source, node)[:1] in ("'", '"'):
-        raise query.error("a name stands in backticks, not in quotes", node)
+    written = raw_text(query.source, node)
+    quoted = written.startswith("`")
+    if not quoted and (not written.replace("_", "a").isalnum() or written[0].isdigit()):
+        raise query.error("a name begins with a letter or stands in backticks", node)
+    if written.upper() in RESERVED:
+        raise query.error(f"{written} is a word of SQL; as a name it stands in backticks", node)
+
+
+def _check_alias(query: QueryText, node: exp.Expr) -> None:
+    if not isinstance(node.parent, exp.Select):
+        raise query.error("an alias can stand behind a whole output only", node)
+
+
+def _check_query(query: QueryText, node: exp.Expr) -> None:
+    if node is not query.tree and not isinstance(node.parent, exp.Subquery):
+        raise query.error("a subquery stands in parentheses, and in FROM only", node, NotSupported)
+
+
+def _check_from(query: QueryText, node: exp.Expr) -> None:
+    if not isinstance(node.this, (exp.Table, exp.Subquery, *_NODES)):
+        raise query.error("this is not SQL: a table, view or subquery is expected behind FROM", node)
+
+
+def _check_list(query: QueryText, node: exp.Expr) -> None:
+    if not node.expressions or not isinstance(node.parent, exp.Select):
+        raise query.error("this is not SQL: GROUP BY and ORDER BY name what they order or group by", node)
 
 
 def _check_if(query: QueryText, node: exp.Expr) -> None:
@@ -244,5 +282,7 @@ _SUFFIXES = {"BIGINT": "L", "SMALLINT": "S", "TINYINT": "Y", "DOUBLE": "D", "FLO
 _CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {
     exp.Join: _check_join, exp.Cast: _check_cast, exp.TryCast: _check_cast, exp.Subquery: _check_subquery,
     exp.If: _check_if, exp.Is: _check_is, exp.Concat: _check_concat, exp.Identifier: _check_name,
+    exp.Alias: _check_alias, exp.Select: _check_query, exp.From: _check_from, exp.Group: _check_list,
+    exp.Order: _check_list,
     **dict.fromkeys(FUNCTIONS, _check_function),
 }  # fmt: skip

@@ -1,0 +1,108 @@
+"""Nothing that is written may be lost: every token of a query must be accounted for by its syntax tree.
+
+sqlglot forgives much: it drops a comma with nothing behind it, a `+` in front of a value, a dot before a name, and it
+supplies a THEN, an AND or an IS that is missing.  Spark does not.  So the tokens that give a query its structure are
+counted, in the text and in the tree.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from viewkeeper.compiler.source import QueryText
+from viewkeeper.compiler.supported import FUNCTIONS
+from viewkeeper.errors import NotSupported
+
+T = TokenType
+
+_OWN: dict[type[exp.Expr], tuple[TokenType, ...]] = {
+    exp.Select: (T.SELECT,), exp.From: (T.FROM,), exp.Where: (T.WHERE,), exp.Having: (T.HAVING,),
+    exp.Group: (T.GROUP_BY,), exp.Order: (T.ORDER_BY,), exp.Limit: (T.LIMIT,), exp.Offset: (T.OFFSET,),
+    exp.Paren: (T.L_PAREN, T.R_PAREN), exp.Subquery: (T.L_PAREN, T.R_PAREN),
+    exp.In: (T.IN, T.L_PAREN, T.R_PAREN), exp.Between: (T.BETWEEN, T.AND), exp.Case: (T.CASE, T.END),
+    exp.If: (T.WHEN, T.THEN), exp.Is: (T.IS,), exp.Not: (T.NOT,), exp.And: (T.AND,), exp.Or: (T.OR,),
+    exp.EQ: (T.EQ,), exp.NEQ: (T.NEQ,), exp.LT: (T.LT,), exp.LTE: (T.LTE,), exp.GT: (T.GT,), exp.GTE: (T.GTE,),
+    exp.NullSafeEQ: (T.NULLSAFE_EQ,), exp.Add: (T.PLUS,), exp.Sub: (T.DASH,), exp.Neg: (T.DASH,),
+    exp.Mul: (T.STAR,), exp.Star: (T.STAR,), **dict.fromkeys(FUNCTIONS, (T.L_PAREN, T.R_PAREN)),
+}  # fmt: skip
+
+_COUNTED = {type_ for types in _OWN.values() for type_ in types} | {T.COMMA, T.DOT, T.ON, T.JOIN, T.ELSE, T.DISTINCT}
+
+
+def refuse_unaccounted(query: QueryText, tokens: Sequence[Token]) -> None:
+    """Raises DeclarationError where `tokens`, those of the query, are not what its tree is made of."""
+    written = Counter(token.token_type for token in _structure(query, tokens))
+    read = Counter(type_ for node in query.tree.walk() for type_ in _tokens_of(node))
+    bare = max(0, written[T.JOIN] - read[T.JOIN])  # a JOIN without ON and a comma in FROM are one to sqlglot
+    read[T.JOIN] += bare
+    read[T.COMMA] -= bare
+    for token in tokens:
+        if token.token_type in _COUNTED and written[token.token_type] > read[token.token_type]:
+            raise query.source.error(f"this is not SQL: {_text(query, token)} is out of place", _last(tokens, token))
+    for type_ in _COUNTED - {T.ON}:  # a JOIN without ON has one to sqlglot
+        if written[type_] < read[type_]:
+            raise query.source.error(f"this is not SQL: {type_.name.replace('_', ' ')} is missing", query.start)
+
+
+def _structure(query: QueryText, tokens: Sequence[Token]) -> Iterator[Token]:
+    """The tokens that count; refuses those that stand where nothing can."""
+    before: Token | None = None
+    for token, after in zip(tokens, [*tokens[1:], None], strict=True):
+        kind = token.token_type
+        opens = before is None or before.token_type in (T.SELECT, T.COMMA, T.L_PAREN, T.ALL)
+        if kind == T.PLUS and (opens or (before and before.token_type in _BEFORE_SIGN)):
+            raise query.source.error("+ in front of a value is not supported; leave it out", token.start, NotSupported)
+        if kind == T.ALIAS and (opens or after is None or after.token_type in _AFTER_OUTPUT):
+            raise query.source.error("this is not SQL: AS stands between a value and its name", token.start)
+        if kind == T.NOT and after is not None and after.token_type == T.IS:
+            raise query.source.error("this is not SQL: NOT stands behind IS", token.start)
+        number = kind == T.DOT and after is not None and after.token_type == T.NUMBER  # .5 is two tokens
+        if number and after and after.start != token.end + 1:
+            raise query.source.error("this is not SQL: a number in pieces", token.start)
+        named = before is not None and before.token_type in (T.ALIAS, T.DOT)  # keywords are names there
+        if kind in _COUNTED and not number and not (named and kind not in _PUNCTUATION):
+            yield token
+        before = token
+
+
+_PUNCTUATION = {T.COMMA, T.DOT, T.L_PAREN, T.R_PAREN, T.STAR, T.PLUS, T.DASH, T.EQ, T.NEQ, T.LT, T.LTE, T.GT, T.GTE}
+_AFTER_OUTPUT = {T.COMMA, T.R_PAREN, T.FROM, T.WHERE, T.GROUP_BY, T.HAVING, T.ORDER_BY, T.LIMIT}
+_BEFORE_SIGN = {
+    T.WHERE, T.ON, T.HAVING, T.GROUP_BY, T.ORDER_BY, T.AND, T.OR, T.NOT, T.WHEN, T.THEN, T.ELSE, T.CASE, T.EQ, T.NEQ,
+    T.GT, T.GTE, T.LT, T.LTE, T.NULLSAFE_EQ, T.PLUS, T.DASH, T.STAR, T.BETWEEN,
+}  # fmt: skip
+
+
+def _tokens_of(node: exp.Expr) -> Iterator[TokenType]:
+    yield from _OWN.get(type(node), ())
+    items = 0
+    if isinstance(node, (exp.Select, exp.Group, exp.Order, exp.In)):
+        items = len(node.expressions)
+    elif isinstance(node, exp.Coalesce):
+        items = 1 + len(node.expressions)
+    elif isinstance(node, exp.TableAlias) and node.args.get("columns"):
+        items = len(node.args["columns"])
+        yield from (T.L_PAREN, T.R_PAREN)
+    elif isinstance(node, exp.Column) and node.args.get("table"):
+        yield T.DOT
+    elif isinstance(node, exp.Case) and node.args.get("default"):
+        yield T.ELSE
+    elif isinstance(node, exp.Join):
+        yield T.COMMA if node.args.get("kind") == "CROSS" else T.JOIN
+        if node.args.get("on"):
+            yield T.ON
+    for _ in range(items - 1):
+        yield T.COMMA
+
+
+def _text(query: QueryText, token: Token) -> str:
+    return query.source.text[token.start : token.end + 1]
+
+
+def _last(tokens: Sequence[Token], token: Token) -> int:
+    """Where the last token of that type stands: a guess, for which of them is too many cannot be known."""
+    return max(each.start for each in tokens if each.token_type == token.token_type)
