@@ -1,0 +1,50 @@
+"""Measurements of what viewkeeper promises: `viewkeeper bench`, one module an experiment.
+
+Everything is measured through what a user holds (`connect`, `sql`, `put_many`, `maintain`, real Spark), except where an
+experiment says otherwise.  `--small` makes any of them a matter of seconds, to see that it works.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from viewkeeper.bench.report import Report
+from viewkeeper.commands.output import console, print_json
+from viewkeeper.errors import InputError
+
+EXPERIMENTS = ("w3", "latency", "many", "get", "scale", "memory")
+
+
+def run(name: str | None, arguments: Sequence[str], *, folder: Path | None, as_json: bool) -> None:
+    """Runs the experiment `name` and prints its report; without a name, lists what there is."""
+    if name is None:
+        _list(as_json)
+        return
+    if name not in EXPERIMENTS:
+        raise InputError(f"there is no experiment {name!r}; there are: {', '.join(EXPERIMENTS)}")
+    wrong = [argument for argument in arguments if argument != "--small"]
+    if wrong:
+        raise InputError(f"bench {name} does not know {wrong[0]!r}; it takes --small")
+    measure(name, small=bool(arguments), folder=folder).print(as_json)
+
+
+def measure(name: str, *, small: bool, folder: Path | None) -> Report:
+    """Runs an experiment with its databases in `folder`, or, without it, in one that goes at the end."""
+    experiment = import_module(f"viewkeeper.bench.{name}")
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        return experiment.run(folder, small)
+    with tempfile.TemporaryDirectory(prefix="viewkeeper-bench-") as made:
+        return experiment.run(Path(made), small)
+
+
+def _list(as_json: bool) -> None:
+    for name in EXPERIMENTS:
+        about = str(import_module(f"viewkeeper.bench.{name}").__doc__).partition("\n")[0]
+        if as_json:
+            print_json({"name": name, "about": about})
+        else:
+            console().print(f"{name:8} {about}")
