@@ -208,6 +208,26 @@ def test_one_bad_entry_among_many_small_ones_is_found(store: EmbeddedStore) -> N
     assert sum(len(rows) for _, rows in batch.operations) == 1994
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_no_bytes_whatever_harm_their_neighbours(seed: int) -> None:
+    """Whatever an entry with a right checksum holds, the entries beside it are applied, and what it gives is sound."""
+    random_, form = random.Random(seed), TableForm(WIDE)
+    good = raw_entry(WIDE, raw_puts(WIDE, {}, 2))
+    for _ in range(250):
+        entry = bytearray(raw_entry(WIDE, raw_puts(WIDE, {"s": {0: None}}, random_.choice([1, 2, 50]))))
+        for _ in range(random_.choice([1, 2, 5])):
+            entry[random_.randrange(entries.HEADER.size, len(entry))] = random_.choice([0, 1, 127, 128, 255])
+        entry[:4] = zlib.crc32(bytes(entry[4:])).to_bytes(4, "little")
+        (count, _) = entries.count_and_stamp(bytes(entry)) or (0, 0)
+        firsts = np.array([1, 3, 3 + count])
+        batch = verify.judge(entries.decode([good, bytes(entry), good], firsts, 5 + count, {WIDE.id: form}.get), 0)
+        sequences = {at for _, rows in batch.operations for at in rows.columns[-2].to_pylist()}
+        assert {1, 2, 3 + count, 4 + count} <= sequences
+        for _, rows in batch.operations:
+            for column in rows.columns:
+                column.validate(full=True)
+
+
 def test_column_deletes_that_no_row_can_take_are_rejected(store: EmbeddedStore) -> None:
     form = TableForm(WIDE)
     masks = np.stack([form.mask([1]), form.mask([6]), form.mask([0])])

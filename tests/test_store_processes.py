@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import subprocess
 import threading
 import time
@@ -34,11 +33,23 @@ def running(*commands: list[str]) -> Iterator[list[subprocess.Popen[str]]]:
             process.communicate()
 
 
-def acknowledged(process: subprocess.Popen[str]) -> list[list[str]]:
-    """What a writer that was killed had said: its whole lines."""
-    process.send_signal(signal.SIGKILL)
-    output, _ = process.communicate()
-    return [line.split() for line in output.splitlines(keepends=True) if line.endswith("\n")]
+def kill_in_the_middle(root: Path, writers: list[int], durability: str, seconds: float) -> dict[int, list[list[str]]]:
+    """Let writers write and kill them after `seconds` in which all of them did; the whole lines that each had said."""
+    said = {writer: root.with_name(f"said by {writer}") for writer in writers}
+    started = []
+    for writer, path in said.items():
+        with path.open("w") as file:
+            started.append(subprocess.Popen(start("write_for_ever", root, writer, durability), stdout=file))
+    try:
+        while not all(path.stat().st_size for path in said.values()):
+            time.sleep(0.01)
+        time.sleep(seconds)
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    lines = {writer: path.read_text().splitlines(keepends=True) for writer, path in said.items()}
+    return {writer: [line.split() for line in of_it if line.endswith("\n")] for writer, of_it in lines.items()}
 
 
 @pytest.mark.faults
@@ -49,14 +60,7 @@ def test_what_was_acknowledged_survives_kill_9_of_several_writers(tmp_path: Path
     store = EmbeddedStore(tmp_path / "s", nodes=3, durability="process")
     for round_ in range(2):
         writers = [seed % 3 + 3 * i for i in range(3)]
-        with running(
-            *(start("write_for_ever", store.root, w, ["process", "sync"][round_]) for w in writers)
-        ) as processes:
-            for process in processes:
-                assert process.stdout is not None
-                process.stdout.readline()
-            time.sleep(random_.uniform(0.01, 0.4))
-            said = {w: acknowledged(process) for w, process in zip(writers, processes, strict=True)}
+        said = kill_in_the_middle(store.root, writers, ["process", "sync"][round_], random_.uniform(0.01, 0.4))
         store.put(ORDERS, {"id": 1_000_000 + round_, "n": 0})  # The killed ones' locks are free.
         operations = as_dicts(ORDERS, read_all(store, ORDERS))
         for node, end in store.ends().items():

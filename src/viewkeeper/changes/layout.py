@@ -193,7 +193,7 @@ def words(column: pa.Array) -> np.ndarray:
     """int64[n, 2]: the low and high words of a decimal128 (or its raw form); 0 where NULL."""
     if not len(column):
         return np.zeros((0, 2), np.int64)
-    data = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, 2)[column.offset : column.offset + len(column)]
+    data = np.frombuffer(column.buffers()[1], np.int64, 2 * len(column), 16 * column.offset).reshape(-1, 2)
     if not column.null_count:
         return np.ascontiguousarray(data)
     return np.where(is_null(column)[:, None], 0, data)

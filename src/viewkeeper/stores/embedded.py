@@ -34,6 +34,7 @@ class EmbeddedStore(Store):
 
     `durability`: "sync" (what is acknowledged survives a power loss) or "process" (a kill of the process only; a power
     loss may damage the store); all users in one process share one.  `zone`: where naive times are.
+    A forked child may go on using it; it gets an Error if a scan was open at the fork.
     """
 
     traits = Traits(consistent_cuts=True, refuses_in_transaction=True, keyless_tables=True, key_bytes_max=KEY_BYTES_MAX)
@@ -113,6 +114,7 @@ class EmbeddedStore(Store):
         return found
 
     def cut(self, limit: int, after: Mapping[int, int]) -> Cut:
+        self.reader_check()
         return log.cut(self._nodes, limit, after)
 
     def read(self, node: int, after: int, upto: int, tables: Mapping[int, Table]) -> LogBatch:
@@ -122,7 +124,7 @@ class EmbeddedStore(Store):
         return log.trim(self._nodes, positions, older_than_seconds)
 
     def reader_check(self) -> int:
-        """Free what killed readers hold; how many there were.  Done at opening; to be done with every batch."""
+        """Free what killed readers hold; how many there were.  Done at opening and with every batch."""
         return self._nodes.reader_check()
 
     def forget(self, table: Table) -> None:
