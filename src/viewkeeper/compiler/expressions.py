@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any
 
 from viewkeeper.catalog.codec import stored
@@ -23,13 +24,20 @@ class Expression:
 
     def children(self) -> Iterator[Expression]:
         """The expressions directly below, in the order in which they are written."""
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for name in _operands(type(self)):
+            value = getattr(self, name)
             for item in value if isinstance(value, tuple) else (value,):
                 if isinstance(item, Expression):
                     yield item
                 elif isinstance(item, tuple):
                     yield from (part for part in item if isinstance(part, Expression))
+
+
+@cache
+def _operands(class_: type[Expression]) -> tuple[str, ...]:
+    """The fields of a class of expressions that may hold others."""
+    scalars = ("type", "nullable", "place", "index", "name", "value")
+    return tuple(field.name for field in fields(class_) if field.name not in scalars)
 
 
 @stored

@@ -132,7 +132,8 @@ class PlanBuilder(SharedPlan):
         identity = _shift(identity, 1)
         # Found by its form without members: one operator serves them all.
         id_ = self.add(plan.Select(0, below.zone, (MEMBER, *columns), True, identity, input_, None, outputs))
-        self._members.setdefault(id_, self._members_of(id_))
+        if id_ not in self._members:
+            self._members[id_] = self._members_of(id_)
         form = identity_form(predicate)
         if form not in self._members[id_]:
             self._members[id_][form] = self.new_id()

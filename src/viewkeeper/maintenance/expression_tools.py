@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 
-from viewkeeper.compiler.expressions import And, Arithmetic, ColumnRef, Expression, Negate
+from viewkeeper.compiler.expressions import And, Arithmetic, ColumnRef, Expression, Literal, Negate
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
@@ -27,6 +27,8 @@ def can_raise(expression: Expression) -> bool:
 
 def rewrite(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
     """The expression with `change` applied to every node, leaves first."""
+    if isinstance(expression, (ColumnRef, Literal)):
+        return change(expression)
 
     def of(value: object) -> object:
         if isinstance(value, Expression):
@@ -47,7 +49,9 @@ def rebase(expression: Expression, positions: Mapping[int, int]) -> Expression:
     """The expression over a stream in which input column i stands at `positions[i]`."""
 
     def change(node: Expression) -> Expression:
-        return replace(node, index=positions[node.index]) if isinstance(node, ColumnRef) else node
+        if not isinstance(node, ColumnRef) or positions[node.index] == node.index:
+            return node
+        return replace(node, index=positions[node.index])
 
     return rewrite(expression, change)
 
@@ -60,7 +64,7 @@ def identity_form(expression: Expression) -> Expression:
 
     def change(node: Expression) -> Expression:
         if isinstance(node, ColumnRef):
-            return replace(node, name="", place=None)
+            return ColumnRef(node.type, node.nullable, None, node.index, "")
         return replace(node, place=None) if node.place is not None else node
 
     return rewrite(expression, change)
