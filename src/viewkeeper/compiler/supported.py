@@ -221,6 +221,11 @@ def _check_name(query: QueryText, node: exp.Expr) -> None:
         raise query.error(f"{written} is a word of SQL; as a name it stands in backticks", node)
 
 
+def _check_column(query: QueryText, node: exp.Expr) -> None:
+    if not isinstance(node.this, (exp.Identifier, exp.Star)):
+        raise query.error("this is not SQL: a column's name is expected behind the dot", node)
+
+
 def _check_alias(query: QueryText, node: exp.Expr) -> None:
     if not isinstance(node.parent, exp.Select):
         raise query.error("an alias can stand behind a whole output only", node)
@@ -282,6 +287,7 @@ _SUFFIXES = {"BIGINT": "L", "SMALLINT": "S", "TINYINT": "Y", "DOUBLE": "D", "FLO
 _CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {
     exp.Join: _check_join, exp.Cast: _check_cast, exp.TryCast: _check_cast, exp.Subquery: _check_subquery,
     exp.If: _check_if, exp.Is: _check_is, exp.Concat: _check_concat, exp.Identifier: _check_name,
+    exp.Column: _check_column,
     exp.Alias: _check_alias, exp.Select: _check_query, exp.From: _check_from, exp.Group: _check_list,
     exp.Order: _check_list,
     **dict.fromkeys(FUNCTIONS, _check_function),
