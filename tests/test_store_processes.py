@@ -60,7 +60,7 @@ def test_what_was_acknowledged_survives_kill_9_of_several_writers(tmp_path: Path
     store = EmbeddedStore(tmp_path / "s", nodes=3, durability="process")
     for round_ in range(2):
         writers = [seed % 3 + 3 * i for i in range(3)]
-        said = kill_in_the_middle(store.root, writers, ["process", "sync"][round_], random_.uniform(0.01, 0.4))
+        said = kill_in_the_middle(store.root, writers, ["process", "sync"][round_], random_.uniform(0.1, 0.6))
         store.put(ORDERS, {"id": 1_000_000 + round_, "n": 0})  # The killed ones' locks are free.
         operations = as_dicts(ORDERS, read_all(store, ORDERS))
         for node, end in store.ends().items():
