@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pipeline_database import VIEWS, Shop
 
+from pipeline_database import VIEWS, Shop
 from viewkeeper.pipeline import batches, fills
 from viewkeeper.pipeline.job import Job, LogRange
 from viewkeeper.pipeline.local import LocalExecutor
@@ -139,7 +139,7 @@ def test_a_view_over_filled_views_is_filled_at_one_version(tmp_path: Path) -> No
         sizes: dict[tuple[int, int], int] = {}
         for _, _, n in shop.expected("spend").elements():
             sizes[n] = sizes.get(n, 0) + 1
-        assert shop.view("sizes") == {(n, count): 1 for n, count in sizes.items()}
+        assert shop.view("sizes") == dict.fromkeys(sizes.items(), 1)
         shop.write(seed, 40)
 
 

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from pipeline_database import Shop
 
+from pipeline_database import Shop
 from viewkeeper.errors import Busy, Error, Fenced, Timeout
 from viewkeeper.pipeline import fills
 from viewkeeper.pipeline.job import Job

@@ -7,8 +7,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from pipeline_database import Shop
 
+from pipeline_database import Shop
 from viewkeeper.errors import DeclarationError, NotSupported, Timeout
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.term import Term

@@ -63,6 +63,7 @@ class Batches:
         version = term.snapshot.version + 1
         added = [receipt.at(version, version) for receipt in receipts]
         term.commit(Change("batch", version, positions=cut.positions, added=added, stamp=cut.stamp))
+        self.last_error = None
         self.operations += cut.operations
         for receipt in receipts:
             self.counters.update(receipt.counters)

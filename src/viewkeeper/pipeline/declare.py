@@ -125,10 +125,10 @@ class _Declaring:
         """
         views = [view for view in self.catalog.views if view.filled is None]
         indexes = [index for index in self.catalog.indexes if index.filled is None]
-        names = {item.id: item.name for item in (*self.catalog.tables, *self.catalog.views)}
+        names = {item.id: item.name for item in self.catalog.everything()}
         if not views and not indexes:
             return
-        self.catalog = declare.drop(self.catalog, [item.id for item in (*views, *indexes)])
+        self.catalog = declare.drop(self.catalog, [*(view.id for view in views), *(index.id for index in indexes)])
         for view in views:
             columns = ", ".join(quoted(column.name) for column in view.columns)
             (statement,) = parse_script(f"CREATE VIEW {quoted(view.name)} ({columns}) AS {view.sql}")

@@ -48,6 +48,11 @@ class Maintainer:
         self._last_batch = time.monotonic()
         self._tidied = 0.0
 
+    @property
+    def last_error(self) -> str | None:
+        """What went wrong last and has not gone well since."""
+        return self.batches.last_error or self.fills.last_error or self.merging.last_error
+
     def run(self, stop: threading.Event) -> None:
         """Maintains until `stop` is set."""
         while not stop.is_set():

@@ -65,7 +65,9 @@ class MergeJob:
     """One merge; `dead` names, for states of families, the members whose rows go."""
 
     root: str
-    name: str
+    version: int
+    epoch: int
+    attempt: int
     task: MergeTask
     dead: Mapping[int, set[int]]
     title: str

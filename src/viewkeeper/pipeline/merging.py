@@ -6,22 +6,26 @@ A merge changes no version.  Where its inputs have changed meanwhile its file is
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Executor as Pool
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 
+from viewkeeper.errors import Fenced
 from viewkeeper.maintenance.declare import dead_members, states
 from viewkeeper.pipeline.job import Executor, MergeJob
 from viewkeeper.pipeline.term import Term
 from viewkeeper.trace.merge import MergeTask, plan_merges
-from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.receipt import Receipt
 from viewkeeper.trace.snapshot import Change, MergeOutdated
 
 AT_ONCE = 2
 """Merges at a time: a long one must not let the many short runs of the other states pile up."""
+
+RETRY_SECONDS = 10.0
+"""After a merge that failed."""
 
 log = logging.getLogger("viewkeeper")
 
@@ -42,6 +46,8 @@ class Merging:
 
     def __init__(self, executor: Executor, pool: Pool) -> None:
         self.committed = 0
+        self.last_error: str | None = None
+        self._retry_at = 0.0
         self._executor, self._pool = executor, pool
         self._running: list[_Running] = []
         self._waiting: deque[MergeTask] = deque()
@@ -73,7 +79,7 @@ class Merging:
     def _plan(self, term: Term, idle: bool, barriers: Sequence[int]) -> None:
         snapshot = term.snapshot
         situation = (snapshot.number, idle, *barriers)
-        if situation == self._settled:
+        if situation == self._settled or time.monotonic() < self._retry_at:
             return
         busy = set().union(*(running.states for running in self._running))
         runs = {state: refs for state, refs in snapshot.states.items() if state not in busy}
@@ -85,7 +91,7 @@ class Merging:
     def _start(self, term: Term, task: MergeTask) -> None:
         snapshot, attempt, root = term.snapshot, term.begin_attempt(), term.storage.root
         job = MergeJob(
-            root=str(root), name=file_name(snapshot.version, term.epoch, 0, 0, attempt, "merge"), task=task,
+            root=str(root), version=snapshot.version, epoch=term.epoch, attempt=attempt, task=task,
             dead=dead_members(snapshot.catalog),
             title=f"viewkeeper {root.name}: merge at version {snapshot.version}, {task.rows:,} rows",
         )  # fmt: skip
@@ -97,7 +103,14 @@ class Merging:
             receipt = running.result.result()
             term.commit(Change("merge", term.snapshot.version, added=[receipt], removed=running.task.runs))
             self.committed += 1
+            self.last_error = None
+        except Fenced:
+            raise
         except MergeOutdated as outdated:
             log.info("a merge is thrown away: %s", outdated)
+        except Exception as error:  # noqa: BLE001 - views are right without the merge; it is tried again
+            self.last_error = f"a merge failed: {error}"
+            log.warning("%s", self.last_error)
+            self._retry_at = time.monotonic() + RETRY_SECONDS
         finally:
             term.end_attempt(running.attempt)

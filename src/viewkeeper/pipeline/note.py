@@ -35,7 +35,8 @@ class Note:
         note = {
             "pid": os.getpid(), "started": self._started, "epoch": driver.term.epoch,
             "operations": driver.batches.operations, "counters": dict(driver.batches.counters),
-            "merges": driver.merging.committed, "fill": driver.fills.progress(), "last_error": driver.fills.last_error or driver.batches.last_error,
+            "merges": driver.merging.committed, "fill": driver.fills.progress(),
+            "last_error": driver.last_error,
         }  # fmt: skip
         if note != self._written:
             draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")

@@ -1,34 +1,56 @@
 """Named places at which the fault tests kill a process.
 
-`VIEWKEEPER_FAULT="<name>:<count>:<file>"` kills the process, as `kill -9` does, that reaches the point `name` for the
-`count`-th time.  The file counts the passes of all processes that share it, so that each run has exactly one fault.
-Without the variable a point costs one test of a constant.
+The variable `VIEWKEEPER_FAULTS` names a folder.  A file in it that is called like a point and says `<count> <pid>` has
+process `pid` (0: the one that is there) killed, as by `kill -9`, when the point is reached for the `count`-th time, by
+whatever process.  Without the variable a point costs one test of a constant.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 POINTS = ("log read", "zone file written", "before commit", "after commit", "merge", "fill")
+WORKER_POINTS = ("log read", "zone file written", "merge", "fill")
+"""Those that a worker reaches where jobs run on Spark."""
 
-_FAULT = os.environ.get("VIEWKEEPER_FAULT")
+_FOLDER = os.environ.get("VIEWKEEPER_FAULTS")
 
 
 def reached(name: str) -> None:
     """Says that the process has come to the point `name`, one of `POINTS`."""
-    if _FAULT is not None:
-        _count(name, *_FAULT.split(":", 2))
+    if _FOLDER is not None:
+        _count(Path(_FOLDER), name)
 
 
-def _count(name: str, wanted: str, count: str, file: str) -> None:
-    if name != wanted:
+def arm(folder: Path, name: str, count: int, pid: int = 0) -> None:
+    """From now on the `count`-th pass of the point `name` kills `pid`."""
+    _passes(folder, name).unlink(missing_ok=True)
+    (folder / name).write_text(f"{count} {pid}")
+
+
+def passes(folder: Path, name: str) -> int:
+    """How often the point has been reached since it was armed."""
+    file = _passes(folder, name)
+    return file.stat().st_size if file.exists() else 0
+
+
+def _count(folder: Path, name: str) -> None:
+    try:
+        count, pid = map(int, (folder / name).read_text().split())
+    except FileNotFoundError:
         return
-    descriptor = os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+    # Appending is atomic: each pass, of whatever process, finds its own number.
+    descriptor = os.open(_passes(folder, name), os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     try:
         os.write(descriptor, b".")
-        passes = os.lseek(descriptor, 0, os.SEEK_CUR)
+        number = os.lseek(descriptor, 0, os.SEEK_CUR)
     finally:
         os.close(descriptor)
-    if passes == int(count):
-        os.kill(os.getpid(), signal.SIGKILL)
+    if number == count:
+        os.kill(pid or os.getpid(), signal.SIGKILL)
+
+
+def _passes(folder: Path, name: str) -> Path:
+    return folder / f"{name}.passes"

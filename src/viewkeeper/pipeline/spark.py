@@ -52,7 +52,7 @@ class SparkExecutor:
         self.servers = servers
         self._spark, self._owned = spark, owned
         self._context: SparkContext = spark.sparkContext
-        if self._context.master.startswith("local"):
+        if (self._context.master or "").startswith("local"):
             # Else workers run whatever python3 is on the PATH, which need not know viewkeeper.
             self._context.pythonExec = sys.executable
         self._servers_rdds: dict[int, RDD[int]] = {}

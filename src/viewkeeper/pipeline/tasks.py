@@ -71,8 +71,10 @@ def run_chain(job: Job) -> Receipt:
 
 
 def run_merge(job: MergeJob) -> Receipt:
-    """Runs a merge; its file is named in the job."""
-    receipt = merge.run_merge(_storage(job.root).state, job.name, job.task, job.dead)
+    """Runs a merge."""
+    # Named here, not by the driver: a task that Spark repeats needs another name.
+    name = file_name(job.version, job.epoch, 0, 0, job.attempt, "merge")
+    receipt = merge.run_merge(_storage(job.root).state, name, job.task, job.dead)
     reached("merge")
     return receipt
 
