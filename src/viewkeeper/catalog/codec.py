@@ -12,6 +12,7 @@ import datetime
 import json
 from collections.abc import Callable
 from decimal import Decimal
+from functools import cache
 from typing import Any, TypeVar
 
 _CLASSES: dict[str, type] = {}
@@ -48,23 +49,29 @@ def loads(text: bytes) -> Any:
     return _decode(data["root"], pool)
 
 
+@cache
 def _name(cls: type) -> str:
     """Module and class: a relation and an operator may both be called Join."""
     return f"{cls.__module__.rpartition('.')[2]}.{cls.__name__}"
 
 
 def _encode(value: Any, pool: list[Any], seen: dict[Any, int]) -> Any:
-    if value is None or isinstance(value, (bool, int, str)):
+    if type(value) in _PLAIN:
         return value
-    shared = type(value) in _SHARED or (type(value) is tuple and value and type(value[0]) in _SHARED)
-    if shared and value in seen:
-        return {"": "@", "n": seen[value]}
-    encoded = _encode_whole(value, pool, seen)
-    if shared:
+    if not _is_shared(value):
+        return _encode_whole(value, pool, seen)
+    if value not in seen:
+        encoded = _encode_whole(value, pool, seen)
         seen[value] = len(pool)
         pool.append(encoded)
-        return {"": "@", "n": seen[value]}
-    return encoded
+    return {"": "@", "n": seen[value]}
+
+
+def _is_shared(value: Any) -> bool:
+    """Values of shared classes, tuples of them, and lists of numbers long enough to be worth it."""
+    if type(value) is not tuple:
+        return type(value) in _SHARED
+    return bool(value) and (type(value[0]) in _SHARED or (len(value) > 2 and all(type(v) is int for v in value)))
 
 
 def _encode_whole(value: Any, pool: list[Any], seen: dict[Any, int]) -> Any:
@@ -73,27 +80,31 @@ def _encode_whole(value: Any, pool: list[Any], seen: dict[Any, int]) -> Any:
     if isinstance(value, dict):
         return {key: _encode(item, pool, seen) for key, item in value.items()}
     if dataclasses.is_dataclass(value):
-        fields = {f.name: _encode(getattr(value, f.name), pool, seen) for f in dataclasses.fields(value)
-                  if getattr(value, f.name) != f.default}  # fmt: skip
-        return {"": _name(type(value)), **fields}
+        return {"": _name(type(value)), "f": [_encode(getattr(value, field), pool, seen) for field in _fields(type(value))]}
     return {"": "$" + type(value).__name__, "text": _TO_TEXT[type(value)](value)}
 
 
+@cache
+def _fields(class_: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(class_))
+
+
 def _decode(value: Any, pool: list[Any]) -> Any:
-    if isinstance(value, list):
-        return tuple(_decode(item, pool) for item in value)
-    if not isinstance(value, dict):
+    if type(value) is list:
+        return tuple([item if type(item) in _PLAIN else _decode(item, pool) for item in value])
+    if type(value) is not dict:
         return value
     name = value.get("")
     if name is None:
         return {key: _decode(item, pool) for key, item in value.items()}
     if name == "@":
         return pool[value["n"]]
-    if name.startswith("$"):
+    if name[0] == "$":
         return _FROM_TEXT[name[1:]](value["text"])
-    return _CLASSES[name](**{key: _decode(item, pool) for key, item in value.items() if key})
+    return _CLASSES[name](*[item if type(item) in _PLAIN else _decode(item, pool) for item in value["f"]])
 
 
+_PLAIN = frozenset([type(None), bool, int, str])
 _TO_TEXT: dict[type, Callable[[Any], str]] = {
     float: float.hex, Decimal: str, bytes: lambda b: base64.b64encode(b).decode(),
     datetime.date: datetime.date.isoformat, datetime.datetime: datetime.datetime.isoformat,
