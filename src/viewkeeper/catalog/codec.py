@@ -80,7 +80,8 @@ def _encode_whole(value: Any, pool: list[Any], seen: dict[Any, int]) -> Any:
     if isinstance(value, dict):
         return {key: _encode(item, pool, seen) for key, item in value.items()}
     if dataclasses.is_dataclass(value):
-        return {"": _name(type(value)), "f": [_encode(getattr(value, field), pool, seen) for field in _fields(type(value))]}
+        fields = [_encode(getattr(value, field), pool, seen) for field in _fields(type(value))]
+        return {"": _name(type(value)), "f": fields}
     return {"": "$" + type(value).__name__, "text": _TO_TEXT[type(value)](value)}
 
 
