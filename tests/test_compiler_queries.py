@@ -427,6 +427,23 @@ def test_having_filters_groups_and_may_use_aliases_keys_and_new_aggregates() -> 
     assert [call.function for call in bound.relation.input.input.calls] == ["sum", "max"]
 
 
+@pytest.mark.parametrize(
+    "query, meant",
+    [
+        ("SELECT max(customer) AS id FROM orders GROUP BY id HAVING id = 1", "id"),
+        ("SELECT id AS customer FROM orders GROUP BY id, customer HAVING customer = 1", "customer"),
+        ("SELECT max(id) AS id FROM orders GROUP BY customer HAVING id = 1", "max(id)"),
+        ("SELECT max(id) AS id FROM orders GROUP BY id + 1 HAVING id = 1", "max(id)"),
+    ],
+)
+def test_a_name_in_having_is_first_a_column_that_is_grouped_by_and_then_an_alias(query: str, meant: str) -> None:
+    bound = view(query)
+    assert isinstance(bound.relation, Project) and isinstance(bound.relation.input, Filter)
+    column = next(bound.relation.input.predicate.children())
+    assert isinstance(column, ColumnRef)
+    assert bound.relation.input.columns[column.index].name == meant
+
+
 def test_a_key_expression_is_recognised_within_larger_ones() -> None:
     bound = view("SELECT (id + 1) * 2 AS x, -(ID + 1) AS y FROM orders o GROUP BY O.id + 1")
     assert isinstance(bound.relation, Project)

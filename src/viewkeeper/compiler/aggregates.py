@@ -73,6 +73,11 @@ class Grouping:
         self._positions = {key: i for i, key in enumerate(self._keys)}
         self._calls: dict[Expression, Call] = {}
 
+    @property
+    def columns(self) -> set[int]:
+        """The positions of the input's columns that are keys as they are."""
+        return {key.index for key, _ in self._keys.values() if isinstance(key, ColumnRef)}
+
     def over(self, expression: Expression) -> Expression:
         """`expression` over the columns of `relation`; raises NotGrouped."""
         return rewrite(expression, self._change)

@@ -53,17 +53,16 @@ class SelectBinder:
         aliases: dict[str, list[Expression]] = {}
         for output in outputs:
             aliases.setdefault(output.name.lower(), []).append(output.bound)
-        with_aliases = Clause(outputs=aliases)
-        having = self._having(binder, select, with_aliases)
-        terms = self._order_terms(binder, select, outputs, with_aliases)
-        every = [output.bound for output in outputs] + [bound for _, bound in terms]
         group = select.args.get("group")
+        grouping = self._grouping(binder, group, outputs, aliases)
+        having = self._having(binder, select, grouping, aliases)
+        terms = self._order_terms(binder, select, outputs, Clause(outputs=aliases))
+        every = [output.bound for output in outputs] + [bound for _, bound in terms]
         if group or having is not None or any(map(has_call, every)):
             if not group and not any(map(has_call, [*every, *([having] if having else [])])):
                 raise self._query.error(
                     "HAVING without GROUP BY and without an aggregate; use WHERE", select.args["having"]
                 )
-            grouping = self._grouping(binder, group, outputs, aliases)
             every = [self._over(grouping, bound, group) for bound in every]
             having = self._over(grouping, having, group) if having else None
             input_ = grouping.relation(input_)
@@ -112,9 +111,22 @@ class SelectBinder:
         place = self._query.place(node)
         return [_Output(n, node, ColumnRef(c.type, c.nullable, place, i, n)) for i, n, c in columns]
 
-    def _having(self, binder: ExpressionBinder, select: exp.Select, clause: Clause) -> Expression | None:
+    def _having(
+        self, binder: ExpressionBinder, select: exp.Select, grouping: Grouping, aliases: dict[str, list[Expression]]
+    ) -> Expression | None:
         having = select.args.get("having")
-        return binder.predicate(having.this, clause, "HAVING") if having else None
+        if having is None:
+            return None
+        # A name in HAVING is first a column that is grouped by, then an alias (in ORDER BY the other way round).
+        free = {name: bound for name, bound in aliases.items() if not self._is_grouped(binder, grouping, name)}
+        return binder.predicate(having.this, Clause(outputs=free), "HAVING")
+
+    def _is_grouped(self, binder: ExpressionBinder, grouping: Grouping, name: str) -> bool:
+        try:
+            index, _ = binder.scope.resolve(name, None)
+        except Unresolved:
+            return False
+        return index in grouping.columns
 
     def _grouping(
         self, binder: ExpressionBinder, group: exp.Group | None, outputs: list[_Output],
