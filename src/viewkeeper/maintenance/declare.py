@@ -6,7 +6,7 @@ Nothing here looks at names: who calls has made sure that a name is free, or tha
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from viewkeeper.catalog.model import (
     ERRORS,
@@ -20,25 +20,13 @@ from viewkeeper.catalog.model import (
     View,
 )
 from viewkeeper.catalog.types import BIGINT
-from viewkeeper.compiler.relations import Relation, Scan
+from viewkeeper.compiler.bind import BoundView
+from viewkeeper.compiler.relations import Scan
 from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.builder import PlanBuilder
 from viewkeeper.maintenance.sharing import MEMBER
 
 ROW_ID = Column("row id", BIGINT, False)
-
-
-@dataclass(frozen=True)
-class Declared:
-    """A bound CREATE VIEW (`compiler.bind.BoundView` has these fields too)."""
-
-    name: str
-    sql: str
-    relation: Relation
-    columns: tuple[Column, ...]
-    key: tuple[int, ...]
-    unique: bool
-    reads: tuple[int, ...]
 
 
 def declare_table(catalog: Catalog, name: str, columns: tuple[Column, ...], key: tuple[int, ...]) -> Catalog:
@@ -57,7 +45,7 @@ def declare_table(catalog: Catalog, name: str, columns: tuple[Column, ...], key:
     return _with(catalog, builder, tables=(*catalog.tables, table))
 
 
-def declare_views(catalog: Catalog, views: Sequence[Declared]) -> Catalog:
+def declare_views(catalog: Catalog, views: Sequence[BoundView]) -> Catalog:
     """`catalog` with `views`, which are not filled yet.  Those of one call share all the work they can."""
     builder = PlanBuilder(catalog)
     made = [_view(builder, view) for view in views]
@@ -67,7 +55,7 @@ def declare_views(catalog: Catalog, views: Sequence[Declared]) -> Catalog:
     return _with(catalog, builder, views=(*catalog.views, *made))
 
 
-def _view(builder: PlanBuilder, view: Declared) -> View:
+def _view(builder: PlanBuilder, view: BoundView) -> View:
     stream = builder.lower(view.relation, range(len(view.columns)), family=True)
     operator = builder.operators[stream.operator]
     order = list(view.key) + [i for i in range(len(view.columns)) if i not in view.key]
@@ -81,7 +69,7 @@ def _view(builder: PlanBuilder, view: Declared) -> View:
 
 
 def _store(
-    builder: PlanBuilder, input_: int, positions: list[int], view: Declared, order: list[int], *, keyed: bool
+    builder: PlanBuilder, input_: int, positions: list[int], view: BoundView, order: list[int], *, keyed: bool
 ) -> Stored:
     operator = builder.operators[input_]
     member = int(operator.member)
@@ -109,7 +97,7 @@ def declare_index(catalog: Catalog, name: str, on: int, columns: tuple[int, ...]
     assert isinstance(item, (Table, View))
     stream = builder.lower(Scan(on, item.name, item.columns), range(len(item.columns)), family=False)
     order = list(columns) + [i for i in range(len(item.columns)) if i not in columns]
-    shape = Declared(name, "", Scan(on, item.name, item.columns), item.columns, columns, True, (on,))
+    shape = BoundView(name, "", Scan(on, item.name, item.columns), item.columns, columns, True, (on,))
     stored = _store(builder, stream.operator, [stream.positions[i] for i in order], shape, order, keyed=False)
     index = Index(builder.new_id(), name, on, columns, stored)
     return _with(catalog, builder, indexes=(*catalog.indexes, index))

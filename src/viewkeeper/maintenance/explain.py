@@ -76,10 +76,12 @@ def _other_views(catalog: Catalog, whole: plan.Plan, view: View) -> dict[int, li
     needs: dict[int, set[int]] = {}
     for other in catalog.views:
         state = other.stored.state.id
-        if other.id != view.id:
-            needs.setdefault(state, set()).update(() if state in needs else declare.needed(whole, [stores[state]]))
-            for id_ in needs[state]:
-                found.setdefault(id_, []).append(other.name)
+        if other.id == view.id:
+            continue
+        if state not in needs:
+            needs[state] = declare.needed(whole, [stores[state]])
+        for id_ in needs[state]:
+            found.setdefault(id_, []).append(other.name)
     return found
 
 
