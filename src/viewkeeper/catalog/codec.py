@@ -50,7 +50,7 @@ def loads(text: bytes) -> Any:
 
 
 @cache
-def _name(cls: type) -> str:
+def _name(cls: Any) -> str:
     """Module and class: a relation and an operator may both be called Join."""
     return f"{cls.__module__.rpartition('.')[2]}.{cls.__name__}"
 
@@ -86,7 +86,7 @@ def _encode_whole(value: Any, pool: list[Any], seen: dict[Any, int]) -> Any:
 
 
 @cache
-def _fields(class_: type) -> tuple[str, ...]:
+def _fields(class_: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(class_))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from functools import cache
 from typing import Any
 
 from viewkeeper.catalog.codec import stored
@@ -24,7 +23,7 @@ class Expression:
 
     def children(self) -> Iterator[Expression]:
         """The expressions directly below, in the order in which they are written."""
-        for name in _operands(type(self)):
+        for name in _OPERANDS.get(type(self)) or _operands(type(self)):
             value = getattr(self, name)
             for item in value if isinstance(value, tuple) else (value,):
                 if isinstance(item, Expression):
@@ -33,11 +32,14 @@ class Expression:
                     yield from (part for part in item if isinstance(part, Expression))
 
 
-@cache
+_OPERANDS: dict[type, tuple[str, ...]] = {}
+
+
 def _operands(class_: type[Expression]) -> tuple[str, ...]:
-    """The fields of a class of expressions that may hold others."""
+    """The fields of a class of expressions that may hold others; kept, since trees are walked all the time."""
     scalars = ("type", "nullable", "place", "index", "name", "value")
-    return tuple(field.name for field in fields(class_) if field.name not in scalars)
+    _OPERANDS[class_] = tuple(field.name for field in fields(class_) if field.name not in scalars)
+    return _OPERANDS[class_]
 
 
 @stored

@@ -70,8 +70,7 @@ class _Declaring:
     def flush(self) -> None:
         """Declares the views that wait for it."""
         if self._views:
-            bound = [declare.Declared(**vars(view)) for view in self._views.values()]
-            self.catalog = declare.declare_views(self.catalog, bound)
+            self.catalog = declare.declare_views(self.catalog, list(self._views.values()))
             self._views = {}
 
     def _create_view(self, statement: CreateView) -> None:
