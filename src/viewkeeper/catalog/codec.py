@@ -79,10 +79,10 @@ def _encode_whole(value: Any, pool: list[Any], seen: dict[Any, int]) -> Any:
         return [_encode(item, pool, seen) for item in value]
     if isinstance(value, dict):
         return {key: _encode(item, pool, seen) for key, item in value.items()}
-    if dataclasses.is_dataclass(value):
-        fields = [_encode(getattr(value, field), pool, seen) for field in _fields(type(value))]
-        return {"": _name(type(value)), "f": fields}
-    return {"": "$" + type(value).__name__, "text": _TO_TEXT[type(value)](value)}
+    class_: Any = type(value)
+    if class_ in _TO_TEXT:
+        return {"": "$" + class_.__name__, "text": _TO_TEXT[class_](value)}
+    return {"": _name(class_), "f": [_encode(getattr(value, field), pool, seen) for field in _fields(class_)]}
 
 
 @cache
