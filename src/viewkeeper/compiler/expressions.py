@@ -23,7 +23,7 @@ class Expression:
 
     def children(self) -> Iterator[Expression]:
         """The expressions directly below, in the order in which they are written."""
-        for name in _OPERANDS.get(type(self)) or _operands(type(self)):
+        for name in operands(type(self)):
             value = getattr(self, name)
             for item in value if isinstance(value, tuple) else (value,):
                 if isinstance(item, Expression):
@@ -35,11 +35,13 @@ class Expression:
 _OPERANDS: dict[type, tuple[str, ...]] = {}
 
 
-def _operands(class_: type[Expression]) -> tuple[str, ...]:
+def operands(class_: type[Expression]) -> tuple[str, ...]:
     """The fields of a class of expressions that may hold others; kept, since trees are walked all the time."""
-    scalars = ("type", "nullable", "place", "index", "name", "value")
-    _OPERANDS[class_] = tuple(field.name for field in fields(class_) if field.name not in scalars)
-    return _OPERANDS[class_]
+    known = _OPERANDS.get(class_)
+    if known is None:
+        scalars = ("type", "nullable", "place", "index", "name", "value")
+        known = _OPERANDS[class_] = tuple(field.name for field in fields(class_) if field.name not in scalars)
+    return known
 
 
 @stored

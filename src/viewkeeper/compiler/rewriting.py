@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
-from viewkeeper.compiler.expressions import And, ColumnRef, Expression
+from viewkeeper.compiler.expressions import And, ColumnRef, Expression, operands
 
 
 def rewrite(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
@@ -15,11 +15,11 @@ def rewrite(expression: Expression, change: Callable[[Expression], Expression | 
     if answer is not None:
         return answer
     changed = {}
-    for field in fields(expression):
-        old = getattr(expression, field.name)
+    for name in operands(type(expression)):
+        old = getattr(expression, name)
         new = _rewrite_value(old, change)
         if new is not old:
-            changed[field.name] = new
+            changed[name] = new
     return replace(expression, **changed) if changed else expression
 
 

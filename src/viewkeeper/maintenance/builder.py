@@ -14,15 +14,9 @@ from viewkeeper.compiler.expressions import ColumnRef, Expression
 from viewkeeper.compiler.relations import Aggregate as AggregateRelation
 from viewkeeper.compiler.relations import Filter, Project, Relation, Scan
 from viewkeeper.compiler.relations import Join as JoinRelation
+from viewkeeper.compiler.rewriting import conjunction, conjuncts, references, renumber
 from viewkeeper.maintenance import plan
-from viewkeeper.maintenance.expression_tools import (
-    can_raise,
-    conjunction,
-    conjuncts,
-    identity_form,
-    rebase,
-    references,
-)
+from viewkeeper.maintenance.raising import can_raise, shared_form
 from viewkeeper.maintenance.sharing import MEMBER, SharedPlan
 
 
@@ -106,8 +100,8 @@ class PlanBuilder(SharedPlan):
             stream = self.lower(below, needed, family=family, identify=identify or raising)
         if predicate is None and all(isinstance(e, ColumnRef) for e in outputs.values()):
             return Stream(stream.operator, {i: stream.positions[e.index] for i, e in outputs.items()})  # type: ignore[attr-defined]
-        columns = tuple(rebase(e, stream.positions) for e in outputs.values())
-        condition = rebase(predicate, stream.positions) if predicate is not None else None
+        columns = tuple(renumber(e, stream.positions) for e in outputs.values())
+        condition = renumber(predicate, stream.positions) if predicate is not None else None
         operator = self._select(stream.operator, condition, columns, family=family, identify=identify)
         return Stream(operator, {i: n for n, i in enumerate(outputs)})
 
@@ -134,7 +128,7 @@ class PlanBuilder(SharedPlan):
         id_ = self.add(plan.Select(0, below.zone, (MEMBER, *columns), True, identity, input_, None, outputs))
         if id_ not in self._members:
             self._members[id_] = self._members_of(id_)
-        form = identity_form(predicate)
+        form = shared_form(predicate)
         if form not in self._members[id_]:
             self._members[id_][form] = self.new_id()
             select = self.operators[id_]
@@ -147,7 +141,7 @@ class PlanBuilder(SharedPlan):
     def _members_of(self, id_: int) -> dict[Expression, int]:
         select = self.operators[id_]
         assert isinstance(select, plan.Select)
-        return {identity_form(m.predicate): m.id for m in select.members}
+        return {shared_form(m.predicate): m.id for m in select.members}
 
     # --- joins ---------------------------------------------------------------------------------------------------
 
@@ -203,7 +197,7 @@ class PlanBuilder(SharedPlan):
             )
         needed = wanted | set().union(*(references(key) for key in keys))
         stream = self.lower(relation, needed, family=False, identify=identify or raising)
-        return stream, tuple(rebase(key, stream.positions) for key in keys), wanted
+        return stream, tuple(renumber(key, stream.positions) for key in keys), wanted
 
     def _reverse_join(
         self, stream: Stream, keys: tuple[Expression, ...], wanted: set[int], zone: int, identify: bool
@@ -241,17 +235,17 @@ class PlanBuilder(SharedPlan):
         needed = set().union(*(references(e) for e in (*keys, *arguments.values())))
         stream = self.lower(below, needed, family=family, identify=raising)
         source = self.operators[stream.operator]
-        keys = tuple(rebase(k, stream.positions) for k in keys)
+        keys = tuple(renumber(k, stream.positions) for k in keys)
         # Calls over one argument share what runs for it: arguments are compared by what they are over the stream.
-        bound = {i: rebase(a, stream.positions) for i, a in arguments.items()}
-        form = {i: identity_form(e) for i, e in bound.items()}
+        bound = {i: renumber(a, stream.positions) for i, a in arguments.items()}
+        form = {i: shared_form(e) for i, e in bound.items()}
         distinct = {form[i]: e for i, e in bound.items()}
         functions = [{relation.calls[i].function for i in form if form[i] == f} for f in distinct]
         pre = self.pre_aggregate(stream.operator, source.zone + 1, keys, list(distinct.values()), functions)
         running = self.operators[pre]
         assert isinstance(running, plan.PreAggregate)
         shipped = self.exchanges[running.exchange].outputs
-        slot = {identity_form(shipped[r.argument]): i for i, r in enumerate(running.running)}
+        slot = {shared_form(shipped[r.argument]): i for i, r in enumerate(running.running)}
         made = tuple(
             plan.Call(c.function, slot[form[i]] if i in form else None, c.type, c.place)
             for i, c in enumerate(relation.calls)
@@ -305,7 +299,7 @@ def _push_down(
         if not blocked and used and max(used) < width:
             left.append(test)
         elif not blocked and used and min(used) >= width:
-            right.append(rebase(test, {i: i - width for i in used}))
+            right.append(renumber(test, {i: i - width for i in used}))
         else:
             rest.append(test)
     return tuple(left), tuple(right), tuple(rest)

@@ -12,7 +12,7 @@ from viewkeeper.catalog.model import Column, StateSpec
 from viewkeeper.catalog.types import BIGINT, INT
 from viewkeeper.compiler.expressions import Expression
 from viewkeeper.maintenance import exact, plan
-from viewkeeper.maintenance.expression_tools import identity_form
+from viewkeeper.maintenance.raising import shared_form
 
 MEMBER = Column("member", INT, False)
 
@@ -108,9 +108,9 @@ class SharedPlan:
         functions: list[set[str]],
     ) -> int:
         partial = tuple(self._running(len(keys) + i, a, functions[i]) for i, a in enumerate(arguments))
-        form = (source, zone, len(keys), tuple(identity_form(e) for e in (*keys, *arguments)), partial)
+        form = (source, zone, len(keys), tuple(shared_form(e) for e in (*keys, *arguments)), partial)
         for exchange in self.exchanges.values():
-            outputs = tuple(identity_form(e) for e in exchange.outputs)
+            outputs = tuple(shared_form(e) for e in exchange.outputs)
             if (exchange.source, exchange.zone, exchange.key, outputs, exchange.partial) == form:
                 return next(
                     o.id for o in self.operators.values()
@@ -160,10 +160,10 @@ class SharedPlan:
         return replace(operator, columns=tuple(columns), running=tuple(given), state=state)
 
     def _find_exchange(self, source: int, zone: int, keys: tuple[Expression, ...]) -> plan.Exchange | None:
-        form = tuple(identity_form(k) for k in keys)
+        form = tuple(shared_form(k) for k in keys)
         for exchange in self.exchanges.values():
             if (exchange.source, exchange.zone, exchange.key) == (source, zone, len(keys)) and (
-                exchange.partial is None and tuple(identity_form(k) for k in exchange.outputs[: len(keys)]) == form
+                exchange.partial is None and tuple(shared_form(k) for k in exchange.outputs[: len(keys)]) == form
             ):
                 return exchange
         return None
@@ -175,14 +175,14 @@ class SharedPlan:
         exchange = self._find_exchange(source, zone, keys)
         if exchange is None:
             exchange = plan.Exchange(self.new_id(), source, zone, len(keys), tuple(keys), self.operators[source].member)
-        at = {identity_form(e): i for i, e in reversed(list(enumerate(exchange.outputs)))}
+        at = {shared_form(e): i for i, e in reversed(list(enumerate(exchange.outputs)))}
         outputs = list(exchange.outputs)
         for expression in wanted:
-            if identity_form(expression) not in at:
-                at[identity_form(expression)] = len(outputs)
+            if shared_form(expression) not in at:
+                at[shared_form(expression)] = len(outputs)
                 outputs.append(expression)
         self.exchanges[exchange.id] = replace(exchange, outputs=tuple(outputs))
-        return exchange.id, [at[identity_form(e)] for e in wanted]
+        return exchange.id, [at[shared_form(e)] for e in wanted]
 
 
 def _form(operator: plan.Operator) -> Any:
@@ -197,9 +197,9 @@ def _form(operator: plan.Operator) -> Any:
         if isinstance(value, StateSpec):
             value = (value.kind, value.key)
         elif isinstance(value, Expression):
-            value = identity_form(value)
+            value = shared_form(value)
         elif isinstance(value, tuple) and value and isinstance(value[0], Expression):
-            value = tuple(identity_form(e) for e in value)
+            value = tuple(shared_form(e) for e in value)
         elif isinstance(value, tuple) and value and isinstance(value[0], plan.Call):
             value = tuple((c.function, c.argument, c.type) for c in value)
         parts.append(value)

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewkeeper.compiler.expressions import ColumnRef, Compare, Expression, Literal
+from viewkeeper.compiler.rewriting import conjunction, conjuncts
 from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.evaluate import evaluate, predicate
-from viewkeeper.maintenance.expression_tools import can_raise, conjunction, conjuncts
+from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.maintenance.task import Task
 from viewkeeper.trace.rows import Rows
 

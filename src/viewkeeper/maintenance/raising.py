@@ -1,0 +1,19 @@
+"""Which expressions can raise, and what that means for sharing."""
+
+from __future__ import annotations
+
+from viewkeeper.compiler.expressions import Arithmetic, Expression, Negate
+from viewkeeper.compiler.rewriting import identity, walk
+
+
+def can_raise(expression: Expression) -> bool:
+    """Whether some row could make the expression raise: integer or decimal arithmetic is in it."""
+    return any(isinstance(node, (Arithmetic, Negate)) and not node.type.is_float for node in walk(expression))
+
+
+def shared_form(expression: Expression) -> Expression:
+    """Equal for expressions that can be computed once for several views.
+
+    Places and names count only where a row could raise, since an error row names the place in its view's own text.
+    """
+    return expression if can_raise(expression) else identity(expression)
