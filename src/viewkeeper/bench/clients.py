@@ -1,0 +1,105 @@
+"""Other processes that use the database while the pipeline runs in this one: writers, readers, and one that waits."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+import viewkeeper
+from viewkeeper.bench.orders import Workload
+
+_PROBE_IDS = 10**12
+"""Orders written by `wait_for_own_writes` have ids from here on."""
+
+
+class Client:
+    """A function of this module that runs in a new process; `result` waits for what it returns."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        context = multiprocessing.get_context("spawn")  # not fork: Spark's threads are running here
+        self._answer, theirs = context.Pipe(duplex=False)
+        self._process = context.Process(target=_run, args=(theirs, function, arguments), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        assert self._process.pid is not None, "it has been started"
+        return self._process.pid
+
+    def result(self) -> Any:
+        """What the function returned; raises EOFError where it died."""
+        answer = self._answer.recv()
+        self._process.join()
+        return answer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.join()
+
+
+def _run(answer: Connection, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    answer.send(function(*arguments))
+
+
+def write_steadily(root: Path, workload: tuple[int, int], call: int, per_second: float, seconds: float) -> float:
+    """Writes operations of `Workload(*workload)` in calls of `call`, `per_second` operations a second; how many a
+    second it managed.  A call that is late is made at once."""
+    operations, done = Workload(*workload).operations, 0
+    with viewkeeper.connect(root) as db:
+        orders = db.table("orders")
+        started = time.perf_counter()
+        while (now := time.perf_counter() - started) < seconds and done < len(operations):
+            if done > now * per_second:
+                time.sleep(done / per_second - now)
+            part = operations[done : done + call]
+            if part.delete[0]:
+                orders.delete_many(part.id.tolist())
+            else:
+                orders.put_many(part.table())
+            done += len(part)
+        return done / (time.perf_counter() - started)
+
+
+def wait_for_own_writes(root: Path, customers: int, count: int, pause: float) -> np.ndarray:
+    """Puts `count` orders one after another, at random moments about `pause` seconds apart; the seconds from each call
+    of `put` to the first read of a view that holds it."""
+    chance, took = np.random.default_rng(), []
+    with viewkeeper.connect(root) as db:
+        orders, spend = db.table("orders"), db.view("spend")
+        for number in range(count):
+            time.sleep(chance.uniform(0, 2 * pause))
+            customer = int(chance.integers(0, customers))
+            started = time.perf_counter()
+            token = orders.put({"id": _PROBE_IDS + time.time_ns() + number, "customer": customer, "price": "1.00"})
+            spend.get(customer, after=token, timeout=60)
+            took.append(time.perf_counter() - started)
+    return np.array(took)
+
+
+def read_by_key(root: Path, view: str, keys: int, seconds: float, pause: float) -> np.ndarray:
+    """Reads rows of `view` by random keys for some seconds, with `pause` seconds between two; the seconds of each."""
+    drawn = np.random.default_rng().integers(0, keys, 4_000_000).tolist()
+    took: list[float] = []
+    with viewkeeper.connect(root) as db:
+        reader, end = db.view(view), time.perf_counter() + seconds
+        for key in drawn:
+            started = time.perf_counter()
+            reader.get(key)
+            now = time.perf_counter()
+            took.append(now - started)
+            if now > end:
+                break
+            if pause:
+                time.sleep(pause)
+    return np.array(took)
