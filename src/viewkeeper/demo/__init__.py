@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 import time
 import warnings
@@ -53,13 +54,13 @@ def run(*, folder: Path | None, scale: float, seconds: float, as_json: bool) -> 
         with tempfile.TemporaryDirectory(prefix="viewkeeper-demo-") as temporary:
             done = _Demo(console, Path(temporary), _place(folder) or Path(temporary) / "tpch").run(scale, seconds)
     except KeyboardInterrupt:
-        console.print("\nStopped. " + _left(folder))
-        raise
+        console.print(f"\nStopped. {_left(folder)}", soft_wrap=True)
+        raise SystemExit(128 + signal.SIGINT) from None
     if as_json:
         print(done.to_json())
     else:
         outcome.show(console, done)
-    console.print(f"{done.total_seconds:.0f} s in all. {_left(folder)}")
+    console.print(f"{done.total_seconds:.0f} s in all. {_left(folder)}", soft_wrap=True)
     return done.ok
 
 

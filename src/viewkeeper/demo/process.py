@@ -1,4 +1,5 @@
-"""The demo's other processes: they work until their standard input ends, and tell how far they are, in JSON lines.
+"""The demo's other processes: they begin at a line on their standard input, work until it ends, and tell how far they
+are in JSON lines.
 
 A process whose parent dies, however it dies, so ends by itself.
 """
@@ -32,14 +33,21 @@ class Process:
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
+        assert self._process.stdin is not None and self._process.stdout is not None, "both are pipes"
+        self._input, self._output = self._process.stdin, self._process.stdout
         self._listener = threading.Thread(target=self._listen, name=f"demo {module}", daemon=True)
         self._listener.start()
 
     def wait_until_ready(self) -> None:
-        """Returns when it has told something; raises Error where it ends before."""
+        """Returns when it could begin; raises Error where it ends before."""
         while not self.latest:
             self.require_alive()
             time.sleep(READY_POLL_SECONDS)
+
+    def begin(self) -> None:
+        """Lets it do its work."""
+        self._input.write("begin\n")
+        self._input.flush()
 
     def require_alive(self) -> None:
         """Raises Error where the process has ended by itself: what went wrong stands on its standard error."""
@@ -60,8 +68,7 @@ class Process:
         self._end()
 
     def _end(self) -> None:
-        assert self._process.stdin is not None, "it was started with a pipe"
-        self._process.stdin.close()
+        self._input.close()
         try:
             self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
@@ -70,14 +77,19 @@ class Process:
         self._listener.join()
 
     def _listen(self) -> None:
-        assert self._process.stdout is not None, "it was started with a pipe"
-        for line in self._process.stdout:
+        for line in self._output:
             self.latest = json.loads(line)
 
 
 def tell(**facts: Any) -> None:
     """Says to the parent how far this process is; the last word counts."""
     print(json.dumps(facts), flush=True)
+
+
+def ready(**facts: Any) -> None:
+    """Says that this process could begin, and waits until it may (or is told to stop)."""
+    tell(**facts)
+    sys.stdin.readline()
 
 
 def told_to_stop(wait_seconds: float) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 import viewkeeper
 from viewkeeper.database import Database
-from viewkeeper.demo.process import tell, told_to_stop
+from viewkeeper.demo.process import ready, tell, told_to_stop
 from viewkeeper.demo.views import INDEX
 
 OWN_CUSTOMER = 0
@@ -73,11 +73,14 @@ class Client:
         assert summed == book, f"the priorities add up to {summed}, and the order book has {book}"
         self._agreed += 1
 
-    def tell(self) -> None:
+    def seen(self) -> dict[str, float]:
+        """Counts, and quantiles of how long things took."""
         reads, fresh = np.array(self._read_seconds), np.array(self._fresh_seconds)
-        tell(reads=self._reads, read_us_p50=_quantile(reads, 0.5) * 1e6, read_us_p99=_quantile(reads, 0.99) * 1e6,
-             own_writes=len(fresh), fresh_s_p50=_quantile(fresh, 0.5), fresh_s_max=_quantile(fresh, 1.0),
-             agreed=self._agreed)  # fmt: skip
+        return {
+            "reads": self._reads, "read_us_p50": _quantile(reads, 0.5) * 1e6,
+            "read_us_p99": _quantile(reads, 0.99) * 1e6, "own_writes": len(fresh),
+            "fresh_s_p50": _quantile(fresh, 0.5), "fresh_s_max": _quantile(fresh, 1.0), "agreed": self._agreed,
+        }  # fmt: skip
 
     def _timed(self, get: Callable[[object], object], key: object) -> None:
         begin = time.perf_counter()
@@ -90,14 +93,14 @@ def main(folder: str) -> None:
     """Reads until told to stop."""
     with viewkeeper.connect(folder) as db:
         client, next_write = Client(db), 0.0
-        client.tell()
+        ready(**client.seen())
         while not told_to_stop(ROUND_SECONDS):
             client.read()
             if time.monotonic() > next_write:
                 client.follow_a_write()
                 client.compare_views()
                 next_write = time.monotonic() + WRITE_EVERY_SECONDS
-            client.tell()
+            tell(**client.seen())
 
 
 def _quantile(seconds: np.ndarray, share: float) -> float:

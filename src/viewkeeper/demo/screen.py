@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rich import box
+from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
@@ -19,19 +20,22 @@ from viewkeeper.demo.watch import Watch
 
 LOOK_SECONDS = 0.25
 LINE_SECONDS = 5.0
+HEIGHT = 15
 SEGMENTS = "segment_revenue"
 
 
 def show_changes(console: Console, db: Database, writer: Process, reader: Process, seconds: float) -> Watch:
     """Shows for so many seconds how the views follow the writer; what was seen."""
     watch = Watch(db)
+    writer.begin()
+    reader.begin()
     picture = _Picture(db, watch, writer, reader, seconds)
     if console.is_terminal:
         with Live(console=console, auto_refresh=False, transient=True) as live:
             _every(LOOK_SECONDS, watch, (writer, reader), seconds,
                    lambda: live.update(picture.whole(), refresh=True))  # fmt: skip
     else:
-        _every(LINE_SECONDS, watch, (writer, reader), seconds, lambda: console.print(picture.line()))
+        _every(LINE_SECONDS, watch, (writer, reader), seconds, lambda: console.print(picture.line(), soft_wrap=True))
     return watch
 
 
@@ -58,9 +62,8 @@ class _Picture:
 
     def whole(self) -> RenderableType:
         """For a terminal."""
-        both = Table.grid(padding=(0, 1))
-        both.add_row(Panel(self._figures(), title="pipeline and readers", padding=(0, 1)),
-                     Panel(self._rows(), title="views, at one version", padding=(0, 1)))  # fmt: skip
+        both = Columns([Panel.fit(self._figures(), title="what is going on", height=HEIGHT),
+                        Panel.fit(self._rows(), title="two of the views, at one version", height=HEIGHT)])  # fmt: skip
         head = Table.grid(padding=(0, 1))
         head.add_row("Orders come in, change and are cancelled", self._bar(),
                      f"{self._watch.seconds:.0f} of {self._seconds:.0f} s, Ctrl-C stops")  # fmt: skip
@@ -68,11 +71,10 @@ class _Picture:
 
     def line(self) -> str:
         """For a log: the same in one line."""
-        sample, (count, read) = self._watch.samples[-1], _reads(self._reader.latest)
-        (book,) = self._db.view("order_book").rows()
+        sample, book = self._watch.samples[-1], self._db.view("order_book").get()
         return (f"  {self._watch.seconds:3.0f} s: {self._watch.operations:,} operations in the views, "
                 f"{self._watch.rate():,.0f}/s; lag {sample.written - sample.kept:,} operations, "
-                f"{sample.lag_seconds:.1f} s; version {sample.version}; {count} reads by key, {read}; "
+                f"{sample.lag_seconds:.1f} s; version {sample.version}; {self._reader.latest['reads']:,} reads by key; "
                 f"{book['orders']:,} orders worth {book['total']:,}")  # fmt: skip
 
     def _bar(self) -> ProgressBar:
@@ -84,17 +86,17 @@ class _Picture:
         table.add_column(style="dim")
         table.add_column(justify="right")
         table.add_column()
-        table.add_row("orders received", f"{writer.get('received', 0):,}", "with their line items")
-        table.add_row("orders changed", f"{writer.get('amended', 0):,}", "with one line item")
-        table.add_row("orders cancelled", f"{writer.get('cancelled', 0):,}", "with their line items")
+        table.add_row("orders received", f"{writer['received']:,}", "with their items")
+        table.add_row("orders changed", f"{writer['amended']:,}", "and one item of each")
+        table.add_row("orders cancelled", f"{writer['cancelled']:,}", "with their items")
         table.add_row("")
-        table.add_row("operations in the views", f"[bold]{self._watch.operations:,}", f"{self._watch.rate():,.0f}/s")
+        table.add_row("operations", f"[bold]{self._watch.operations:,}", f"in the views, {self._watch.rate():,.0f}/s")
         table.add_row("lag", f"[bold]{sample.written - sample.kept:,}", f"operations, {sample.lag_seconds:.2f} s")
-        table.add_row("version", f"[bold]{sample.version}", f"{self._watch.versions} in this time")
+        table.add_row("version", f"[bold]{sample.version}", f"{self._watch.versions} since the start")
         table.add_row("")
-        table.add_row("reads by key", *_reads(reader))
-        table.add_row("own writes seen", f"{reader.get('own_writes', 0):,}", _fresh(reader))
-        table.add_row("looks at two views", f"{reader.get('agreed', 0):,}", "totals agree in all")
+        table.add_row("reads by key", f"{reader['reads']:,}", _reads(reader))
+        table.add_row("own writes seen", f"{reader['own_writes']:,}", _fresh(reader))
+        table.add_row("totals compared", f"{reader['agreed']:,}", "all agree between two views")
         return table
 
     def _rows(self) -> Table:
@@ -115,17 +117,9 @@ class _Picture:
         return table
 
 
-def _reads(reader: Mapping[str, Any]) -> tuple[str, str]:
-    """How many, and how fast."""
-    if not reader.get("reads"):
-        return "0", "starting"
-    return (
-        f"{reader['reads']:,}",
-        f"half within {reader['read_us_p50']:.0f} µs, 99% within {reader['read_us_p99']:.0f} µs",
-    )
+def _reads(reader: Mapping[str, Any]) -> str:
+    return f"half < {reader['read_us_p50']:.0f} µs, 99% < {reader['read_us_p99']:.0f} µs" if reader["reads"] else ""
 
 
 def _fresh(reader: Mapping[str, Any]) -> str:
-    if not reader.get("own_writes"):
-        return ""
-    return f"half within {reader['fresh_s_p50']:.2f} s, all within {reader['fresh_s_max']:.2f} s"
+    return f"half < {reader['fresh_s_p50']:.2f} s, all < {reader['fresh_s_max']:.2f} s" if reader["own_writes"] else ""

@@ -12,7 +12,7 @@ from collections import Counter
 import viewkeeper
 from viewkeeper.database import Database
 from viewkeeper.demo.changes import Change, OrderBook
-from viewkeeper.demo.process import tell, told_to_stop
+from viewkeeper.demo.process import ready, tell, told_to_stop
 
 ROUND = (("received", OrderBook.receive, 40), ("amended", OrderBook.amend, 40), ("cancelled", OrderBook.cancel, 40))
 """What a round does, in this order, and with how many orders."""
@@ -23,7 +23,7 @@ def main(folder: str, rate: float) -> None:
     done: Counter[str] = Counter({"received": 0, "amended": 0, "cancelled": 0, "operations": 0})
     with viewkeeper.connect(folder) as db:
         book = _order_book(db)
-        tell(**done)
+        ready(**done)
         begin = time.monotonic()
         while not told_to_stop(begin + done["operations"] / rate - time.monotonic()):
             for what, make, count in ROUND:

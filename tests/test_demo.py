@@ -1,0 +1,110 @@
+"""The demo: a whole small run, what Ctrl-C leaves, and that its made-up business is consistent."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import psutil
+import pytest
+
+import viewkeeper
+from local_maintenance import catch_up
+from viewkeeper import demo
+from viewkeeper.demo.changes import Change, OrderBook
+from viewkeeper.demo.process import Process
+from viewkeeper.demo.tpch import SCHEMA
+from viewkeeper.demo.views import INDEX, VIEWS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def apply(orders: set[int], items: set[tuple[int, int]], change: Change) -> None:
+    """What the tables' keys are after `change`."""
+    if len(change.orders):
+        orders.update(change.orders["o_orderkey"].to_pylist())
+        items.update(zip(*(change.lines[name].to_pylist() for name in ("l_orderkey", "l_linenumber")), strict=True))
+    assert orders.issuperset(change.cancelled_orders) and items.issuperset(change.cancelled_lines)
+    orders.difference_update(change.cancelled_orders)
+    items.difference_update(change.cancelled_lines)
+
+
+def test_every_order_has_line_items_and_every_line_item_an_order() -> None:
+    """Whatever comes in, changes or goes, no line item is without its order, no order without line items."""
+    book = OrderBook(np.array([1, 5, 7]), np.array([2, 1, 3]), customers=10, parts=10, seed=3)
+    orders, items = {1, 5, 7}, {(1, 1), (1, 2), (5, 1), (7, 1), (7, 2), (7, 3)}
+    for _ in range(50):
+        for make in (OrderBook.receive, OrderBook.amend, OrderBook.cancel):
+            apply(orders, items, make(book, 4))
+            assert {order for order, _ in items} == orders
+
+
+def test_nothing_is_cancelled_where_there_is_nothing() -> None:
+    """An order book without orders has none to change or to cancel."""
+    book = OrderBook(np.array([1]), np.array([1]), customers=10, parts=10, seed=3)
+    assert book.cancel(100).cancelled_orders == [1]
+    assert not book.cancel(100).cancelled_orders
+    assert not len(book.amend(100).orders)
+
+
+def test_the_writer_ends_when_its_parent_is_gone(tmp_path: Path) -> None:
+    """A process of the demo ends, without an error, when its standard input does."""
+    with viewkeeper.connect(tmp_path / "shop", durability="process") as db:
+        db.sql(SCHEMA)
+        db.table("customer").put({"c_custkey": 1})
+        db.table("part").put({"p_partkey": 1})
+        db.table("orders").put({"o_orderkey": 1, "o_custkey": 1})
+        db.table("lineitem").put({"l_orderkey": 1, "l_linenumber": 1})
+        catch_up(db)
+    with Process("writer", tmp_path / "shop", "1000") as writer:
+        writer.wait_until_ready()
+        assert writer.stop()["operations"] >= 0
+
+
+def test_a_folder_that_is_taken_is_refused(tmp_path: Path) -> None:
+    """The demo writes over nobody's files."""
+    (tmp_path / "tpch").mkdir()
+    with pytest.raises(viewkeeper.Error, match="is there already"):
+        demo.run(folder=tmp_path, scale=0.001, seconds=1, as_json=True)
+
+
+@pytest.mark.spark
+def test_a_small_run_finds_every_view_right(
+    tmp_path: Path, spark: SparkSession, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The demo loads, maintains, reads and checks; its views are right, and its database stays where it was told."""
+    assert demo.run(folder=tmp_path, scale=0.001, seconds=4, as_json=True)
+    told = json.loads(capfd.readouterr().out)
+    assert told["ok"] and {view["name"] for view in told["views"]} == {view.name for view in VIEWS}
+    assert told["operations"] >= told["writer"]["operations"] > 0
+    assert told["reader"]["reads"] > 0 and told["reader"]["own_writes"] == told["reader"]["agreed"] > 0
+    with viewkeeper.connect(tmp_path / "tpch") as db:
+        orders = db.view("customer_spend").get(0)["orders"]
+        assert orders == len(db.table("orders").get(0, index=INDEX)) == told["reader"]["own_writes"]
+
+
+@pytest.mark.spark
+def test_ctrl_c_leaves_neither_files_nor_processes(tmp_path: Path) -> None:
+    """Interrupted while orders change, the demo ends all its processes and deletes all its files."""
+    command = [str(Path(sys.executable).with_name("viewkeeper")), "demo", "--scale", "0.001", "--seconds", "600"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    running = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert running.stdout is not None
+    for line in running.stdout:
+        if "operations in the views" in line:
+            break
+    children = psutil.Process(running.pid).children(recursive=True)
+    assert len(children) >= 3, "the writer, the reader, Java"
+    os.kill(running.pid, signal.SIGINT)
+    rest = running.stdout.read()
+    assert running.wait(60) == 128 + signal.SIGINT
+    assert "Nothing is left behind" in rest
+    assert psutil.wait_procs(children, timeout=20)[1] == []
+    assert [path.name for path in tmp_path.iterdir() if path.name != "hsperfdata_root"] == []
