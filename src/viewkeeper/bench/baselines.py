@@ -133,6 +133,7 @@ class SparkRecompute:
         cores = os.cpu_count() or 1
         folder.mkdir(parents=True)
         self._folder = folder
+        self._owned = SparkSession.getActiveSession() is None
         self._spark = (
             SparkSession.builder.master(f"local[{cores}]").appName("viewkeeper bench")
             .config("spark.ui.enabled", "false").config("spark.driver.memory", "4g")
@@ -162,7 +163,8 @@ class SparkRecompute:
         return {name: comparable(pq.read_table(self._folder / name)) for name in QUERIES}
 
     def close(self) -> None:
-        self._spark.stop()
+        if self._owned:
+            self._spark.stop()
 
     def _write(self, name: str, table: pa.Table) -> None:
         folder = self._folder / name

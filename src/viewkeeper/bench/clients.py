@@ -52,23 +52,28 @@ def _run(answer: Connection, function: Callable[..., Any], arguments: tuple[Any,
     answer.send(function(*arguments))
 
 
-def write_steadily(root: Path, workload: tuple[int, int], call: int, per_second: float, seconds: float) -> float:
-    """Writes operations of `Workload(*workload)` in calls of `call`, `per_second` operations a second; how many a
-    second it managed.  A call that is late is made at once."""
-    operations, done = Workload(*workload).operations, 0
+def write_steadily(
+    root: Path, workload: tuple[int, int], call: int, per_second: float, seconds: float, writers: int = 1, part: int = 0
+) -> float:
+    """Writes the operations of `Workload(*workload)` in calls of `call`, `per_second` operations a second
+    by `writers` processes together; how many a second this one managed.  A call that is late is made at once.
+
+    Of the calls this writer makes those whose number, divided by `writers`, leaves `part`.
+    """
+    operations, done = Workload(*workload).operations, part * call
     with viewkeeper.connect(root) as db:
         orders = db.table("orders")
         started = time.perf_counter()
         while (now := time.perf_counter() - started) < seconds and done < len(operations):
             if done > now * per_second:
                 time.sleep(done / per_second - now)
-            part = operations[done : done + call]
-            if part.delete[0]:
-                orders.delete_many(part.id.tolist())
+            some = operations[done : done + call]
+            if some.delete[0]:
+                orders.delete_many(some.id.tolist())
             else:
-                orders.put_many(part.table())
-            done += len(part)
-        return done / (time.perf_counter() - started)
+                orders.put_many(some.table())
+            done += call * writers
+        return done / writers / (time.perf_counter() - started)
 
 
 def wait_for_own_writes(root: Path, customers: int, count: int, pause: float) -> np.ndarray:

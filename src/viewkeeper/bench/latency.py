@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -9,12 +10,14 @@ import numpy as np
 
 import viewkeeper
 from viewkeeper.bench.clients import Client, wait_for_own_writes, write_steadily
-from viewkeeper.bench.machine import cpu_seconds, family
+from viewkeeper.bench.machine import cpu_seconds
 from viewkeeper.bench.orders import VIEWS, Workload
 from viewkeeper.bench.report import Report, Series, say
 
 PER_SECOND = 10_000
 CALL = 100
+WRITERS = 2
+"""Processes that share the steady writing: a synced call of 100 can take longer than its hundredth of a second."""
 
 
 def run(folder: Path, small: bool) -> Report:
@@ -34,12 +37,16 @@ def run(folder: Path, small: bool) -> Report:
             p50, p99 = _probe(root, workload, probes, delays, "idle")
             report.figure("idle, p50", p50, "s", at_most=0.3)
             report.figure("idle, p99", p99, "s", at_most=1.0)
-            with Client(write_steadily, root, size, CALL, PER_SECOND, steady) as writer:
+            with contextlib.ExitStack() as stack:
+                steadily = root, size, CALL, PER_SECOND, steady, WRITERS
+                writers = [stack.enter_context(Client(write_steadily, *steadily, part)) for part in range(WRITERS)]
                 time.sleep(steady / 10)
                 p50, p99 = _probe(root, workload, probes, delays, f"{PER_SECOND:,} operations/s")
                 report.figure("steady, p50", p50, "s", at_most=0.3)
                 report.figure("steady, p99", p99, "s", at_most=1.0)
-                report.figure(f"steady, operations/s written by put_many of {CALL}", writer.result(), "operations/s")
+                written = sum(writer.result() for writer in writers)
+                report.figure(f"steady, written by put_many of {CALL}", written, "operations/s",
+                              at_least=0.98 * PER_SECOND)  # fmt: skip
             db.catch_up()
             say("latency: idle")
             time.sleep(idle / 2)  # merges that only free space are over by then
@@ -60,7 +67,6 @@ def _probe(root: Path, workload: Workload, count: int, delays: Series | None, na
 
 
 def _idle_percent(seconds: float) -> float:
-    processes = family()
-    before, started = cpu_seconds(processes), time.perf_counter()
+    before, started = cpu_seconds(), time.perf_counter()
     time.sleep(seconds)
-    return 100 * (cpu_seconds(processes) - before) / (time.perf_counter() - started)
+    return 100 * (cpu_seconds() - before) / (time.perf_counter() - started)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import tempfile
@@ -52,15 +53,13 @@ def family(without: Collection[int] = ()) -> list[psutil.Process]:
     return [me, *(child for child in me.children(recursive=True) if child.pid not in left_out)]
 
 
-def cpu_seconds(processes: Collection[psutil.Process]) -> float:
-    """User and system time that the processes have used so far; one that is gone counts nothing."""
+def cpu_seconds(without: Collection[int] = ()) -> float:
+    """User and system time that this family has used so far, with its members that have ended."""
     total = 0.0
-    for process in processes:
-        try:
+    for process in family(without):
+        with contextlib.suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
-        except psutil.NoSuchProcess:
-            continue
-        total += times.user + times.system
+            total += times.user + times.system + times.children_user + times.children_system
     return total
 
 

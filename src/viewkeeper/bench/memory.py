@@ -79,8 +79,8 @@ def _report_files(report: Report, storage: Storage, db: Database) -> None:
         title = f"{spec.id} {spec.kind}: {', '.join(column.name for column in spec.columns)}"
         table.add(title, len(rows), size / MEGABYTE, sum(run.bytes for run in runs) / MEGABYTE, len(runs))
         live += size
-    shown = sum(db.sql(f"SELECT * FROM {item.name}").to_arrow().nbytes
-                for item in (*snapshot.catalog.tables, *snapshot.catalog.views))  # fmt: skip
+    names = [table.name for table in snapshot.catalog.tables] + [view.name for view in snapshot.catalog.views]
+    shown = sum(db.sql(f"SELECT * FROM {name}").to_arrow().nbytes for name in names)
     files = sum(entry.stat().st_size for entry in storage.state.iterdir())
     report.figure("state files against the Arrow size of all live rows of the states", files / live, "times", at_most=3)
     report.figure("state files against the Arrow size of all tables and views", files / shown, "times")

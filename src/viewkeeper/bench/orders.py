@@ -61,7 +61,7 @@ class Operations:
         return Operations(self.delete[part], self.id[part], self.customer[part], self.cents[part])
 
     def calls(self) -> Iterator[Operations]:
-        """The same operations, call by call."""
+        """The same operations, call by call; these must begin where a call does."""
         for start in range(0, len(self), CALL):
             yield self[start : start + CALL]
 

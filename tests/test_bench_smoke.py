@@ -1,0 +1,115 @@
+"""The benchmarks run, compare what they measure with the right answers, and say so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from viewkeeper import bench
+from viewkeeper.bench import w3
+from viewkeeper.bench.baselines import DuckDbRecompute, SqliteTriggers
+from viewkeeper.bench.orders import Workload, differing
+from viewkeeper.bench.report import Report
+from viewkeeper.errors import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WORKLOAD = Workload(orders=5_000, operations=8_000)
+
+
+def test_the_workload_is_half_inserts_a_quarter_updates_and_a_quarter_deletes() -> None:
+    """Deletes hit rows that are there, each once; updates hit rows that are there."""
+    there = set(WORKLOAD.base.id.tolist())
+    counts = {"insert": 0, "update": 0, "delete": 0}
+    for delete, id_ in zip(WORKLOAD.operations.delete.tolist(), WORKLOAD.operations.id.tolist(), strict=True):
+        counts["delete" if delete else "update" if id_ in there else "insert"] += 1
+        if delete:
+            there.remove(id_)
+        else:
+            there.add(id_)
+    assert counts["delete"] == 2_000
+    assert abs(counts["insert"] - 4_000) < 300
+    assert set(WORKLOAD.orders_after(8_000).id.tolist()) == there
+
+
+def test_the_expected_answers_are_what_a_plain_loop_finds() -> None:
+    """`expected` is the judge of all systems, so it is judged itself."""
+    orders = {}
+    everything = [WORKLOAD.base, WORKLOAD.operations[:5_500]]
+    for part in everything:
+        rows = zip(part.delete.tolist(), part.id.tolist(), part.customer.tolist(), part.cents.tolist(), strict=True)
+        for delete, id_, customer, cents in rows:
+            if delete:
+                del orders[id_]
+            else:
+                orders[id_] = customer, cents
+    by_customer: dict[int, list[int]] = {}
+    by_segment: dict[int, list[int]] = {}
+    for customer, cents in orders.values():
+        by_customer.setdefault(customer, []).append(cents)
+        by_segment.setdefault(int(WORKLOAD.segment_of[customer]), []).append(cents)
+    expected = {
+        "spend": [[key, sum(values), len(values)] for key, values in sorted(by_customer.items())],
+        "segments": [[key, sum(values), len(values)] for key, values in sorted(by_segment.items())],
+        "extremes": [[key, min(values), max(values)] for key, values in sorted(by_customer.items())],
+    }
+    assert not differing({name: np.array(rows) for name, rows in expected.items()}, WORKLOAD.expected(5_500))
+
+
+@pytest.mark.parametrize("baseline", [SqliteTriggers, DuckDbRecompute])
+def test_a_baseline_holds_the_right_views_after_every_batch(
+    baseline: type[SqliteTriggers] | type[DuckDbRecompute], tmp_path: Path
+) -> None:
+    """A baseline that computes something else would be no baseline."""
+    system = baseline(tmp_path / "baseline")
+    system.load(WORKLOAD)
+    try:
+        for done in range(0, 8_000, 2_000):
+            system.apply(WORKLOAD.operations[done : done + 2_000])
+            assert not differing(system.answers(), WORKLOAD.expected(done + 2_000))
+    finally:
+        system.close()
+
+
+def test_a_report_prints_figures_beside_their_targets(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is missed is said to be missed, to people and to programs."""
+    report = Report("nothing", "no rows", "nothing synced")
+    report.figure("speed", 5, "changes/s", at_least=10)
+    report.figure("size", 5, "bytes", at_most=10)
+    report.figure("weight", 5, "grams")
+    report.print(as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert [figure["met"] for figure in said["figures"]] == [False, True, None]
+    assert said["machine"]["cores"] >= 1
+    report.print(as_json=False)
+    assert "MISSED" in capsys.readouterr().out
+
+
+def test_an_unknown_experiment_is_refused_by_name() -> None:
+    """The message lists what there is."""
+    with pytest.raises(InputError, match="no experiment 'w4'; there are: w3, "):
+        bench.run("w4", (), folder=None, as_json=False)
+
+
+@pytest.mark.spark
+def test_w3_compares_every_system_with_the_right_answer(spark: SparkSession, tmp_path: Path) -> None:
+    """Each row of its table says "equal"."""
+    report = w3.run(tmp_path, True, (SqliteTriggers, DuckDbRecompute))
+    (speeds,) = report.series
+    assert {row[1] for row in speeds.rows} == {"viewkeeper", SqliteTriggers.name, DuckDbRecompute.name}
+    assert {row[-1] for row in speeds.rows} == {"equal"}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["latency", "many", "get", "scale", "memory"])
+def test_an_experiment_runs_and_gives_its_figures(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    """Small, so that the figures mean nothing; but all are there, and each promised one has its target."""
+    report = bench.measure(name, small=True, folder=tmp_path)
+    assert report.figures
+    assert any(figure.target for figure in report.figures)
+    assert all(np.isfinite(figure.value) for figure in report.figures)
