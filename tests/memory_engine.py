@@ -19,6 +19,7 @@ from viewkeeper.compiler.statements import CreateTable, CreateView
 from viewkeeper.maintenance import declare
 from viewkeeper.maintenance.program import Program
 from viewkeeper.maintenance.task import Sent
+from viewkeeper.maintenance.zones import run_zone
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical
 from viewkeeper.trace.rows import Rows
@@ -180,7 +181,7 @@ class MemoryEngine:
                     if len(mine):
                         inbox.setdefault(target, []).append(Sent(rows.take(mine), hashes[mine]))
                 context = Context(states, seed and zone == 1 and server == 0)
-                program.run(zone, inbox, context)
+                run_zone(program, zone, inbox, context)
                 waiting += context.sent
                 self.rejected += context.rejected
                 for spec, rows in context.written:

@@ -1,42 +1,19 @@
-"""Zone programs: what a view server runs for each zone of a batch, worked out once from a catalog.
+"""Programs: the operators that a batch runs, by zone, worked out once from a catalog.
 
 `Program(catalog)` is the regular one: DELTA of every table, and what the filled views and indexes need.
 `Program(catalog, fill)` fills views: the same operators over the whole of the base tables, of which only what is new is
-written.  A zone's operators run in plan order; each takes the streams of its inputs and leaves its own.
+written.  `zones` runs them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from viewkeeper.catalog.model import Catalog, Index, StateSpec, Table, View
-from viewkeeper.catalog.types import physical_type
-from viewkeeper.maintenance import declare, exact, plan
-from viewkeeper.maintenance.operators import (
-    aggregate,
-    delta,
-    exchange,
-    join,
-    pick,
-    pre_aggregate,
-    reverse_join,
-    select,
-    source,
-    store,
-)
-from viewkeeper.maintenance.task import Context, Sent, Task
-from viewkeeper.trace.hashing import hash_columns
-from viewkeeper.trace.rows import Rows
-
-_RUN: dict[type, Callable[[Any, Task], None]] = {
-    plan.Source: source.run, plan.Delta: delta.run, plan.Select: select.run, plan.Pick: pick.run,
-    plan.PreAggregate: pre_aggregate.run, plan.Aggregate: aggregate.run, plan.ReverseJoin: reverse_join.run,
-    plan.Join: join.run, plan.Store: store.run,
-}  # fmt: skip
+from viewkeeper.maintenance import declare, plan
 
 
 class Program:
@@ -80,12 +57,12 @@ class Program:
         self.exchanges = {x.id: x for x in whole.exchanges if x.id in used}
         self.depth = max((o.zone for o in self.operators.values()), default=1)
         self.tables = frozenset(o.table for o in self.operators.values() if isinstance(o, plan.Delta))
-        self._from: dict[int, list[plan.Exchange]] = {}
+        self._exchanges_from: dict[int, list[plan.Exchange]] = {}
         for item in self.exchanges.values():
-            self._from.setdefault(item.source, []).append(item)
-        self._zones: dict[int, list[plan.Operator]] = {}
+            self._exchanges_from.setdefault(item.source, []).append(item)
+        self._in_zone: dict[int, list[plan.Operator]] = {}
         for operator in self.operators.values():
-            self._zones.setdefault(operator.zone, []).append(operator)
+            self._in_zone.setdefault(operator.zone, []).append(operator)
         self._users: dict[int, list[plan.Operator]] = {}
         for operator in self.operators.values():
             exchange_id = plan.exchange_of(operator)
@@ -99,6 +76,18 @@ class Program:
         chosen = set(active)
         self._members: set[int | None] = {i.stored.member for i in items if i.id in chosen}
         self._members |= {o.wanted for o in self.operators.values() if isinstance(o, plan.Pick)}
+
+    def in_zone(self, zone: int) -> list[plan.Operator]:
+        """The operators of a zone, inputs before their users."""
+        return self._in_zone.get(zone, [])
+
+    def exchanges_from(self, operator: int) -> list[plan.Exchange]:
+        """The exchanges that take what `operator` yields."""
+        return self._exchanges_from.get(operator, [])
+
+    def member_ids(self) -> list[int]:
+        """The members of families that this program keeps, ascending."""
+        return sorted(m for m in self._members if m is not None)
 
     def members(self, operator: plan.Select) -> list[plan.Member]:
         """The members of a family that this program keeps."""
@@ -153,38 +142,6 @@ class Program:
         item = self.catalog.by_id(id_)
         assert isinstance(item, Table)
         return item
-
-    def run(self, zone: int, inbox: dict[str, list[Sent]], context: Context) -> Task:
-        """Runs all programs of `zone` over what arrived; writes and sends through `context`."""
-        task = Task(self, context, inbox)
-        if zone == 1 and context.seed:
-            self._seed(context)
-        for operator in self._zones.get(zone, ()):
-            _RUN[type(operator)](operator, task)
-            rows = task.streams.get(operator.id)
-            if rows is not None and len(rows):
-                for item in self._from.get(operator.id, ()):
-                    exchange.send(item, self.operators[operator.id], rows, task)
-        return task
-
-    def _seed(self, context: Context) -> None:
-        """Touches the one group of each global aggregate, so that it has its row over no input as well."""
-        for operator in self.operators.values():
-            if not isinstance(operator, plan.PreAggregate) or not operator.always:
-                continue
-            item = self.exchanges[operator.exchange]
-            members = [pa.array(sorted(m for m in self._members if m is not None), pa.int32())] if item.member else []
-            length = len(members[0]) if item.member else 1
-            shipped = [e.type for e in item.outputs]
-            if item.partial is not None:
-                sums = [exact.sum_columns(r.type) if r.sum else () for r in item.partial]
-                rest = [pa.array(np.zeros(length, np.int64))]
-                for types in sums:
-                    rest += [pa.array(np.zeros(length, np.int64)), *(pa.nulls(length, physical_type(t)) for t in types)]
-            else:
-                rest = [pa.nulls(length, physical_type(t)) for t in shipped]
-            rows = Rows([*members, *rest], np.zeros(length, dtype=np.int64))
-            context.send(f"x:{item.id}", rows, hash_columns(members, length))
 
 
 def _with_states(whole: plan.Plan, states: set[int], *, deltas: bool) -> list[plan.Operator]:

@@ -18,6 +18,7 @@ from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.builder import PlanBuilder
 from viewkeeper.maintenance.program import Program
 from viewkeeper.maintenance.task import Sent
+from viewkeeper.maintenance.zones import run_zone
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
 
@@ -63,7 +64,7 @@ def run_query(relation: Relation, scan: Callable[[int], Rows], zone: str = "UTC"
     for number in range(1, program.depth + 1):
         inbox = {target: sent for target, sent in context.inbox.items() if program.zone_of(target) == number}
         context.seed = number == 1
-        task = program.run(number, inbox, context)
+        task = run_zone(program, number, inbox, context)
         result = task.streams.get(stream.operator, result)
         if task.error is not None:
             raise ViewBroken(f"the query raises {task.error}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +14,10 @@ import pyarrow.compute as pc
 from viewkeeper.catalog.model import ERRORS, StateSpec, Table
 from viewkeeper.catalog.types import physical_type, to_logical
 from viewkeeper.maintenance import error_codes, plan
+from viewkeeper.maintenance.program import Program
 from viewkeeper.trace.grouping import Groups, group_rows
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
-
-if TYPE_CHECKING:
-    from viewkeeper.maintenance.program import Program
 
 
 class Context(Protocol):

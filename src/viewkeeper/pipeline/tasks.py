@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from viewkeeper.catalog.model import Catalog
+from viewkeeper.maintenance import zones
 from viewkeeper.maintenance.program import Program
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.pipeline import blocks, sources
@@ -46,7 +47,7 @@ def run_zone(job: Job, zone: int, server: int, sealed: Iterable[bytes]) -> Itera
             else:
                 passed_on.append((target, payload))
     if inbox or context.seed:
-        program.run(zone, inbox, context)
+        zones.run_zone(program, zone, inbox, context)
     parcels = blocks.address(context.take_sent(), job.servers)
     parcels[server].extend(passed_on)
     parcels[0].append(blocks.receipt_item(_write(job, context, zone, server)))
@@ -64,7 +65,7 @@ def run_chain(job: Job) -> Receipt:
     for zone in job.zones:
         now = {target: parts for target, parts in inbox.items() if program.zone_of(target) == zone}
         if now or (context.seed and zone == job.zones[0]):
-            program.run(zone, now, context)
+            zones.run_zone(program, zone, now, context)
         later = {target: parts for target, parts in inbox.items() if target not in now}
         inbox = _joined(later, context.take_sent())
     return _write(job, context, job.zones[-1], 0)

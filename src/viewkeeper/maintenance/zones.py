@@ -1,0 +1,74 @@
+"""Zones: runs a program's operators over what arrived, zone by zone.
+
+A zone's operators run in plan order; each takes the streams of its inputs and leaves its own, which exchanges send on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.types import physical_type
+from viewkeeper.maintenance import exact, plan
+from viewkeeper.maintenance.operators import (
+    aggregate,
+    delta,
+    exchange,
+    join,
+    pick,
+    pre_aggregate,
+    reverse_join,
+    select,
+    source,
+    store,
+)
+from viewkeeper.maintenance.program import Program
+from viewkeeper.maintenance.task import Context, Sent, Task
+from viewkeeper.trace.hashing import hash_columns
+from viewkeeper.trace.rows import Rows
+
+_RUN: dict[type, Callable[[Any, Task], None]] = {
+    plan.Source: source.run, plan.Delta: delta.run, plan.Select: select.run, plan.Pick: pick.run,
+    plan.PreAggregate: pre_aggregate.run, plan.Aggregate: aggregate.run, plan.ReverseJoin: reverse_join.run,
+    plan.Join: join.run, plan.Store: store.run,
+}  # fmt: skip
+
+
+def run_zone(program: Program, zone: int, inbox: dict[str, list[Sent]], context: Context) -> Task:
+    """Runs all operators of `zone` over what arrived; writes and sends through `context`."""
+    task = Task(program, context, inbox)
+    if zone == 1 and context.seed:
+        _seed(program, context)
+    for operator in program.in_zone(zone):
+        _RUN[type(operator)](operator, task)
+        rows = task.streams.get(operator.id)
+        if rows is not None and len(rows):
+            for item in program.exchanges_from(operator.id):
+                exchange.send(item, operator, rows, task)
+    return task
+
+
+def _seed(program: Program, context: Context) -> None:
+    """Touches the one group of each global aggregate, so that it has its row over no input as well."""
+    for operator in program.operators.values():
+        if isinstance(operator, plan.PreAggregate) and operator.always:
+            item = program.exchanges[operator.exchange]
+            members = [pa.array(program.member_ids(), pa.int32())] if item.member else []
+            length = len(members[0]) if item.member else 1
+            rows = Rows([*members, *_nothing(item, length)], np.zeros(length, dtype=np.int64))
+            context.send(f"x:{item.id}", rows, hash_columns(members, length))
+
+
+def _nothing(item: plan.Exchange, length: int) -> list[pa.Array]:
+    """The exchange's columns behind the key, for groups to which nothing is added."""
+    if item.partial is None:
+        return [pa.nulls(length, physical_type(e.type)) for e in item.outputs]
+    zero = pa.array(np.zeros(length, np.int64))
+    columns = [zero]
+    for running in item.partial:
+        sums = exact.sum_columns(running.type) if running.sum else ()
+        columns += [zero, *(pa.nulls(length, physical_type(type_)) for type_ in sums)]
+    return columns
