@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,12 @@ _REFRESH_SECONDS = 0.5
 @click.option("--seconds", type=float, help="Stop after so long; without it, at Ctrl-C.")
 @database_option
 def maintain(db: Path, servers: int | None, seconds: float | None) -> None:
-    """Keep all views up to date until Ctrl-C.
+    """Keep all views up to date until Ctrl-C, or SIGTERM.
 
     \b
     viewkeeper maintain --db shop
     """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     end = math.inf if seconds is None else time.monotonic() + seconds
     with connect(db) as database, database.maintain(servers=servers) as maintenance, _live() as live:
         try:
