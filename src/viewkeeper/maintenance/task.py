@@ -51,11 +51,15 @@ class Sent:
 
 @dataclass
 class Arrived:
-    """All rows that came through one exchange; the first `key` columns are the key (the member column included)."""
+    """All rows that came through one exchange; the first `key` columns are the key (the member column included).
+
+    `arranged` are the same rows as a run of a REVERSE-JOIN holds them.
+    """
 
     rows: Rows
     hashes: np.ndarray
     key: int
+    arranged: Rows | None = None
 
     @cached_property
     def groups(self) -> Groups:

@@ -67,11 +67,14 @@ def _by_value(words: np.ndarray, columns: Sequence[pa.Array]) -> tuple[np.ndarra
 
 def arrange(spec: StateSpec, rows: Rows) -> tuple[np.ndarray, Rows]:
     """`rows` (keys in any form, any order) as a run holds them: (sort words, rows)."""
+    if rows.words is not None:
+        return rows.words, rows
     key = len(rows.columns) if spec.kind == "ordered" else spec.key
     columns = [canonical(column) if i < key else column for i, column in enumerate(rows.columns)]
     words = words_of(spec, columns, len(rows))
     index, weights = survivors(spec, words, columns, rows.weights)
-    return words[index], Rows(take_all(columns, index), weights)
+    words = words[index]
+    return words, Rows(take_all(columns, index), weights, words)
 
 
 def take_all(columns: Sequence[pa.Array], index: np.ndarray) -> list[pa.Array]:

@@ -78,7 +78,7 @@ def run(operator: plan.Delta, task: Task) -> None:
     outcome = _fold(operator, operations, found, old, task)
     same = equal_rows(outcome.columns, old) if old else np.ones(len(found), dtype=bool)
     changed = (found != outcome.live) | (found & outcome.live & ~same)
-    _write(operator, keys, outcome, changed, task)
+    _write(operator, keys, operations.hashes[firsts], outcome, changed, task)
     task.streams[operator.id] = _signed(operator, keys, old, outcome, changed & found, changed & outcome.live)
 
 
@@ -155,10 +155,12 @@ def _rejected(
     return rejected
 
 
-def _write(operator: plan.Delta, keys: list[pa.Array], outcome: Outcome, changed: np.ndarray, task: Task) -> None:
+def _write(
+    operator: plan.Delta, keys: list[pa.Array], hashes: np.ndarray, outcome: Outcome, changed: np.ndarray, task: Task
+) -> None:
     index = np.flatnonzero(changed)
-    rows = Rows([*keys, *outcome.columns], outcome.live.astype(np.int64))
-    task.write(operator.state, rows.take(index) if len(index) < len(changed) else rows)
+    rows = Rows([*keys, *outcome.columns], outcome.live.astype(np.int64)).take(index)
+    task.write(operator.state, Rows(rows.columns, rows.weights, hashes[index]))
 
 
 def _signed(

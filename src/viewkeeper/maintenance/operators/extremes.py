@@ -44,7 +44,8 @@ def after(
     codes = order_code(pa.concat_arrays([values, *known]))
     pairs = _net(values, codes[: len(values)], arrived)
     index = pa.array(pairs.group)
-    rows = Rows([*(key.take(index) for key in arrived.group_keys), values.take(pa.array(pairs.row))], pairs.weight)
+    columns = [*(key.take(index) for key in arrived.group_keys), values.take(pa.array(pairs.row))]
+    rows = Rows(columns, pairs.weight, arrived.group_hashes[pairs.group])
     task.write(item.ordered, rows)
     now: Trace | None = None
     results = []

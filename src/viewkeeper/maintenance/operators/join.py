@@ -21,8 +21,8 @@ def run(operator: plan.Join, task: Task) -> None:
     parts = []
     if left is not None:
         there = _state(sides[1], task)
-        if right is not None:
-            there = there.with_rows(right.rows)
+        if right is not None and right.arranged is not None:
+            there = there.with_rows(right.arranged)
         parts.append(_pairs(operator, 0, left, there))
     if right is not None:
         parts.append(_pairs(operator, 1, right, _state(sides[0], task)))

@@ -42,7 +42,8 @@ def run(operator: plan.PreAggregate, task: Task) -> None:
     task.changes[operator.id] = changes
     live = pa.array(np.arange(len(changes)), mask=~changes.exists)
     values = changes.after if changes.exists.all() else [column.take(live) for column in changes.after]
-    task.write(operator.state, Rows([*changes.keys, *values], changes.exists.astype(np.int64)))
+    words = arrived.group_hashes[index]
+    task.write(operator.state, Rows([*changes.keys, *values], changes.exists.astype(np.int64), words))
 
 
 class _Columns:

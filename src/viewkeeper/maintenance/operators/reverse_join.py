@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.task import Arrived, Task
+from viewkeeper.trace.arrange import arrange
 
 
 def run(operator: plan.ReverseJoin, task: Task) -> None:
@@ -13,5 +14,6 @@ def run(operator: plan.ReverseJoin, task: Task) -> None:
         return
     side = Arrived(arrived.rows.select(operator.outputs), arrived.hashes, operator.key)
     side.__dict__["groups"] = arrived.groups  # the same keys in the same order: sorted once for all operators
+    _, side.arranged = arrange(operator.state, side.rows)
     task.sides[operator.id] = side
-    task.write(operator.state, side.rows)
+    task.write(operator.state, side.arranged)

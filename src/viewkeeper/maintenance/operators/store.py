@@ -30,7 +30,8 @@ def newest(rows: Rows, key: int) -> Rows:
 
     `rows` hold at most one row of each key that went and at most one that came.
     """
-    groups = group_rows(hash_columns(rows.columns[:key], len(rows)), rows.columns[:key])
+    hashes = hash_columns(rows.columns[:key], len(rows))
+    groups = group_rows(hashes, rows.columns[:key])
     came = np.where(rows.weights[groups.order] > 0, np.arange(len(rows)), -1)
     last = np.maximum.reduceat(came, groups.starts)
     live = last >= 0
@@ -38,4 +39,4 @@ def newest(rows: Rows, key: int) -> Rows:
     index = pa.array(chosen)
     values = index if live.all() else pa.array(chosen, mask=~live)
     columns = [c.take(index) for c in rows.columns[:key]] + [c.take(values) for c in rows.columns[key:]]
-    return Rows(columns, live.astype(np.int64))
+    return Rows(columns, live.astype(np.int64), hashes[groups.firsts])
