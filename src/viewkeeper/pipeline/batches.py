@@ -17,9 +17,9 @@ from viewkeeper.trace.snapshot import Change
 OPERATIONS_MAX = 1_000_000
 """A batch takes what the logs hold, up to about this."""
 
-CHAINED_MAX = 20_000
+CHAINED_MAX = 300_000
 """Up to so many operations the whole chain is one task: stages would cost more than a second core saves
-(docs/decisions/0002-spark-jobs.md)."""
+(docs/decisions/030-spark-jobs.md)."""
 
 ATTEMPTS = 3
 

@@ -1,7 +1,7 @@
 """What enters zone 1: operations of the logs, or the signed rows of base tables for a fill.
 
 Every view server reads the whole range of the logs and keeps the rows whose keys it owns.  Decoding is cheaper than a
-shuffle (docs/decisions/0002-spark-jobs.md), and one stage is saved.
+shuffle (docs/decisions/030-spark-jobs.md), and one stage is saved.
 """
 
 from __future__ import annotations

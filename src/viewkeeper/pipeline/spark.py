@@ -1,6 +1,6 @@
 """Runs jobs on Spark: one RDD job a batch, a stage a zone, few large rows.
 
-RDDs, not DataFrames: docs/decisions/0002-spark-jobs.md.  Spark's own user interface names each job by its batch.
+RDDs, not DataFrames: docs/decisions/030-spark-jobs.md.  Spark's own user interface names each job by its batch.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class SparkExecutor:
             if job.servers == 1:
                 return self._all_servers(1).mapPartitions(partial(_chain, job)).collect()
             first, *later = job.zones
-            parcels = self._all_servers(job.servers).mapPartitionsWithIndex(partial(_first_zone, job, first))
+            parcels = self._all_servers(job.servers).mapPartitions(partial(_first_zone, job, first))
             for zone in later:
                 parcels = parcels.partitionBy(job.servers, _own)
                 parcels = parcels.mapPartitionsWithIndex(partial(_later_zone, job, zone))
@@ -81,7 +81,7 @@ class SparkExecutor:
             self._spark.stop()
 
     def _all_servers(self, servers: int) -> RDD[int]:
-        """One empty partition a view server; made once, since each `parallelize` costs a round to the JVM."""
+        """One partition a view server, holding its number; made once, since `parallelize` costs a round to the JVM."""
         if servers not in self._servers_rdds:
             self._servers_rdds[servers] = self._context.parallelize(range(servers), servers)
         return self._servers_rdds[servers]
@@ -99,17 +99,20 @@ def _own(server: int) -> int:
     return server
 
 
-def _chain(job: Job, _: Iterable[int]) -> Iterator[Receipt]:
-    yield tasks.run_chain(job)
+def _chain(job: Job, servers: Iterable[int]) -> Iterator[Receipt]:
+    for _ in servers:
+        yield tasks.run_chain(job)
 
 
-def _first_zone(job: Job, zone: int, server: int, _: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-    return tasks.run_zone(job, zone, server, ())
+def _first_zone(job: Job, zone: int, servers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+    for server in servers:
+        yield from tasks.run_zone(job, zone, server, ())
 
 
 def _later_zone(job: Job, zone: int, server: int, sent: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
     return tasks.run_zone(job, zone, server, (parcel for _, parcel in sent))
 
 
-def _merge(job: MergeJob, _: Iterable[int]) -> Iterator[Receipt]:
-    yield tasks.run_merge(job)
+def _merge(job: MergeJob, servers: Iterable[int]) -> Iterator[Receipt]:
+    for _ in servers:
+        yield tasks.run_merge(job)
