@@ -14,7 +14,6 @@ from __future__ import annotations
 import signal
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,8 +47,6 @@ def run(*, folder: Path | None, scale: float, seconds: float, as_json: bool) -> 
     console = Console(stderr=as_json, highlight=False)
     if not console.is_terminal:
         console.width = LOG_WIDTH
-    # pyspark 4 warns of pandas 3, which it is not asked to use.
-    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     try:
         with tempfile.TemporaryDirectory(prefix="viewkeeper-demo-") as temporary:
             done = _Demo(console, Path(temporary), _place(folder) or Path(temporary) / "tpch").run(scale, seconds)
@@ -93,6 +90,9 @@ class _Demo:
             with self._step("tables and views checked"):
                 reports = {report.view: report for report in db.check_all()}
             check_seconds = time.monotonic() - begin
+            for report in reports.values():
+                if not report.ok:
+                    self._console.print(str(report), style="red", markup=False)
             with self._step("recomputed by Spark, to compare"):
                 spark = db.view(VIEWS[0].name).to_spark().sparkSession
                 recomputed = dict(recompute(db, spark))

@@ -69,13 +69,13 @@ def show(console: Console, outcome: Outcome) -> None:
 
 
 def _views(outcome: Outcome) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title="\nEvery view, after all changes", title_justify="left",
-                  title_style="bold", show_footer=True)  # fmt: skip
+    title = "\nEvery view after all changes, and how long Spark needs to compute it anew"
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", show_footer=True)
     table.add_column("view", "together")
     table.add_column("what it is")
     table.add_column("rows", f"{sum(view.rows for view in outcome.views):,}", justify="right")
     table.add_column("checked")
-    table.add_column("Spark recomputes it in", f"{outcome.recompute_seconds:.2f} s", justify="right")
+    table.add_column("Spark needs", f"{outcome.recompute_seconds:.2f} s", justify="right")
     for view in outcome.views:
         verdict = "[green]right" if view.ok else f"[red]{view.verdict}"
         table.add_row(view.name, view.kind, f"{view.rows:,}", verdict, f"{view.recompute_seconds:.2f} s")
@@ -89,31 +89,27 @@ def _figures(outcome: Outcome) -> Table:
     table.add_row(
         "written",
         f"{outcome.operations:,} operations in {outcome.change_seconds:.0f} s, "
-        f"{outcome.operations / outcome.change_seconds:,.0f} a second, by a process of its own\n"
+        f"{outcome.operations / outcome.change_seconds:,.0f} a second, by one process\n"
         f"{writer['received']:,} orders received, {writer['amended']:,} changed, "
-        f"{writer['cancelled']:,} cancelled, with their line items",
+        f"{writer['cancelled']:,} cancelled",
     )
     table.add_row(
         "maintained",
         f"{outcome.versions:,} versions, each with all {views} views at one moment\n"
-        f"never more than {outcome.lag_seconds_max:.1f} s behind the last write",
+        f"never more than {outcome.lag_seconds_max:.1f} s behind",
     )
     table.add_row(
         "read",
-        f"{reader['reads']:,} reads by key, by a third process: half within {reader['read_us_p50']:.0f} µs, "
+        f"{reader['reads']:,} reads by key: half within {reader['read_us_p50']:.0f} µs, "
         f"99% within {reader['read_us_p99']:.0f} µs\n"
-        f"{reader['own_writes']:,} writes of its own: half seen in a view within {reader['fresh_s_p50']:.2f} s, "
+        f"{reader['own_writes']:,} own writes seen: half within {reader['fresh_s_p50']:.2f} s, "
         f"all within {reader['fresh_s_max']:.2f} s\n"
-        f"{reader['agreed']:,} looks at two views of one version: their totals agreed each time",
+        f"{reader['agreed']:,} looks at two views of one version: all totals agreed",
     )
-    table.add_row(
-        "checked",
-        f"base tables row by row, then each view against Spark's answer: {outcome.check_seconds:.0f} s",
-    )
+    table.add_row("checked", f"base tables row by row, each view against Spark: {outcome.check_seconds:.0f} s")
     table.add_row(
         "without it",
-        f"recomputing {views} views for each of {outcome.versions:,} versions takes Spark "
-        f"{outcome.versions:,} x {outcome.recompute_seconds:.1f} s: "
+        f"{views} views computed {outcome.versions:,} times by Spark: "
         f"{_duration(outcome.versions * outcome.recompute_seconds)}",
     )
     return table

@@ -18,7 +18,8 @@ from typing import Any, Self
 
 from viewkeeper.errors import Error
 
-STOP_SECONDS = 30.0
+STOP_SECONDS = 90.0
+"""More than any process takes for what it is at."""
 READY_POLL_SECONDS = 0.05
 
 

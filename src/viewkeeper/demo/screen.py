@@ -20,7 +20,7 @@ from viewkeeper.demo.watch import Watch
 
 LOOK_SECONDS = 0.25
 LINE_SECONDS = 5.0
-HEIGHT = 15
+HEIGHT = 13
 SEGMENTS = "segment_revenue"
 
 
@@ -65,7 +65,7 @@ class _Picture:
         both = Columns([Panel.fit(self._figures(), title="what is going on", height=HEIGHT),
                         Panel.fit(self._rows(), title="two of the views, at one version", height=HEIGHT)])  # fmt: skip
         head = Table.grid(padding=(0, 1))
-        head.add_row("Orders come in, change and are cancelled", self._bar(),
+        head.add_row("Orders come, change and go", self._bar(),
                      f"{self._watch.seconds:.0f} of {self._seconds:.0f} s, Ctrl-C stops")  # fmt: skip
         return Group("", head, both)
 
@@ -78,7 +78,7 @@ class _Picture:
                 f"{book['orders']:,} orders worth {book['total']:,}")  # fmt: skip
 
     def _bar(self) -> ProgressBar:
-        return ProgressBar(total=self._seconds, completed=self._watch.seconds, width=24)
+        return ProgressBar(total=self._seconds, completed=self._watch.seconds, width=20)
 
     def _figures(self) -> Table:
         sample, writer, reader = self._watch.samples[-1], self._writer.latest, self._reader.latest

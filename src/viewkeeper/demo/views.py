@@ -22,19 +22,19 @@ VIEWS = (
         "WHERE o_orderstatus = 'O' AND o_orderpriority = '1-URGENT'",
     ),
     DemoView(
-        "order_days", "projection without the key",
+        "order_days", "projection without key",
         "SELECT o_custkey, o_orderdate FROM orders",
     ),
     DemoView(
-        "order_book", "COUNT, SUM over everything",
+        "order_book", "COUNT, SUM of all",
         "SELECT count(*) AS orders, sum(o_totalprice) AS total FROM orders",
     ),
     DemoView(
-        "priorities", "COUNT, SUM by group",
+        "priorities", "COUNT, SUM by priority",
         "SELECT o_orderpriority, count(*) AS orders, sum(o_totalprice) AS total FROM orders GROUP BY o_orderpriority",
     ),
     DemoView(
-        "pricing_summary", "SUM, AVG of expressions (Q1)",
+        "pricing_summary", "SUM, AVG (TPC-H Q1)",
         "SELECT l_returnflag, l_linestatus, count(*) AS items, sum(l_quantity) AS quantity, "
         "sum(l_extendedprice * (1 - l_discount)) AS revenue, "
         "sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)) AS charge, avg(l_discount) AS discount "
@@ -50,13 +50,13 @@ VIEWS = (
         "max(o_totalprice) AS largest FROM orders GROUP BY o_custkey",
     ),
     DemoView(
-        "segment_revenue", "join of 3 tables, then SUM (Q3)",
+        "segment_revenue", "3-table join, SUM (Q3)",
         "SELECT c_mktsegment, sum(l_extendedprice * (1 - l_discount)) AS revenue, count(*) AS items "
         "FROM customer JOIN orders ON c_custkey = o_custkey JOIN lineitem ON l_orderkey = o_orderkey "
         "WHERE o_orderdate >= DATE '1997-01-01' AND l_shipdate < DATE '1998-09-01' GROUP BY c_mktsegment",
     ),
     DemoView(
-        "nation_spend", "join over a view, then SUM",
+        "nation_spend", "join over a view, SUM",
         "SELECT n_name, count(*) AS customers, sum(total) AS total FROM customer_spend "
         "JOIN customer ON c_custkey = o_custkey JOIN nation ON n_nationkey = c_nationkey GROUP BY n_name",
     ),
