@@ -16,7 +16,7 @@ class Rows:
     In a delta, weight +1 is a row that came and -1 one that went.  In a keyed trace, weight 1 is a live row and 0 a
     tombstone (whose columns behind the key are NULL).
 
-    `words` (uint64) is set where the rows stand as in a run of the state they are meant for, with canonical keys: sorted
+    `words` (uint64) is set where the rows stand as in a run of the state that they are meant for, keys canonical: sorted
     by these sort words and consolidated.  Whatever selects or joins rows gives rows without it.
     """
 
