@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -13,11 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import psutil
 import pytest
+from rich.console import Console
 
 import viewkeeper
 from local_maintenance import catch_up
 from viewkeeper import demo
 from viewkeeper.demo.changes import Change, OrderBook
+from viewkeeper.demo.outcome import Outcome, ViewOutcome, show
 from viewkeeper.demo.process import Process
 from viewkeeper.demo.tpch import SCHEMA
 from viewkeeper.demo.views import INDEX, VIEWS
@@ -73,6 +76,19 @@ def test_a_folder_that_is_taken_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tpch").mkdir()
     with pytest.raises(viewkeeper.Error, match="is there already"):
         demo.run(folder=tmp_path, scale=0.001, seconds=1, as_json=True)
+
+
+def test_a_wrong_view_is_named_and_fails_the_run() -> None:
+    """Where a view is not Spark's answer, the outcome is not well, and its story says which view it is."""
+    views = [ViewOutcome("fine", "sum", 3, "right", 0.5), ViewOutcome("broken", "join", 4, "wrong", 0.7)]
+    writer = {"received": 1, "amended": 2, "cancelled": 3}
+    reader = {"reads": 5, "read_us_p50": 8.0, "read_us_p99": 90.0, "own_writes": 2, "fresh_s_p50": 0.2,
+              "fresh_s_max": 0.4, "agreed": 2}  # fmt: skip
+    outcome = Outcome(0.1, 866_602, 60.0, 300_000, 250, 0.7, 9.0, 120.0, writer, reader, views)
+    console = Console(width=80, record=True, file=io.StringIO())
+    show(console, outcome)
+    assert not outcome.ok and not json.loads(outcome.to_json())["ok"]
+    assert "Not what Spark computes from the base tables: broken." in console.export_text()
 
 
 @pytest.mark.spark

@@ -128,7 +128,7 @@ class _Demo:
                 with self._step("writer and reader started"):
                     writer.wait_until_ready()
                     reader.wait_until_ready()
-                watch = show_changes(self._console, db, writer, reader, seconds)
+                watch = show_changes(self._console, db, maintenance, writer, reader, seconds)
                 written, read = writer.stop(), reader.stop()
             db.catch_up()
             watch.look()

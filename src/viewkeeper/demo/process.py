@@ -1,5 +1,5 @@
-"""The demo's other processes: they begin at a line on their standard input, work until it ends, and tell how far they
-are in JSON lines.
+"""The demo's other processes: they begin at a line on their standard input, work until it ends, and say in JSON lines
+how far they are.
 
 A process whose parent dies, however it dies, so ends by itself.
 """
@@ -20,6 +20,7 @@ from viewkeeper.errors import Error
 
 STOP_SECONDS = 90.0
 """More than any process takes for what it is at."""
+
 READY_POLL_SECONDS = 0.05
 
 
@@ -95,5 +96,5 @@ def ready(**facts: Any) -> None:
 
 def told_to_stop(wait_seconds: float) -> bool:
     """Whether the parent wants this process to end; waits for that word for so long."""
-    ready, _, _ = select.select([sys.stdin], [], [], max(0.0, wait_seconds))
-    return bool(ready)
+    readable, _, _ = select.select([sys.stdin], [], [], max(0.0, wait_seconds))
+    return bool(readable)

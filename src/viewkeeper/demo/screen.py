@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from rich import box
@@ -17,6 +17,7 @@ from rich.table import Table
 from viewkeeper.database import Database
 from viewkeeper.demo.process import Process
 from viewkeeper.demo.watch import Watch
+from viewkeeper.pipeline.maintain import Maintenance
 
 LOOK_SECONDS = 0.25
 LINE_SECONDS = 5.0
@@ -24,33 +25,30 @@ HEIGHT = 13
 SEGMENTS = "segment_revenue"
 
 
-def show_changes(console: Console, db: Database, writer: Process, reader: Process, seconds: float) -> Watch:
-    """Shows for so many seconds how the views follow the writer; what was seen."""
+def show_changes(
+    console: Console, db: Database, maintenance: Maintenance, writer: Process, reader: Process, seconds: float
+) -> Watch:
+    """Lets the processes begin, and shows for so many seconds how the views follow; what was seen.
+
+    Raises what ended the pipeline or one of the processes.
+    """
     watch = Watch(db)
+    picture = _Picture(db, watch, writer, reader, seconds)
     writer.begin()
     reader.begin()
-    picture = _Picture(db, watch, writer, reader, seconds)
-    if console.is_terminal:
-        with Live(console=console, auto_refresh=False, transient=True) as live:
-            _every(LOOK_SECONDS, watch, (writer, reader), seconds,
-                   lambda: live.update(picture.whole(), refresh=True))  # fmt: skip
-    else:
-        _every(LINE_SECONDS, watch, (writer, reader), seconds, lambda: console.print(picture.line(), soft_wrap=True))
+    with Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else nullcontext() as live:
+        next_show = 0.0
+        while watch.seconds < seconds:
+            if live is not None:
+                live.update(picture.whole(), refresh=True)
+            elif watch.seconds >= next_show:
+                console.print(picture.line(), soft_wrap=True)
+                next_show += LINE_SECONDS
+            maintenance.wait(LOOK_SECONDS)
+            writer.require_alive()
+            reader.require_alive()
+            watch.look()
     return watch
-
-
-def _every(
-    pause: float, watch: Watch, processes: tuple[Process, ...], seconds: float, show: Callable[[], None]
-) -> None:
-    end, next_show = time.monotonic() + seconds, 0.0
-    while time.monotonic() < end:
-        watch.look()
-        for process in processes:
-            process.require_alive()
-        if time.monotonic() >= next_show:
-            show()
-            next_show = time.monotonic() + pause
-        time.sleep(LOOK_SECONDS)
 
 
 class _Picture:
