@@ -1,11 +1,12 @@
 """Runs jobs on Spark: one RDD job a batch, a stage a zone, few large rows.
 
-RDDs, not DataFrames: docs/decisions/030-spark-jobs.md.  Spark's own user interface names each job by its batch.
+RDDs for now: docs/decisions/030-spark-jobs.md.  Spark's own user interface names each job by its batch.
 """
 
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -99,20 +100,29 @@ def _own(server: int) -> int:
     return server
 
 
+def _leave_interrupts_to_the_driver() -> None:
+    """Ctrl-C on a terminal reaches Spark's workers too, where it would fail the task; the driver ends in order."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _chain(job: Job, servers: Iterable[int]) -> Iterator[Receipt]:
+    _leave_interrupts_to_the_driver()
     for _ in servers:
         yield tasks.run_chain(job)
 
 
 def _first_zone(job: Job, zone: int, servers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+    _leave_interrupts_to_the_driver()
     for server in servers:
         yield from tasks.run_zone(job, zone, server, ())
 
 
 def _later_zone(job: Job, zone: int, server: int, sent: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    _leave_interrupts_to_the_driver()
     return tasks.run_zone(job, zone, server, (parcel for _, parcel in sent))
 
 
 def _merge(job: MergeJob, servers: Iterable[int]) -> Iterator[Receipt]:
+    _leave_interrupts_to_the_driver()
     for _ in servers:
         yield tasks.run_merge(job)
