@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pipeline_database import Shop
-from viewkeeper.errors import Busy, Error, Fenced, Timeout
+from viewkeeper.database import Database
+from viewkeeper.errors import Busy, Error, Fenced, Timeout, ViewBroken
+from viewkeeper.maintenance import plan, zones
 from viewkeeper.pipeline import fills
 from viewkeeper.pipeline.job import Job
 from viewkeeper.pipeline.local import LocalExecutor
@@ -20,8 +23,10 @@ from viewkeeper.trace.receipt import Receipt
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(tmp_path)
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    shop = Shop(tmp_path)
+    yield shop
+    shop.store.close()
 
 
 class Failing(LocalExecutor):
@@ -165,3 +170,44 @@ def test_status_tells_positions_lag_rows_and_rejections(shop: Shop) -> None:
         view["name"]: shop.view(view["name"]).total() for view in told["views"]
     }
     assert all(view["state"] == "filled" for view in told["views"])
+
+
+def test_a_view_whose_program_fails_is_stopped_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It and the views over it raise when read, or give their last good rows; the others go on, and so do batches."""
+    shop.write(1, 40)
+    shop.maintain_once()
+    before = shop.view("placed")
+    monkeypatch.setitem(zones._RUN, plan.Join, _fail)
+    shop.write(2, 40)
+    shop.maintain_once()
+    catalog = shop.snapshot.catalog
+    assert {view.name for view in catalog.views if view.stopped} == {"placed", "segments"}
+    assert shop.snapshot.positions == shop.store.ends()
+    assert set(shop.wrong_views()) <= {"placed", "segments"}
+    with Database(shop.storage, shop.store) as db:
+        with pytest.raises(ViewBroken, match="placed is kept up to date no more.*operator .* failed.*out of order"):
+            db.view("placed").to_arrow()
+        with pytest.warns(UserWarning, match="no more"):
+            assert db.view("placed").to_arrow(allow_stale=True).num_rows == before.total()
+
+
+def _fail(operator: plan.Join, task: object) -> None:
+    raise RuntimeError("out of order")
+
+
+def test_the_rows_of_a_dropped_view_of_a_family_are_merged_away(shop: Shop) -> None:
+    """Dropping one of two views of a family frees its rows when the pipeline is idle; the other keeps its own."""
+    shop.declare("CREATE VIEW dear AS SELECT id, price FROM orders WHERE price >= 50")
+    shop.write(3, 80)
+    shop.maintain_once()
+    cheap, dear = shop.view("cheap"), shop.view("dear")
+    spec = shop.snapshot.catalog.find("cheap").stored.state  # type: ignore[union-attr]
+    assert spec == shop.snapshot.catalog.find("dear").stored.state  # type: ignore[union-attr]
+    shop.declare("DROP VIEW dear")
+    driver = shop.maintainer()
+    while driver.merging.step(driver.term, idle=True, barriers=[]):
+        time.sleep(0.001)
+    driver.close()
+    assert len(dear) > 0
+    assert shop.snapshot.trace(spec).rows == len(cheap)
+    assert shop.view("cheap") == cheap

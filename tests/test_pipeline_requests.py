@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,10 @@ from viewkeeper.trace.lock import DriverLock
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(tmp_path, views="")
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    shop = Shop(tmp_path, views="")
+    yield shop
+    shop.store.close()
 
 
 def term_of(root: Path) -> Term:

@@ -74,7 +74,8 @@ class View:
     """A maintained view.  `key` holds positions in `columns`; `unique` is False where rows are a bag.
 
     `reads` are the ids of the tables and views in its query.  `filled` is the version from which it can be read, None
-    while it is being filled.
+    while it is being filled.  `stopped` says why it is kept up to date no more, where its program failed: what is
+    stored is its last good version.
     """
 
     id: int
@@ -86,6 +87,7 @@ class View:
     reads: tuple[int, ...]
     stored: Stored
     filled: int | None = None
+    stopped: str | None = None
 
 
 @stored
@@ -99,6 +101,7 @@ class Index:
     columns: tuple[int, ...]
     stored: Stored
     filled: int | None = None
+    stopped: str | None = None
 
 
 ERRORS = StateSpec(

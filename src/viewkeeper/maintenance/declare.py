@@ -112,6 +112,19 @@ def mark_filled(catalog: Catalog, ids: Collection[int], version: int) -> Catalog
     )
 
 
+def stop(catalog: Catalog, views: Collection[int], reason: str) -> Catalog:
+    """`catalog` in which `views`, and the views and indexes over them, are kept no more: their program failed."""
+    over = set(views)
+    for view in catalog.views:  # a view stands behind those it reads
+        if over & set(view.reads):
+            over.add(view.id)
+    return replace(
+        catalog,
+        views=tuple(replace(v, stopped=v.stopped or reason) if v.id in over else v for v in catalog.views),
+        indexes=tuple(replace(i, stopped=i.stopped or reason) if i.on in over else i for i in catalog.indexes),
+    )
+
+
 def drop(catalog: Catalog, ids: Collection[int]) -> Catalog:
     """`catalog` without the tables, views and indexes `ids`, and without the work that only they needed."""
     left = replace(

@@ -22,7 +22,7 @@ class Program:
     def __init__(self, catalog: Catalog, fill: frozenset[int] | None = None) -> None:
         whole: plan.Plan = catalog.plan if catalog.plan is not None else plan.Plan()
         items: list[View | Index] = [*catalog.views, *catalog.indexes]
-        filled = {i.id for i in items if i.filled is not None}
+        filled = {i.id for i in items if i.filled is not None and i.stopped is None}
         active = filled if fill is None else fill
         roots = {i.stored.state.id for i in items if i.id in active}
         regular_roots = {i.stored.state.id for i in items if i.id in filled}

@@ -5,6 +5,7 @@ A zone's operators run in plan order; each takes the streams of its inputs and l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -37,13 +38,26 @@ _RUN: dict[type, Callable[[Any, Task], None]] = {
 }  # fmt: skip
 
 
+class OperatorFailed(RuntimeError):
+    """A defect: an operator's code raised.  The message names the operator in the way that `failed_operator` finds."""
+
+
+def failed_operator(message: str) -> int | None:
+    """The id of the operator whose failure `message` reports; Spark hands errors on as text."""
+    found = re.search(r"operator (\d+) failed: ", message)
+    return int(found.group(1)) if found else None
+
+
 def run_zone(program: Program, zone: int, inbox: dict[str, list[Sent]], context: Context) -> Task:
     """Runs all operators of `zone` over what arrived; writes and sends through `context`."""
     task = Task(program, context, inbox)
     if zone == 1 and context.seed:
         _seed(program, context)
     for operator in program.in_zone(zone):
-        _RUN[type(operator)](operator, task)
+        try:
+            _RUN[type(operator)](operator, task)
+        except Exception as error:  # whatever it is, it is this operator's, and views that do not need it may go on
+            raise OperatorFailed(f"operator {operator.id} failed: {type(error).__name__}: {error}") from error
         rows = task.streams.get(operator.id)
         if rows is not None and len(rows):
             for item in program.exchanges_from(operator.id):

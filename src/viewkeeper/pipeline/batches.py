@@ -7,6 +7,8 @@ from collections import Counter
 
 from viewkeeper.changes.positions import Cut
 from viewkeeper.errors import Fenced
+from viewkeeper.maintenance import declare
+from viewkeeper.maintenance.zones import failed_operator
 from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.job import Executor, Job, LogRange
 from viewkeeper.pipeline.term import Term
@@ -52,7 +54,9 @@ class Batches:
                 except Exception as error:  # noqa: BLE001 - whatever went wrong in a task, a new attempt may succeed
                     self.last_error = f"batch {term.snapshot.version + 1} failed: {error}"
                     if tried == ATTEMPTS:
-                        raise
+                        if not _stop_failing_views(term, str(error)):
+                            raise
+                        return cut
                     log.warning("%s; it is tried again", self.last_error)
                     continue
                 self._commit(term, cut, receipts)
@@ -67,6 +71,20 @@ class Batches:
         self.operations += cut.operations
         for receipt in receipts:
             self.counters.update(receipt.counters)
+
+
+def _stop_failing_views(term: Term, message: str) -> bool:
+    """Stops the views whose program failed, so that the others go on; False where that is not what failed."""
+    snapshot = term.snapshot
+    operator = failed_operator(message)
+    views = [] if operator is None else tasks.zone_programs(snapshot.catalog, None).dependents(operator, None)
+    if not views:
+        return False
+    reason = next(line for line in message.splitlines() if failed_operator(line) == operator).strip()
+    catalog = declare.stop(snapshot.catalog, views, f"its program failed in version {snapshot.version + 1}: {reason}")
+    log.error("views are stopped: %s", reason)
+    term.commit(Change("catalog", snapshot.version + 1, catalog=catalog))
+    return True
 
 
 def job_of(term: Term, cut: Cut, attempt: int, servers: int) -> Job:

@@ -37,7 +37,8 @@ log = logging.getLogger("viewkeeper")
 
 def unfilled(catalog: Catalog) -> frozenset[int]:
     """The ids of views and indexes that cannot be read yet."""
-    return frozenset(i.id for i in catalog.everything() if isinstance(i, (View, Index)) and i.filled is None)
+    items = [i for i in catalog.everything() if isinstance(i, (View, Index))]
+    return frozenset(i.id for i in items if i.filled is None and i.stopped is None)
 
 
 @dataclass

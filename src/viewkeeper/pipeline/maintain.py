@@ -36,9 +36,10 @@ class Maintenance:
         self._make_executor, self._operations_max = make_executor, operations_max
         self._stop = threading.Event()
         self._ready = threading.Event()
+        # Not `join`: interrupted by Ctrl-C, it takes a running thread for ended (CPython before 3.13, bpo-45274).
+        self._ended = threading.Event()
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="viewkeeper pipeline", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._run, name="viewkeeper pipeline", daemon=True).start()
         self._ready.wait()
         self._raise()
 
@@ -46,14 +47,14 @@ class Maintenance:
         """Returns when the pipeline has ended, or after `timeout` seconds; raises what ended it."""
         deadline = None if timeout is None else time.monotonic() + timeout
         # In short waits, so that Ctrl-C is noticed at once.
-        while self._thread.is_alive() and (deadline is None or time.monotonic() < deadline):
-            self._thread.join(0.2 if deadline is None else min(0.2, max(0.0, deadline - time.monotonic())))
+        while not self._ended.is_set() and (deadline is None or time.monotonic() < deadline):
+            self._ended.wait(0.2 if deadline is None else min(0.2, max(0.0, deadline - time.monotonic())))
         self._raise()
 
     def stop(self) -> None:
         """Ends the pipeline after the batch that it is at; raises what ended it before."""
         self._stop.set()
-        self._thread.join()
+        self._ended.wait()
         self._raise()
 
     def __enter__(self) -> Maintenance:
@@ -61,7 +62,7 @@ class Maintenance:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self._stop.set()
-        self._thread.join()
+        self._ended.wait()
         if error is None:
             self._raise()
 
@@ -72,6 +73,7 @@ class Maintenance:
             self._error = error
         finally:
             self._ready.set()
+            self._ended.set()
 
     def _work(self, maintainer: Maintainer) -> None:
         self._ready.set()

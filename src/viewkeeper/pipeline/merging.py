@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor as Pool
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
@@ -34,6 +34,7 @@ log = logging.getLogger("viewkeeper")
 class _Running:
     attempt: int
     task: MergeTask
+    dead: Mapping[int, set[int]]
     result: Future[Receipt]
 
     @property
@@ -52,6 +53,7 @@ class Merging:
         self._running: list[_Running] = []
         self._waiting: deque[MergeTask] = deque()
         self._settled: tuple[object, ...] | None = None
+        self._cleaned: set[tuple[int, int]] = set()  # (state, dropped member) whose rows this term has merged away
 
     def step(self, term: Term, *, idle: bool, barriers: Sequence[int]) -> bool:
         """Commits merges that are done and starts others; whether any is still running.
@@ -84,18 +86,21 @@ class Merging:
         busy = set().union(*(running.states for running in self._running))
         runs = {state: refs for state, refs in snapshot.states.items() if state not in busy}
         specs = states(snapshot.catalog)
-        self._waiting.extend(plan_merges(runs, specs, snapshot.files, idle=idle, barriers=barriers))
+        dead = dead_members(snapshot.catalog)
+        dirty = {s for s, members in dead.items() if any((s, m) not in self._cleaned for m in members)}
+        planned = plan_merges(runs, specs, snapshot.files, idle=idle, barriers=barriers, dirty=dirty)
+        self._waiting.extend(planned)
         if not self._waiting and not busy:
             self._settled = situation
 
     def _start(self, term: Term, task: MergeTask) -> None:
         snapshot, attempt, root = term.snapshot, term.begin_attempt(), term.storage.root
+        dead = dead_members(snapshot.catalog)
         job = MergeJob(
-            root=str(root), version=snapshot.version, epoch=term.epoch, attempt=attempt, task=task,
-            dead=dead_members(snapshot.catalog),
+            root=str(root), version=snapshot.version, epoch=term.epoch, attempt=attempt, task=task, dead=dead,
             title=f"viewkeeper {root.name}: merge at version {snapshot.version}, {task.rows:,} rows",
         )  # fmt: skip
-        self._running.append(_Running(attempt, task, self._pool.submit(self._executor.merge, job)))
+        self._running.append(_Running(attempt, task, dead, self._pool.submit(self._executor.merge, job)))
 
     def _commit(self, term: Term, running: _Running) -> None:
         self._running.remove(running)
@@ -104,6 +109,9 @@ class Merging:
             term.commit(Change("merge", term.snapshot.version, added=[receipt], removed=running.task.runs))
             self.committed += 1
             self.last_error = None
+            for state in running.states:
+                if len(term.snapshot.states.get(state, ())) == sum(run.state == state for run in receipt.runs):
+                    self._cleaned |= {(state, member) for member in running.dead.get(state, ())}
         except Fenced:
             raise
         except MergeOutdated as outdated:

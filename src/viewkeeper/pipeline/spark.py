@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from viewkeeper.pipeline import blocks, tasks
 from viewkeeper.pipeline.job import Job, MergeJob
+from viewkeeper.pipeline.merging import AT_ONCE
 from viewkeeper.trace.receipt import Receipt
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ def session(servers: int, ui: bool = False) -> tuple[SparkSession, bool]:
     if active is not None:
         return active.newSession(), False
     builder = (
-        # One slot more than view servers: merges and fills run beside the batches.
-        SparkSession.builder.master(f"local[{servers + 1},{TASK_FAILURES_MAX}]")
+        # More slots than view servers, so that a batch never waits for the merges and the fill that run beside it.
+        SparkSession.builder.master(f"local[{servers + AT_ONCE + 1},{TASK_FAILURES_MAX}]")
         .appName("viewkeeper")
         .config("spark.ui.enabled", str(ui).lower())
         .config("spark.ui.showConsoleProgress", "false")

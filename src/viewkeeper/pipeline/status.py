@@ -98,8 +98,9 @@ def _state(snapshot: Snapshot, item: Table | View | Index) -> dict[str, Any]:
 
 
 def _filling(item: View | Index, note: dict[str, Any] | None) -> dict[str, Any]:
-    filled = item.filled is not None
-    return {"filled": item.filled, "state": "filled" if filled else progress(note, item.id)}
+    if item.stopped is not None:
+        return {"filled": item.filled, "state": f"stopped: {item.stopped}"}
+    return {"filled": item.filled, "state": "filled" if item.filled is not None else progress(note, item.id)}
 
 
 _counted: dict[tuple[RunRef, ...], dict[int, int]] = {}

@@ -6,7 +6,7 @@ Planning is apart from doing: a plan is plain data, made by the driver from the 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -71,15 +71,20 @@ def plan_merges(
     *,
     idle: bool,
     barriers: Sequence[int] = (),
+    dirty: Collection[int] = (),
 ) -> list[MergeTask]:
     """The merges that pay now; with `idle`, also those that only free space.
 
     A merge never joins versions up to a barrier with later ones.  Files whose named runs are less than half (idle:
-    three quarters) of their bytes are emptied.
+    three quarters) of their bytes are emptied.  States in `dirty` hold rows of dropped members: with `idle` and no
+    barrier, they are merged whole.
     """
     sparse = _sparse_files(states, files, 3 / 4 if idle else 1 / 2)
     merges = []
     for state, runs in states.items():
+        if idle and not barriers and state in dirty:
+            merges.append(StateMerge(specs[state], tuple(runs), True))
+            continue
         spans = spans_of(runs)
         for start, stop in _segments(spans, sorted(barriers)):
             for begin, end in _windows(spans[start:stop], sparse, idle):

@@ -16,8 +16,8 @@ class Rows:
     In a delta, weight +1 is a row that came and -1 one that went.  In a keyed trace, weight 1 is a live row and 0 a
     tombstone (whose columns behind the key are NULL).
 
-    `words` (uint64) is set where the rows stand as a run of their state holds them: keys canonical, sorted by these sort
-    words, consolidated.  Whatever selects or joins rows gives rows without it.
+    `words` (uint64) is set where the rows stand as a run of their state holds them: consolidated, with canonical keys,
+    sorted by these words.  Whatever selects or joins rows gives rows without it.
     """
 
     columns: list[pa.Array]

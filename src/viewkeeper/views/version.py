@@ -70,8 +70,12 @@ class Version:
         return shape.shown(self.snapshot.trace(shape.stored.state).scan())
 
     def broken(self, of: Table | View) -> str | None:
-        """Why `of` cannot be read: an error row of it, or of a view that it reads; None where all is well."""
-        if isinstance(of, Table) or not self.snapshot.states.get(ERRORS.id):
+        """Why `of` cannot be read: it is stopped, or it or a view below it has an error row; None where all is well."""
+        if isinstance(of, Table):
+            return None
+        if of.stopped is not None:
+            return f"{of.name} is kept up to date no more: {of.stopped}; drop it and create it anew"
+        if not self.snapshot.states.get(ERRORS.id):
             return None
         errors = self.snapshot.trace(ERRORS)
         for view in self._lineage(of):
