@@ -36,4 +36,5 @@ def spark() -> Iterator[SparkSession]:
     yield session
     session.stop()
 
+
 settings.register_profile("no-shrink", phases=[Phase.explicit, Phase.reuse, Phase.generate])
