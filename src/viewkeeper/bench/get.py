@@ -38,12 +38,16 @@ def run(folder: Path, small: bool) -> Report:
         with db.maintain(), Client(write_steadily, root, size, BATCH, BATCHES_PER_SECOND * BATCH, writing):
             time.sleep(min(seconds, 10))
             for name, pause in WAYS:
-                p99 = _read(db, rows, name, pause, seconds, table, "running")
+                p99, commits = _read(db, rows, name, pause, seconds, table, "running")
                 report.figure(f"p99, {name}, while the pipeline commits", p99, "ms", at_most=0.1)
+                report.figure(f"commits meanwhile, {name}", commits, "a second", at_least=0.9 * BATCHES_PER_SECOND)
     return report
 
 
-def _read(db: Database, rows: int, name: str, pause: float, seconds: float, table: Series, pipeline: str) -> float:
+def _read(
+    db: Database, rows: int, name: str, pause: float, seconds: float, table: Series, pipeline: str
+) -> tuple[float, float]:
+    """Milliseconds of the 99th percentile, and commits a second."""
     say(f"get: reading {name}, pipeline: {pipeline}")
     before, started = db.status()["version"], time.perf_counter()
     with Client(read_by_key, db.root, "placed", rows, seconds, pause) as client:
@@ -51,4 +55,4 @@ def _read(db: Database, rows: int, name: str, pause: float, seconds: float, tabl
     commits = (db.status()["version"] - before) / (time.perf_counter() - started)
     p50, p99, p999 = (float(value) for value in np.percentile(took, [50, 99, 99.9]))
     table.add(name, pipeline, len(took), p50, p99, p999, float(took.max()), commits)
-    return p99 / 1000
+    return p99 / 1000, commits

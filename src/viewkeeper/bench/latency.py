@@ -10,7 +10,7 @@ import numpy as np
 
 import viewkeeper
 from viewkeeper.bench.clients import Client, wait_for_own_writes, write_steadily
-from viewkeeper.bench.machine import cpu_seconds
+from viewkeeper.bench.machine import CpuMeter
 from viewkeeper.bench.orders import VIEWS, Workload
 from viewkeeper.bench.report import Report, Series, say
 
@@ -67,6 +67,6 @@ def _probe(root: Path, workload: Workload, count: int, delays: Series | None, na
 
 
 def _idle_percent(seconds: float) -> float:
-    before, started = cpu_seconds(), time.perf_counter()
-    time.sleep(seconds)
-    return 100 * (cpu_seconds() - before) / (time.perf_counter() - started)
+    with CpuMeter() as meter:
+        time.sleep(seconds)
+    return 100 * meter.seconds / seconds

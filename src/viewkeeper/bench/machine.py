@@ -6,9 +6,10 @@ import contextlib
 import os
 import platform
 import tempfile
+import threading
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psutil  # type: ignore[import-untyped]
 
@@ -53,14 +54,44 @@ def family(without: Collection[int] = ()) -> list[psutil.Process]:
     return [me, *(child for child in me.children(recursive=True) if child.pid not in left_out)]
 
 
-def cpu_seconds(without: Collection[int] = ()) -> float:
-    """User and system time that this family has used so far, with its members that have ended."""
-    total = 0.0
-    for process in family(without):
+class CpuMeter:
+    """User and system seconds that this family of processes uses within the block, then in `seconds`.
+
+    A thread looks twice a second, so that what a process used that ended meanwhile is not lost.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._before: dict[int, float] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="cpu meter", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._before = _cpu_of_family()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        last = dict(self._before)
+        while True:
+            stopping = self._stop.wait(0.5)
+            last |= _cpu_of_family()
+            self.seconds = sum(used - self._before.get(pid, 0.0) for pid, used in last.items())
+            if stopping:
+                return
+
+
+def _cpu_of_family() -> dict[int, float]:
+    used = {}
+    for process in family():
         with contextlib.suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
-            total += times.user + times.system + times.children_user + times.children_system
-    return total
+            used[process.pid] = times.user + times.system
+    return used
 
 
 def anonymous_bytes(without: Collection[int] = ()) -> dict[str, int]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import viewkeeper
 from viewkeeper.bench.baselines import Baseline, DuckDbRecompute, SparkRecompute, SqliteTriggers
-from viewkeeper.bench.machine import cpu_seconds
+from viewkeeper.bench.machine import CpuMeter
 from viewkeeper.bench.orders import VIEWS, Workload, answers, differing, write
 from viewkeeper.bench.report import Report, Series, say
 from viewkeeper.database import Database
@@ -87,15 +87,16 @@ def _work_off(place: Path, workload: Workload, size: int, seconds: float, speeds
     with viewkeeper.connect(place) as db:
         version, start = _reached(db)
         with db.maintain(servers=SERVERS, batch=size):
-            started, cpu = time.perf_counter(), cpu_seconds()
-            with contextlib.suppress(Timeout):
-                db.catch_up(timeout=seconds)
-            taken, cpu = time.perf_counter() - started, cpu_seconds() - cpu
+            with CpuMeter() as cpu:
+                started = time.perf_counter()
+                with contextlib.suppress(Timeout):
+                    db.catch_up(timeout=seconds)
+                taken = time.perf_counter() - started
             newest, position = _reached(db)
         # What was committed while the pipeline stopped counts for the comparison, not for the speed.
         wrong = differing(answers(db), workload.expected(_reached(db)[1] - start))
     shutil.rmtree(place)
-    return _add(speeds, size, "viewkeeper", position - start, taken, cpu, newest - version, wrong)
+    return _add(speeds, size, "viewkeeper", position - start, taken, cpu.seconds, newest - version, wrong)
 
 
 def _one_by_one(place: Path, workload: Workload, singles: int, report: Report) -> None:
@@ -128,16 +129,16 @@ def _baseline(
     baseline = make(place)
     say(f"w3: {baseline.name}, batches of {size:,}")
     baseline.load(workload)
-    taken, done, batches, started, cpu = 0.0, 0, 0, time.perf_counter(), cpu_seconds()
-    while done < len(workload.operations) and taken < seconds and time.perf_counter() - started < 2 * seconds:
-        batch = workload.operations[done : done + size]
-        taken += baseline.apply(batch)
-        done, batches = done + len(batch), batches + 1
-    cpu = cpu_seconds() - cpu
+    taken, done, batches, started = 0.0, 0, 0, time.perf_counter()
+    with CpuMeter() as cpu:
+        while done < len(workload.operations) and taken < seconds and time.perf_counter() - started < 2 * seconds:
+            batch = workload.operations[done : done + size]
+            taken += baseline.apply(batch)
+            done, batches = done + len(batch), batches + 1
     wrong = differing(baseline.answers(), workload.expected(done))
     baseline.close()
     shutil.rmtree(place)
-    return _add(speeds, size, baseline.name, done, taken, cpu, batches, wrong)
+    return _add(speeds, size, baseline.name, done, taken, cpu.seconds, batches, wrong)
 
 
 def _add(
