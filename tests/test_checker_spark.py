@@ -63,6 +63,13 @@ def test_what_raises_is_an_answer_and_disturbs_no_other(judge: SparkJudge, capfd
     assert "SQLQueryContextLogger" not in capfd.readouterr().err
 
 
+def test_a_filter_on_a_column_of_many_repeated_values_is_answered_from_a_file(judge: SparkJudge) -> None:
+    """Tables too long to be local relations are answered too where Spark filters by the file's own dictionary."""
+    t = pa.table({"a": pa.array(list(range(6_000)) * 4, pa.int64())})
+    answer = judge.answers({"v": "SELECT a FROM t WHERE a < 500"}, {"t": t})["v"]
+    assert isinstance(answer, pa.Table) and len(answer) == 2_000
+
+
 def test_a_query_that_spark_cannot_analyse_is_a_defect(judge: SparkJudge) -> None:
     """It is raised, not taken for an error of the data."""
     from pyspark.errors import AnalysisException

@@ -85,7 +85,8 @@ def _local(session: SparkSession, table: pa.Table) -> DataFrame:
 
 
 def _from_file(session: SparkSession, table: pa.Table, path: Path) -> DataFrame:
-    pq.write_table(table, path, compression="lz4", store_schema=False)
+    # Not lz4: filtering by a dictionary page of more than 8 KiB, Spark's reader takes sound ones for malformed.
+    pq.write_table(table, path, compression="snappy", store_schema=False)
     return session.read.schema(from_arrow_schema(table.schema, prefer_timestamp_ntz=True)).parquet(str(path))
 
 
