@@ -36,8 +36,9 @@ class Maintenance:
         self._make_executor, self._operations_max = make_executor, operations_max
         self._stop = threading.Event()
         self._ready = threading.Event()
-        # Not `join`: interrupted by Ctrl-C, it takes a running thread for ended (CPython before 3.13, bpo-45274).
-        self._ended = threading.Event()
+        # A flag that is polled: `join`, when Ctrl-C interrupts it, takes a running thread for ended (bpo-45274), and an
+        # Event's lock may stay locked.
+        self._ended = False
         self._error: BaseException | None = None
         threading.Thread(target=self._run, name="viewkeeper pipeline", daemon=True).start()
         self._ready.wait()
@@ -46,23 +47,22 @@ class Maintenance:
     def wait(self, timeout: float | None = None) -> None:
         """Returns when the pipeline has ended, or after `timeout` seconds; raises what ended it."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        # In short waits, so that Ctrl-C is noticed at once.
-        while not self._ended.is_set() and (deadline is None or time.monotonic() < deadline):
-            self._ended.wait(0.2 if deadline is None else min(0.2, max(0.0, deadline - time.monotonic())))
+        while not self._ended and (deadline is None or time.monotonic() < deadline):
+            time.sleep(IDLE_SECONDS)
         self._raise()
 
     def stop(self) -> None:
         """Ends the pipeline after the batch that it is at; raises what ended it before."""
         self._stop.set()
-        self._ended.wait()
-        self._raise()
+        self.wait()
 
     def __enter__(self) -> Maintenance:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self._stop.set()
-        self._ended.wait()
+        while not self._ended:
+            time.sleep(IDLE_SECONDS)
         if error is None:
             self._raise()
 
@@ -73,7 +73,7 @@ class Maintenance:
             self._error = error
         finally:
             self._ready.set()
-            self._ended.set()
+            self._ended = True
 
     def _work(self, maintainer: Maintainer) -> None:
         self._ready.set()
