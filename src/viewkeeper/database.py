@@ -86,13 +86,15 @@ class Database:
             with self._newest.held() as version:
                 return run_on_spark(self._spark, version, text)
         result = Result()
-        for reads, group in groupby(parse_script(text), key=lambda statement: isinstance(statement, READING)):
+        statements = parse_script(text)
+        for reads, group in groupby(statements, key=lambda statement: isinstance(statement, READING)):
             if reads:
                 for statement in group:
                     with self._newest.held() as version:
                         result = answer(version, statement)
             else:
-                done = requests.submit(self.root, _in_place(group))
+                declared = list(group)
+                done = requests.submit(self.root, text if len(declared) == len(statements) else _in_place(declared))
                 result = Result(note="\n".join(" ".join(change) for change in done.objects))
         return result
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from decimal import InvalidOperation
 from typing import ClassVar, TypeVar
 
@@ -84,18 +85,25 @@ def parse_script(text: str) -> list[Statement]:
 
     Raises DeclarationError where it is no SQL, and NotSupported where it is SQL for which there is no statement here.
     """
+    return list(_statements(text))
+
+
+@lru_cache(maxsize=1)
+def _statements(text: str) -> tuple[Statement, ...]:
+    """The last script is kept: whoever submits a script of thousands of views has often parsed it a moment before."""
     source = Source(text)
     try:
         tokens = _Tokenizer(dialect="spark").tokenize(text)
     except TokenError as problem:
         raise DeclarationError(f"this is not SQL: {problem}") from None
-    statements, first = [], 0
+    statements: list[Statement] = []
+    first = 0
     for i, token in enumerate([*tokens, None]):
         if token is None or token.token_type == TokenType.SEMICOLON:
             if i > first:
                 statements.append(_StatementParser(source, tokens[first:i]).statement())
             first = i + 1
-    return statements
+    return tuple(statements)
 
 
 class _StatementParser:

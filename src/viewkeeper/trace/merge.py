@@ -21,6 +21,8 @@ from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.run import Run
 
 FAN_IN = 4  # spans that make a merge, at least
+SMALL_FAN_IN = 12  # the same where they hold few rows: then the merge's own job costs more than reading some more runs
+SMALL_ROWS = 100_000
 RUN_COST = 1000  # rows that a run of its own is worth: reading one more run costs about as much as merging so many rows
 TASK_ROWS = 1 << 20  # rows that one task merges, at most, if it merges more than one state
 
@@ -140,14 +142,16 @@ def _windows(spans: Sequence[Span], sparse: set[str], idle: bool) -> list[tuple[
 def _tail(sizes: Sequence[int]) -> int:
     """Where the newest spans begin that are to be merged; len(sizes) if none are.
 
-    Four or more of them, and the oldest of them at most half as large as all newer ones together: so the span of a row
-    grows at least threefold when the row, as one of the oldest, is rewritten.  Batches of one size are rewritten 3 to 5
-    times on their way to a thousandfold, and leave at most a dozen spans, mostly 6.
+    Four or more of them (twelve, where they are small), and the oldest of them at most half as large as all newer ones
+    together: so the span of a row grows at least threefold when the row, as one of the oldest, is rewritten.  Batches
+    of one size are rewritten 3 to 5 times on their way to a thousandfold, and leave at most some two dozen spans.
     """
-    begin, newer = len(sizes), 0
+    begin, newer, rows = len(sizes), 0, 0
     for i in reversed(range(len(sizes))):
         size = sizes[i] + RUN_COST
-        if len(sizes) - i >= FAN_IN and 2 * size <= newer:
+        rows += sizes[i]
+        enough = FAN_IN if rows >= SMALL_ROWS else SMALL_FAN_IN
+        if len(sizes) - i >= enough and 2 * size <= newer:
             begin = i
         newer += size
     return begin
