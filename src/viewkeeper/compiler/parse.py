@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from decimal import InvalidOperation
+from functools import lru_cache
 from typing import ClassVar, TypeVar
 
 from sqlglot import exp

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.batches import OPERATIONS_MAX, Batches
@@ -72,8 +73,15 @@ class Maintainer:
         if now - self._tidied > TIDY_SECONDS:
             self._tidy()
             self._tidied = time.monotonic()
-        self._note.write(self)
+        self._note.write(self.describe)
         return answered or filled or cut is not None
+
+    def describe(self) -> dict[str, Any]:
+        """What others are told of this driver."""
+        return {
+            "epoch": self.term.epoch, "operations": self.batches.operations, "counters": dict(self.batches.counters),
+            "merges": self.merging.committed, "fill": self.fills.progress(), "last_error": self.last_error,
+        }  # fmt: skip
 
     def close(self) -> None:
         """Ends the term; running merges are committed, a running fill is given up."""

@@ -8,11 +8,9 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from viewkeeper.pipeline.driver import Maintainer
+from typing import Any
 
 EVERY_SECONDS = 0.5
 
@@ -26,18 +24,13 @@ class Note:
         self._written_at = 0.0
         self._written: dict[str, Any] | None = None
 
-    def write(self, driver: Maintainer) -> None:
-        """Brings the note up to date, if it is old."""
+    def write(self, describe: Callable[[], dict[str, Any]]) -> None:
+        """Brings the note up to date with what `describe` says, if it is old."""
         now = time.monotonic()
         if now - self._written_at < EVERY_SECONDS:
             return
         self._written_at = now
-        note = {
-            "pid": os.getpid(), "started": self._started, "epoch": driver.term.epoch,
-            "operations": driver.batches.operations, "counters": dict(driver.batches.counters),
-            "merges": driver.merging.committed, "fill": driver.fills.progress(),
-            "last_error": driver.last_error,
-        }  # fmt: skip
+        note = {"pid": os.getpid(), "started": self._started, **describe()}
         if note != self._written:
             draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
             draft.write_text(json.dumps(note))
