@@ -12,7 +12,7 @@ from tests.test_maintenance_oracle import bag
 
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.maintenance import declare, plan
-from viewkeeper.maintenance.explain import explain_view
+from viewkeeper.maintenance.explain import explain_view, expression_text
 from viewkeeper.maintenance.program import Program
 
 ORDERS = "CREATE TABLE orders (id BIGINT, customer BIGINT, price DECIMAL(15,2), PRIMARY KEY (id))"
@@ -126,3 +126,12 @@ def test_a_partial_put_is_rejected_exactly_where_its_row_is_not_there(rejecting:
     assert len(rejecting.rejected) == 2
     assert "need" in rejecting.rejected[0]
     assert rejecting.rows("t") == [(1, 1, None)]
+
+
+def test_explain_shows_constants_as_sql() -> None:
+    """A date, a text and bytes stand in a plan as they are written in SQL."""
+    engine = MemoryEngine(["CREATE TABLE t (id BIGINT, d DATE, s STRING, b BINARY, PRIMARY KEY (id))"])
+    engine.declare(["CREATE VIEW v AS SELECT id FROM t WHERE d < DATE '1995-03-15' OR s = 'it\\'s' OR b = X'0aFF'"])
+    family = next(o for o in operators(engine.catalog, plan.Select) if isinstance(o, plan.Select))
+    text = expression_text(family.members[0].predicate)
+    assert text == "((d < DATE '1995-03-15') OR (s = 'it\\'s') OR (b = X'0AFF'))"

@@ -145,7 +145,7 @@ def expression_text(expression: Expression) -> str:
         case ColumnRef():
             return expression.name or f"#{expression.index}"
         case Literal():
-            return "NULL" if expression.value is None else repr(expression.value)
+            return _literal_text(expression)
         case Compare() | Arithmetic():
             return f"({text(expression.left)} {expression.operator} {text(expression.right)})"
         case IsNull():
@@ -168,3 +168,14 @@ def expression_text(expression: Expression) -> str:
             return f"cast({text(expression.argument)} AS {expression.type})"
         case _:
             raise TypeError(f"an expression without a text: {type(expression).__name__}")
+
+
+def _literal_text(literal: Literal) -> str:
+    value = literal.value
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        return f"X'{value.hex().upper()}'"
+    if literal.type.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
+        return f"{literal.type} '{value}'"
+    return "'" + value.replace("'", "\\'") + "'" if isinstance(value, str) else str(value)
