@@ -56,11 +56,12 @@ def explain_view(catalog: Catalog, view: View) -> str:
     lines = [f"view {view.name}: key ({key}){'' if view.unique else ', a bag of rows'}"]
     names = {o.id: f"{TITLES[type(o)]} {o.id}" for o in whole.operators}
     exchanges = {x.id: x for x in whole.exchanges}
+    members = {view.stored.member} | {o.wanted for o in whole.operators if isinstance(o, plan.Pick) and o.id in ids}
     for zone in range(1, store.zone + 1):
         lines.append(f"zone {zone}, keyed by {_zone_keys(whole, ids, zone)}")
         for operator in whole.operators:
             if operator.id in ids and operator.zone == zone:
-                lines += _operator(operator, names, exchanges, others.get(operator.id, []))
+                lines += _operator(operator, names, exchanges, members, others.get(operator.id, []))
     lines.append("falls back: nothing; every operator is kept incrementally")
     return "\n".join(lines)
 
@@ -94,12 +95,13 @@ def _zone_keys(whole: plan.Plan, ids: set[int], zone: int) -> str:
 
 
 def _operator(
-    operator: plan.Operator, names: dict[int, str], exchanges: dict[int, plan.Exchange], others: list[str]
-) -> list[str]:
+    operator: plan.Operator, names: dict[int, str], exchanges: dict[int, plan.Exchange], members: set[int | None],
+    others: list[str],
+) -> list[str]:  # fmt: skip
     class_ = CLASSES.get(type(operator))
     if isinstance(operator, plan.PreAggregate):
         class_ = "by key" if any(r.ordered for r in operator.running) else "linear"
-    lines = [f"  {names[operator.id]} [{class_}] {_what(operator, names, exchanges)}".rstrip()]
+    lines = [f"  {names[operator.id]} [{class_}] {_what(operator, names, exchanges, members)}".rstrip()]
     lines += [f"    state {spec.id}: {_state(spec)}" for spec in plan.states_of(operator)]
     if others:
         more = f" and {len(others) - 5:,} more" if len(others) > 5 else ""
@@ -107,12 +109,16 @@ def _operator(
     return lines
 
 
-def _what(operator: plan.Operator, names: dict[int, str], exchanges: dict[int, plan.Exchange]) -> str:
+def _what(
+    operator: plan.Operator, names: dict[int, str], exchanges: dict[int, plan.Exchange], members: set[int | None]
+) -> str:
     if isinstance(operator, plan.Delta):
         return f"of {operator.name}"
     if isinstance(operator, plan.Select):
         where = f" where {expression_text(operator.predicate)}" if operator.predicate is not None else ""
-        family = f" of {len(operator.members):,} selections (a family)" if operator.members else ""
+        mine = [m.predicate for m in operator.members if m.id in members]
+        where += "".join(f" where {expression_text(p)}" for p in mine)
+        family = f", one of a family of {len(operator.members):,} selections" if operator.members else ""
         return f"{_list(operator.outputs)} from {names[operator.input]}{where}{family}"
     if isinstance(operator, plan.Pick):
         return f"one view of {names[operator.input]}"
