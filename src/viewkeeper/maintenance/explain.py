@@ -118,7 +118,7 @@ def _what(
         where = f" where {expression_text(operator.predicate)}" if operator.predicate is not None else ""
         mine = [m.predicate for m in operator.members if m.id in members]
         where += "".join(f" where {expression_text(p)}" for p in mine)
-        family = f", one of a family of {len(operator.members):,} selections" if operator.members else ""
+        family = f", one of a family of {len(operator.members):,} selections" if len(operator.members) > 1 else ""
         return f"{_list(operator.outputs)} from {names[operator.input]}{where}{family}"
     if isinstance(operator, plan.Pick):
         return f"one view of {names[operator.input]}"
