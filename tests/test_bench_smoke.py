@@ -106,7 +106,7 @@ def test_w3_compares_every_system_with_the_right_answer(spark: SparkSession, tmp
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["latency", "many", "get", "scale", "memory"])
+@pytest.mark.parametrize("name", ["latency", "many", "get", "scale", "memory", "fill"])
 def test_an_experiment_runs_and_gives_its_figures(name: str, spark: SparkSession, tmp_path: Path) -> None:
     """Small, so that the figures mean nothing; but all are there, and each promised one has its target."""
     report = bench.measure(name, small=True, folder=tmp_path)

@@ -75,7 +75,8 @@ def test_a_person_sees_tables(run: Run, tmp_path: Path) -> None:
     assert "decimal(25,2)" in shown and "view key (customer), one row a key" in shown
     assert "PRE-AGGREGATION" in run("explain", "spend").stdout
     status = run("status").stdout
-    assert "views" in status and "spend" in status and "lag_operations" in status
+    assert "views" in status and "spend" in status and "lag (operations)" in status
+    assert "nobody maintains the views" in status and "NULL" not in status and "None" not in status
 
 
 def test_statements_are_read_from_a_file(run: Run, tmp_path: Path) -> None:

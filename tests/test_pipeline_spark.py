@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -95,3 +97,11 @@ def test_jobs_are_named_by_their_batch(spark: SparkSession, shop: Shop) -> None:
     title = f"viewkeeper {shop.root.name}: batch {driver.term.snapshot.version}, {cut.operations:,} operations"
     assert newest.description().get() == title
     driver.close()
+
+
+def test_spark_starts_and_stops_without_a_word() -> None:
+    """Where viewkeeper starts Spark it says nothing on standard error; the one line left is Java's own."""
+    program = "from viewkeeper.pipeline.spark import session; session(1)[0].stop()"
+    started = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True)
+    said = [line for line in started.stderr.splitlines() if "Using incubator modules" not in line]
+    assert said == []

@@ -15,7 +15,7 @@ from viewkeeper.bench.report import Report
 from viewkeeper.commands.output import console, print_json
 from viewkeeper.errors import InputError
 
-EXPERIMENTS = ("w3", "latency", "many", "get", "scale", "memory")
+EXPERIMENTS = ("w3", "latency", "many", "get", "scale", "memory", "fill")
 
 
 def run(name: str | None, arguments: Sequence[str], *, folder: Path | None, as_json: bool) -> None:

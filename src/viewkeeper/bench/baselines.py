@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from viewkeeper.bench.orders import QUERIES, Operations, Workload, comparable
+from viewkeeper.pipeline.spark import JAVA_OPTIONS
 
 
 class Baseline(Protocol):
@@ -137,7 +138,7 @@ class SparkRecompute:
         self._spark = (
             SparkSession.builder.master(f"local[{cores}]").appName("viewkeeper bench")
             .config("spark.ui.enabled", "false").config("spark.driver.memory", "4g")
-            .config("spark.sql.shuffle.partitions", str(cores)).config("spark.log.level", "ERROR")
+            .config("spark.sql.shuffle.partitions", str(cores)).config("spark.driver.defaultJavaOptions", JAVA_OPTIONS)
             .config("spark.ui.showConsoleProgress", "false").getOrCreate()
         )  # fmt: skip
         self._orders = Operations(*(np.empty(0, dtype) for dtype in (bool, np.int64, np.int64, np.int64)))

@@ -108,3 +108,23 @@ def read_by_key(root: Path, view: str, keys: int, seconds: float, pause: float) 
             if pause:
                 time.sleep(pause)
     return np.array(took)
+
+
+def watch_lag(root: Path, marks: Path) -> np.ndarray:
+    """A hundred times a second: the time, and by how many seconds the views are behind the node that is furthest ahead.
+
+    Makes the file `started` in the folder `marks` when it begins; ends when there is a file `enough` in it.
+    """
+    seen: list[tuple[float, float]] = []
+    with viewkeeper.connect(root) as db:
+        (marks / "started").touch()
+        while not (marks / "enough").exists():
+            seen.append((time.time(), max(node["lag_seconds"] for node in db.lag()["nodes"])))
+            time.sleep(0.01)
+    return np.array(seen)
+
+
+def maintain(root: Path) -> None:
+    """Maintains until the process is killed."""
+    with viewkeeper.connect(root) as db, db.maintain() as maintenance:
+        maintenance.wait()

@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.table import Table
 
 from viewkeeper.commands.output import cell, console, database_option, json_option, print_json, print_rows, progress_bar
+from viewkeeper.commands.status_text import status_lines
 from viewkeeper.database import connect
 
 _REFRESH_SECONDS = 0.5
@@ -91,14 +92,8 @@ def status(db: Path, as_json: bool) -> None:
     if as_json:
         print_json(state)
         return
-    for name, value in state.items():
-        if isinstance(value, list):
-            if value:
-                print_rows(list(value[0]), value, as_json=False, title=name)
-        elif isinstance(value, dict):
-            console().print(f"{name}: " + ", ".join(f"{key} {cell(item)}" for key, item in value.items()))
-        else:
-            console().print(f"{name}: {cell(value)}")
+    for line in status_lines(state):
+        console().print(line)
 
 
 @click.command()

@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from viewkeeper.pipeline import blocks, tasks
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TASK_FAILURES_MAX = 4
+JAVA_OPTIONS = f"-Dlog4j2.configurationFile={Path(__file__).with_name('spark-log4j2.properties').as_uri()}"
+"""Where Spark finds its log settings, so that its start is quiet too; a user's own Java options stay."""
 
 
 def session(servers: int, ui: bool = False) -> tuple[SparkSession, bool]:
@@ -42,7 +45,7 @@ def session(servers: int, ui: bool = False) -> tuple[SparkSession, bool]:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "2g")
         .config("spark.python.unix.domain.socket.enabled", "true")
-        .config("spark.log.level", "ERROR")
+        .config("spark.driver.defaultJavaOptions", JAVA_OPTIONS)
     )
     return builder.getOrCreate(), True
 

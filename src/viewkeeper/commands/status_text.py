@@ -1,0 +1,57 @@
+"""What `db.status()` says, for a person: sentences first, then a table of each kind."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.table import Table
+
+_HEADINGS = {
+    "lag_operations": "lag (operations)", "lag_seconds": "lag (seconds)", "shares_state": "shared", "filled": "since",
+}  # fmt: skip
+
+
+def status_lines(state: Mapping[str, Any]) -> Iterator[str | Table]:
+    """What to print, in order."""
+    holder, pipeline, files = state["maintainer"], state["pipeline"], state["files"]
+    yield f"version {state['version']:,}, epoch {state['epoch']:,}, manifest {state['manifest']:,}"
+    if holder is None:
+        yield "nobody maintains the views: viewkeeper maintain, or catch-up"
+    else:
+        what = "maintained" if holder["purpose"] == "pipeline" else f"held ({holder['purpose']})"
+        yield f"{what} by process {holder['pid']} on {holder['host']}, since {_moment(holder['since'])}"
+    if pipeline is not None:
+        yield f"it has brought in {pipeline['operations']:,} operations, and merged {pipeline['merges']:,} times"
+    kept = f"{files['manifests']:,} manifests kept, {files['leased']:,} leased"
+    yield f"{files['files']:,} state files, {files['bytes']:,} bytes; {kept}"
+    if state["rejected_elsewhere"]:
+        yield f"{state['rejected_elsewhere']:,} operations of no table were rejected"
+    if state["last_error"]:
+        yield f"last error: {state['last_error']}"
+    for name in ("nodes", "tables", "views", "indexes"):
+        if state[name]:
+            yield _table(name, state[name])
+
+
+def _moment(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
+
+
+def _table(name: str, rows: list[dict[str, Any]]) -> Table:
+    table = Table(title=name, title_justify="left")
+    for column, value in rows[0].items():
+        right = isinstance(value, (int, float)) and not isinstance(value, bool)
+        table.add_column(_HEADINGS.get(column, column), justify="right" if right else "left")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row.values()))
+    return table
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "-" if value is None else str(value)
