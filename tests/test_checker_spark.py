@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,18 @@ def test_a_query_that_spark_cannot_analyse_is_a_defect(judge: SparkJudge) -> Non
 
     with pytest.raises(AnalysisException):
         judge.answers({"q": "SELECT nothing FROM t"}, {"t": pa.table({"a": [1]})})
+
+
+def test_a_check_leaves_sparks_errors_as_they_are(
+    spark: SparkSession, judge: SparkJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the process's first query was a check, what Spark refuses afterwards is refused in Spark's words."""
+    from pyspark.errors import AnalysisException
+
+    monkeypatch.delitem(logging.root.manager.loggerDict, "SQLQueryContextLogger", raising=False)
+    judge.answers({"q": "SELECT a FROM t"}, {"t": pa.table({"a": [1]})})
+    with pytest.raises(AnalysisException, match="nothing"):
+        spark.sql("SELECT nothing")
 
 
 def test_the_users_session_is_left_alone(spark: SparkSession, judge: SparkJudge) -> None:

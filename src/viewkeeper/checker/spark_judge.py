@@ -6,7 +6,6 @@ shuffle, or more than one task (30 ms instead of 100), and several queries are p
 
 from __future__ import annotations
 
-import logging
 import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -99,7 +99,8 @@ def _in_zone(table: pa.Table, zone: str) -> pa.Table:
 @contextmanager
 def _expected_failures_unlogged() -> Iterator[None]:
     """A query that raises is an answer here; pyspark would log it with its whole stack."""
-    logger = logging.getLogger("SQLQueryContextLogger")
+    # By pyspark's own call: made by `logging`, it would take no keywords, and every later error would be a TypeError.
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
     before = logger.disabled
     logger.disabled = True
     try:
