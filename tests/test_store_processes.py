@@ -192,6 +192,35 @@ def test_a_write_after_an_acknowledged_one_in_another_process_has_no_smaller_sta
     store.close()
 
 
+def test_forks_beside_several_writing_threads_come_soon_and_give_children_that_work(tmp_path: Path) -> None:
+    """Threads of which one or the other is always in a transaction let a waiting fork go first."""
+    store, stop = EmbeddedStore(tmp_path / "s"), threading.Event()
+
+    def write(me: int) -> None:
+        while not stop.is_set():
+            store.put_many(ORDERS, [{"id": me * 100 + i, "n": 1} for i in range(20)])
+
+    threads = [threading.Thread(target=write, args=(me,)) for me in range(4)]
+    for thread in threads:
+        thread.start()
+    begin, codes = time.monotonic(), []
+    for id_ in range(1000, 1003):
+        child = os.fork()
+        if child == 0:
+            try:
+                store.put(ORDERS, {"id": id_, "n": 2})
+                os._exit(0)
+            except BaseException:  # noqa: BLE001 - the parent is told by the exit code
+                os._exit(1)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    took = time.monotonic() - begin
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert codes == [0, 0, 0] and took < 10, took
+    assert all(store.get(ORDERS, id_) for id_ in range(1000, 1003))
+
+
 def test_a_forked_child_reads_and_writes_beside_its_parent(tmp_path: Path) -> None:
     """The child reopens the store; neither harms the other."""
     store = EmbeddedStore(tmp_path / "s", durability="process")

@@ -239,29 +239,39 @@ class Forks:
     def __init__(self) -> None:
         self._changed = threading.Condition(threading.RLock())
         self._undone = 0
+        self._waiting = 0  # Forks that wait: no thread begins anything before them, else they might wait for ever.
+        self._own = threading.local()
         self.interrupted = False  # In a child: other threads' transactions were open at the fork after all.
 
     @contextmanager
     def kept_out(self) -> Iterator[None]:
         """No fork happens within this block."""
+        within = getattr(self._own, "undone", 0)
         with self._changed:
+            if not within:  # Else a fork waits for this very thread.
+                self._changed.wait_for(lambda: not self._waiting)
             self._undone += 1
+        self._own.undone = within + 1
         try:
             yield
         finally:
+            self._own.undone = within
             with self._changed:
                 self._undone -= 1
                 self._changed.notify_all()
 
     def before(self) -> None:
         self._changed.acquire()
+        self._waiting += 1
         self._changed.wait_for(lambda: not self._undone, timeout=_FORK_WAITS_SECONDS)
 
     def after_in_parent(self) -> None:
+        self._waiting -= 1
+        self._changed.notify_all()
         self._changed.release()
 
     def after_in_child(self) -> None:
-        self.interrupted, self._undone = bool(self._undone), 0
+        self.interrupted, self._undone, self._waiting = bool(self._undone), 0, 0
         self._changed.release()
 
 
