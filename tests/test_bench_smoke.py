@@ -11,7 +11,7 @@ import pytest
 
 from viewkeeper import bench
 from viewkeeper.bench import w3
-from viewkeeper.bench.baselines import DuckDbRecompute, SqliteTriggers
+from viewkeeper.bench.baselines import DuckDbRecompute, SparkRecompute, SqliteTriggers
 from viewkeeper.bench.orders import Workload, differing
 from viewkeeper.bench.report import Report
 from viewkeeper.errors import InputError
@@ -103,6 +103,17 @@ def test_w3_compares_every_system_with_the_right_answer(spark: SparkSession, tmp
     (speeds,) = report.series
     assert {row[1] for row in speeds.rows} == {"viewkeeper", SqliteTriggers.name, DuckDbRecompute.name}
     assert {row[-1] for row in speeds.rows} == {"equal"}
+
+
+@pytest.mark.spark
+def test_the_spark_baseline_leaves_the_session_that_is_there_alone(spark: SparkSession, tmp_path: Path) -> None:
+    """It has the right views, and its tables and settings are its own."""
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    system = SparkRecompute(tmp_path / "baseline")
+    system.load(WORKLOAD)
+    assert not differing(system.answers(), WORKLOAD.expected(0))
+    system.close()
+    assert not spark.catalog.listTables() and spark.conf.get("spark.sql.shuffle.partitions") == before
 
 
 @pytest.mark.spark

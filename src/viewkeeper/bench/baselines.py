@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 import time
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,9 @@ import pyarrow.parquet as pq
 
 from viewkeeper.bench.orders import QUERIES, Operations, Workload, comparable
 from viewkeeper.pipeline.spark import JAVA_OPTIONS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Baseline(Protocol):
@@ -134,13 +137,11 @@ class SparkRecompute:
         cores = os.cpu_count() or 1
         folder.mkdir(parents=True)
         self._folder = folder
-        self._owned = SparkSession.getActiveSession() is None
-        self._spark = (
-            SparkSession.builder.master(f"local[{cores}]").appName("viewkeeper bench")
-            .config("spark.ui.enabled", "false").config("spark.driver.memory", "4g")
-            .config("spark.sql.shuffle.partitions", str(cores)).config("spark.driver.defaultJavaOptions", JAVA_OPTIONS)
-            .config("spark.ui.showConsoleProgress", "false").getOrCreate()
-        )  # fmt: skip
+        active = SparkSession.getActiveSession()
+        self._owned = active is None
+        # Where there is a session, a new one of it: our settings and tables do not show in the one that is there.
+        self._spark = _started(cores) if active is None else active.newSession()
+        self._spark.conf.set("spark.sql.shuffle.partitions", str(cores))
         self._orders = Operations(*(np.empty(0, dtype) for dtype in (bool, np.int64, np.int64, np.int64)))
 
     def load(self, workload: Workload) -> None:
@@ -181,6 +182,17 @@ class SparkRecompute:
             self._spark.read.parquet(str(self._folder / name)).createOrReplaceTempView(name)
         for name, query in QUERIES.items():
             self._spark.sql(query).write.mode("overwrite").parquet(str(self._folder / name))
+
+
+def _started(cores: int) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    return (
+        SparkSession.builder.master(f"local[{cores}]").appName("viewkeeper bench")
+        .config("spark.ui.enabled", "false").config("spark.driver.memory", "4g")
+        .config("spark.driver.defaultJavaOptions", JAVA_OPTIONS)
+        .config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    )  # fmt: skip
 
 
 def _triples(orders: Operations) -> Any:
