@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -48,6 +49,7 @@ class Shop:
         self.storage = Storage(root)
         self.storage.initialise(Catalog())
         self.store = EmbeddedStore(root, nodes=2, durability="process")
+        weakref.finalize(self, self.store.close)
         self.orders: dict[int, dict[str, Any]] = {}
         self.customers: dict[int, dict[str, Any]] = {}
         if self.snapshot.catalog.tables:

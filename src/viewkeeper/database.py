@@ -264,8 +264,8 @@ class TableHandle:
     def _table(self) -> Table:
         found = self._newest.version().catalog.find(self.name)
         if not isinstance(found, Table):
-            what = "is not a table" if found else "does not exist"
-            raise NotFound(f"the table {self.name!r} {what}; SHOW TABLES lists all")
+            said = f"{self.name!r} is not a table" if found else f"the table {self.name!r} does not exist"
+            raise NotFound(f"{said}; SHOW TABLES lists all")
         return found
 
 

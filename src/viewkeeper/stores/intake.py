@@ -71,7 +71,7 @@ class TableIntake:
         """A key as physical values."""
         form = self.form
         if form.keyless:
-            raise InputError(f"{self.table.name} has no primary key; read it through a view, or with a scan")
+            raise InputError(f"{self.table.name} has no primary key; read it through a view, or with SELECT")
         parts = key if isinstance(key, (tuple, list)) else (key,)
         if len(parts) != len(form.key):
             names = ", ".join(self.table.columns[i].name for i in form.key)
