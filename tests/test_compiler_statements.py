@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -258,3 +260,13 @@ def test_any_name_in_backticks_comes_back_as_written_with_its_place(columns: lis
         assert script.split("\n")[line - 1][place - 1 :].startswith(name.split("\n")[0])
     bound = bind_view(catalog_of(create.text), view)
     assert [column.name for column in bound.columns] == columns
+
+
+def test_threads_that_parse_at_once_each_get_their_own_statements() -> None:
+    """What one thread parses is never mixed up with what another does."""
+    texts = [f"SELECT a, count(*) AS n{i} FROM (SELECT a, b FROM t{i} WHERE b IN (1, 2)) AS q GROUP BY a"
+             for i in range(40)]  # fmt: skip
+    expected = [repr(parse_script(text)) for text in texts]
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(5):
+            assert list(threads.map(lambda text: repr(parse_script(text)), texts)) == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from decimal import InvalidOperation
 from functools import lru_cache
@@ -56,7 +57,14 @@ class _Tokenizer(Spark.Tokenizer):
     COMMANDS: ClassVar[set[TokenType]] = set()
 
 
-_PARSER = Spark.parser_class(dialect="spark")
+class _Parsing(threading.local):
+    """A parser a thread: one that reads two queries at once mixes them up."""
+
+    def __init__(self) -> None:
+        self.parser = Spark.parser_class(dialect="spark")
+
+
+_parsing = _Parsing()
 
 _TYPES = {
     "BOOLEAN": BOOLEAN, "TINYINT": TINYINT, "BYTE": TINYINT, "SMALLINT": SMALLINT, "SHORT": SMALLINT, "INT": INT,
@@ -277,7 +285,7 @@ class _StatementParser:
             raise self._failure("a query")
         text = self._source.text
         try:
-            trees = _PARSER.parse(list(tokens), text)
+            trees = _parsing.parser.parse(list(tokens), text)
         except ParseError as problem:
             raise self._not_sql(problem) from None
         except InvalidOperation:  # sqlglot's own reading of a malformed number
