@@ -6,11 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 
+import viewkeeper
 from pipeline_database import VIEWS, Shop
 from viewkeeper.pipeline import points
 from viewkeeper.pipeline.spark import SparkExecutor, session
@@ -64,3 +67,34 @@ def test_a_killed_driver_is_followed_by_the_next(tmp_path: Path, point: str) -> 
         shop.declare(VIEWS)
     shop.maintain_once()
     assert shop.wrong_views() == []
+
+
+def outlive_java(root: Path, interrupted: bool) -> None:
+    """Run in a child process: maintains after Spark's Java process was killed, or its start interrupted."""
+    with viewkeeper.connect(root) as db:
+        db.sql("CREATE TABLE t (a INT, PRIMARY KEY (a))")
+        db.table("t").put({"a": 1})
+        if interrupted:
+            threading.Timer(1.0, signal.raise_signal, [signal.SIGINT]).start()
+            with pytest.raises(KeyboardInterrupt):
+                db.catch_up()
+        db.catch_up()
+        SparkContext._gateway.proc.kill()
+        SparkContext._gateway.proc.wait()
+        db.table("t").put({"a": 2})
+        for use in (db.catch_up, lambda: db.maintain().wait(), lambda: db.sql("SELECT a FROM t", engine="spark")):
+            with pytest.raises(viewkeeper.Error, match="Java process is gone.*start it again"):
+                use()
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_the_loss_of_java_is_named_and_an_interrupted_start_leaves_none_behind(
+    tmp_path: Path, interrupted: bool
+) -> None:
+    """Every use of Spark says that its Java process is gone; Ctrl-C while it starts leaves it whole, and usable."""
+    call = f"import test_faults_spark as t; t.outlive_java(t.Path({str(tmp_path)!r}), {interrupted})"
+    ended = subprocess.run(
+        [sys.executable, "-c", call], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=180,
+        check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr

@@ -141,9 +141,11 @@ class Database:
             names = [view.name for view in version.catalog.views] if views is None else list(views)
             # Imported when used: a database that is never checked does without pyspark.
             from viewkeeper.checker.spark_judge import SparkJudge
+            from viewkeeper.pipeline.spark import loss_named
 
-            judge = SparkJudge(self._spark.session(), version.catalog.zone)
-            return check_views(DatabaseEvidence(version, self._store), names, judge)
+            with loss_named():
+                judge = SparkJudge(self._spark.session(), version.catalog.zone)
+                return check_views(DatabaseEvidence(version, self._store), names, judge)
 
     def status(self) -> dict[str, Any]:
         """Positions and lag of each node; rows, bytes and errors of each view; who maintains."""
@@ -163,9 +165,11 @@ class Database:
 
     def close(self) -> None:
         """Lets go of everything; what was acknowledged is safe with or without it."""
-        self._frames.close()
-        self._spark.close()
-        self._store.close()
+        try:
+            self._frames.close()
+            self._spark.close()
+        finally:
+            self._store.close()
 
     def __enter__(self) -> Self:
         return self

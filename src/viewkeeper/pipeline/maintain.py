@@ -41,7 +41,11 @@ class Maintenance:
         self._ended = False
         self._error: BaseException | None = None
         threading.Thread(target=self._run, name="viewkeeper pipeline", daemon=True).start()
-        self._ready.wait()
+        try:
+            self._ready.wait()
+        except BaseException:  # Ctrl-C: its maker goes on to close what the pipeline uses.
+            self._end()
+            raise
         self._raise()
 
     def wait(self, timeout: float | None = None) -> None:
@@ -60,11 +64,14 @@ class Maintenance:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._end()
+        if error is None:
+            self._raise()
+
+    def _end(self) -> None:
         self._stop.set()
         while not self._ended:
             time.sleep(IDLE_SECONDS)
-        if error is None:
-            self._raise()
 
     def _run(self) -> None:
         try:

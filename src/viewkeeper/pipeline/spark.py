@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from viewkeeper.errors import Error
 from viewkeeper.pipeline import blocks, tasks
 from viewkeeper.pipeline.job import Job, MergeJob
 from viewkeeper.pipeline.merging import AT_ONCE
@@ -93,11 +94,33 @@ class SparkExecutor:
 
     @contextlib.contextmanager
     def _named(self, title: str) -> Iterator[None]:
-        self._context.setJobDescription(title)
-        try:
-            yield
-        finally:
-            self._context.setJobDescription("")
+        with loss_named():
+            self._context.setJobDescription(title)
+            try:
+                yield
+            finally:
+                self._context.setJobDescription("")
+
+
+@contextlib.contextmanager
+def loss_named() -> Iterator[None]:
+    """Raises Error, which says what to do, where Spark's Java process does not answer any more."""
+    try:
+        yield
+    except Exception as error:
+        if is_lost(error):
+            raise Error(
+                "Spark's Java process is gone (killed, or out of memory?): end this process and start it again; "
+                "what was committed stays, and the rest is done then"
+            ) from error
+        raise
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether `error` means that Spark's Java process does not answer any more."""
+    from py4j.protocol import Py4JNetworkError
+
+    return isinstance(error, Py4JNetworkError | ConnectionError)
 
 
 def _own(server: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from viewkeeper.catalog.model import Index
+from viewkeeper.pipeline.spark import loss_named
 from viewkeeper.views.result import Result
 from viewkeeper.views.spark_session import SparkUse
 from viewkeeper.views.version import Version, repeated
@@ -55,14 +57,14 @@ def run_on_spark(spark: SparkUse, version: Version, text: str) -> Result:
     meant = [item.name for item in version.catalog.everything()
              if not isinstance(item, Index) and named.issuperset(_WORD.findall(item.name.lower()))]  # fmt: skip
     frames, session = SparkFrames(spark), spark.session()
-    try:
-        for name in meant:
-            frames.frame(version, name).createOrReplaceTempView(f"`{name}`")
-        return Result(_in_zone(session.sql(text).toArrow(), version.catalog.zone))
-    finally:
-        for name in meant:
-            session.catalog.dropTempView(name)
-        frames.close()
+    with loss_named(), closing(frames):
+        try:
+            for name in meant:
+                frames.frame(version, name).createOrReplaceTempView(f"`{name}`")
+            return Result(_in_zone(session.sql(text).toArrow(), version.catalog.zone))
+        finally:
+            for name in meant:
+                session.catalog.dropTempView(name)
 
 
 def _in_zone(table: pa.Table, zone: str) -> pa.Table:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,7 +30,9 @@ class SparkUse:
     def session(self, servers: int | None = None) -> SparkSession:
         """A session with the database's SQL settings, with room for so many view servers (None: one a core)."""
         global _users
-        with _lock:
+        from viewkeeper.pipeline.spark import loss_named
+
+        with _lock, loss_named():
             if self._session is None:
                 self._session = _found_or_started(servers or os.cpu_count() or 1).newSession()
                 self._session.conf.set("spark.sql.ansi.enabled", "true")
@@ -51,8 +56,18 @@ class SparkUse:
             self._session = None
             _users -= 1
             if _users == 0 and _started is not None:
-                _started.stop()
-                _started = None
+                stopped, _started = _started, None
+                _stop(stopped)
+
+
+def _stop(session: SparkSession) -> None:
+    from viewkeeper.pipeline.spark import is_lost
+
+    try:
+        session.stop()
+    except Exception as error:
+        if not is_lost(error):  # Else there is nothing left to stop.
+            raise
 
 
 def _found_or_started(servers: int) -> SparkSession:
@@ -65,5 +80,22 @@ def _found_or_started(servers: int) -> SparkSession:
     # Asked of the context: a session is active only in the threads that made or used it.
     if SparkContext._active_spark_context is not None:
         return SparkSession(SparkContext.getOrCreate())
-    _started, _ = session(servers)
+    with _uninterrupted():
+        _started, _ = session(servers)
     return _started
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until the block ends: a Java process whose start is left half done runs on for ever."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
