@@ -31,7 +31,6 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
-        .config("spark.python.unix.domain.socket.enabled", "true")
         .config("spark.driver.defaultJavaOptions", JAVA_OPTIONS)
         .getOrCreate()
     )
