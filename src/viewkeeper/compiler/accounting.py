@@ -45,6 +45,9 @@ def refuse_unaccounted(query: QueryText, tokens: Sequence[Token]) -> None:
             raise query.source.error(f"this is not SQL: {_text(query, token)} is out of place", _last(tokens, token))
     for type_ in _COUNTED - {T.ON}:  # a JOIN without ON has one to sqlglot
         if written[type_] < read[type_]:
+            if type_ in (T.L_PAREN, T.R_PAREN):  # sqlglot adds them where its reading needs them
+                message = "it is not plain what belongs together; put conditions into parentheses"
+                raise query.source.error(message, query.start, NotSupported)
             raise query.source.error(f"this is not SQL: {type_.name.replace('_', ' ')} is missing", query.start)
 
 
@@ -60,6 +63,9 @@ def _structure(query: QueryText, tokens: Sequence[Token]) -> Iterator[Token]:
             raise query.source.error("this is not SQL: AS stands between a value and its name", token.start)
         if kind == T.NOT and after is not None and after.token_type == T.IS:
             raise query.source.error("this is not SQL: NOT stands behind IS", token.start)
+        inside = (before and before.token_type == T.IS) or (after and after.token_type in (T.IN, T.BETWEEN))
+        if kind == T.NOT and inside and _text(query, token) == "!":
+            raise query.source.error("this is not SQL: write NOT here, ! stands before a condition", token.start)
         number = kind == T.DOT and after is not None and after.token_type == T.NUMBER  # .5 is two tokens
         if number and after and after.start != token.end + 1:
             raise query.source.error("this is not SQL: a number in pieces", token.start)

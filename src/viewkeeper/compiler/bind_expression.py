@@ -21,7 +21,15 @@ from viewkeeper.catalog.types import (
 )  # fmt: skip
 from viewkeeper.compiler import literals
 from viewkeeper.compiler.aggregates import call
-from viewkeeper.compiler.conversion import Refused, arithmetic, compared, converted, to_common
+from viewkeeper.compiler.conversion import (
+    TURNED,
+    Refused,
+    arithmetic,
+    compared,
+    converted,
+    to_common,
+    whole_number,
+)  # fmt: skip
 from viewkeeper.compiler.expressions import (
     And,
     Case,
@@ -61,7 +69,7 @@ class ExpressionBinder:
 
     def __init__(self, query: QueryText, scope: Scope, zone: str) -> None:
         self.query, self.scope, self.zone = query, scope, zone
-        self._namer = Namer(query, self._shown)
+        self._namer = Namer(self._shown, self._shown_sides)
         self._depth = 0
 
     def name(self, node: exp.Expr) -> str:
@@ -150,6 +158,20 @@ class ExpressionBinder:
     def _shown(self, node: exp.Expr) -> str | None:
         value = self._constant(node)
         return None if value is None else literals.shown(value[1], value[0], self.zone)
+
+    def _shown_sides(self, node: exp.Expr) -> tuple[str | None, str | None]:
+        """Of an infix operator's sides, those that Spark shows as the whole numbers that it compares instead."""
+        operator, left, right = INFIX[type(node)], node.this, node.expression
+        return self._shown_whole(operator, left, right), self._shown_whole(TURNED.get(operator, ""), right, left)
+
+    def _shown_whole(self, operator: str, side: exp.Expr, other: exp.Expr) -> str | None:
+        constant = self._constant(side.unnest()) if operator in TURNED else None
+        if constant is None or not constant[0].is_decimal or not self.bind(other, Clause()).type.is_integer:
+            return None
+        try:
+            return str(whole_number(operator, *constant))
+        except Refused:
+            return None  # binding it says so
 
     # Names
 

@@ -75,6 +75,8 @@ def _item(query: QueryText, node: exp.Expr, catalog: Catalog, subquery: BindSele
         return Item(name, relation, names, offset)
     if alias.args.get("columns"):
         given = tuple(column.name for column in alias.args["columns"])
+        if not alias.name:
+            raise query.error("names for columns stand behind a name for what has them", alias)
         if len(given) != len(names):
             raise query.error(f"{alias.name} names {len(given)} columns, and there are {len(names)}", alias)
         names = given

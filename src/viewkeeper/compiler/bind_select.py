@@ -7,18 +7,21 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from viewkeeper.catalog.model import Catalog
+from viewkeeper.catalog.types import Type
 from viewkeeper.compiler.aggregates import Grouping, NotGrouped, has_call
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.bind_from import bind_from
-from viewkeeper.compiler.expressions import ColumnRef, Expression
+from viewkeeper.compiler.coercion import cannot_fail
+from viewkeeper.compiler.expressions import Cast, ColumnRef, Expression
 from viewkeeper.compiler.relations import Filter, Order, Project, Query, Relation
-from viewkeeper.compiler.rewriting import identity
+from viewkeeper.compiler.rewriting import identity, walk
 from viewkeeper.compiler.scope import Unresolved
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.errors import NotSupported
 
 _IN_OUTPUT = Clause()
 _IN_GROUP_BY = "an aggregate cannot stand in GROUP BY"
+_TWO_TYPES = "{} is an alias here, and a column of another type in FROM; give the output another alias"
 _ONLY_WHEN_READ = "{} belongs to the query that reads, not into {}; a view has no order"
 
 
@@ -75,10 +78,10 @@ class SelectBinder:
         for node in select.expressions:
             if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
                 outputs += self._star(binder, node)
-            elif isinstance(node, exp.Alias):
-                outputs.append(_Output(node.alias, node.this, self._output(binder, select, node.this)))
             else:
-                outputs.append(_Output(binder.name(node), node, self._output(binder, select, node)))
+                value = node.this if isinstance(node, exp.Alias) else node
+                bound = self._output(binder, select, value)
+                outputs.append(_Output(node.alias if value is not node else binder.name(node), value, bound))
         if not outputs:
             raise self._query.error("a query needs at least one output", select)
         return outputs
@@ -119,7 +122,32 @@ class SelectBinder:
             return None
         # A name in HAVING is first a column that is grouped by, then an alias (in ORDER BY the other way round).
         free = {name: bound for name, bound in aliases.items() if not self._is_grouped(binder, grouping, name)}
+        self._refuse_two_types(binder, having.this, free)
         return binder.predicate(having.this, Clause(outputs=free), "HAVING")
+
+    def _refuse_two_types(self, binder: ExpressionBinder, having: exp.Expr, free: dict[str, list[Expression]]) -> None:
+        # Spark first takes an alias in HAVING for the column of FROM that has its name, if there is one, and converts
+        # both sides of an operator for that; then the alias takes the column's place, and the conversions stay.
+        doubtful: dict[int, exp.Column] = {}
+        for node in having.find_all(exp.Column):
+            if node.args.get("table") or node.find_ancestor(exp.AggFunc) or node.name.lower() not in free:
+                continue
+            try:
+                index, column = binder.scope.resolve(node.name, None)
+            except Unresolved:
+                continue
+            types = {output.type for output in free[node.name.lower()]} - {column.type}
+            if any(not _is_wider(column.type, type_) for type_ in types):
+                raise self._query.error(_TWO_TYPES.format(node.name), node)
+            if types:
+                doubtful[index] = node
+        if doubtful:
+            names = {node.name.lower() for node in doubtful.values()}
+            others = Clause(outputs={name: bound for name, bound in free.items() if name not in names})
+            for cast in walk(binder.bind(having, others)):
+                if isinstance(cast, Cast) and isinstance(cast.argument, ColumnRef) and cast.argument.index in doubtful:
+                    node = doubtful[cast.argument.index]
+                    raise self._query.error(_TWO_TYPES.format(node.name), node)
 
     def _is_grouped(self, binder: ExpressionBinder, grouping: Grouping, name: str) -> bool:
         try:
@@ -209,3 +237,10 @@ class SelectBinder:
         if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdigit():
             raise self._query.error(f"{part.upper()} needs a whole number", clause)
         return int(number.name)
+
+
+def _is_wider(column: Type, output: Type) -> bool:
+    """Whether comparing and calculating with either is the same as long as neither is converted."""
+    both_integers = column.is_integer and output.is_integer
+    both_decimals = column.is_decimal and output.is_decimal and column.scale == output.scale
+    return (both_integers or both_decimals) and cannot_fail(column, output)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 from viewkeeper.catalog.types import BIGINT, DOUBLE, STRING, VOID, Type
 from viewkeeper.compiler.coercion import (
@@ -59,11 +61,35 @@ def _why_not(expression: Expression, target: Type) -> str:
 
 def compared(operator: str, left: Expression, right: Expression, place: Place | None, zone: str) -> Compare:
     """`left operator right`, both brought to Spark's common type."""
+    left, right = _beside_integer(operator, left, right), _beside_integer(TURNED.get(operator, ""), right, left)
     left, right = _beside_decimal(left, right), _beside_decimal(right, left)
     target = common_type(left.type, right.type)
     if target is None:
         raise Refused(f"{left.type} and {right.type} cannot be compared")
     return comparison(operator, converted(left, target, zone), converted(right, target, zone), place)
+
+
+TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _beside_integer(operator: str, side: Expression, other: Expression) -> Expression:
+    if isinstance(side, Literal) and other.type.is_integer:
+        whole = whole_number(operator, side.type, side.value)
+        if whole is not None:
+            return Literal(BIGINT, False, side.place, whole)
+    return side
+
+
+def whole_number(operator: str, type_: Type, value: Any) -> int | None:
+    """The BIGINT that Spark compares instead where the constant `value operator integer` is a DECIMAL, else None.
+
+    Source: `DecimalPrecisionTypeCoercion.integralAndDecimalLiteral`.
+    """
+    if operator not in TURNED or not type_.is_decimal or value is None:
+        return None
+    if not -(1 << 63) <= value <= (1 << 63) - 1:
+        raise Refused(f"{value} is beyond every BIGINT, so the comparison says nothing; leave it out", NotSupported)
+    return math.ceil(value) if operator in (">", "<=") else math.floor(value)
 
 
 def to_common(expressions: list[Expression], what: str, zone: str) -> list[Expression]:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from sqlglot import exp
 
-from viewkeeper.compiler.source import QueryText
+from viewkeeper.compiler.source import IS_NOT
 from viewkeeper.compiler.supported import FUNCTIONS
 
 INFIX: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.EQ: "=", exp.LT: "<", exp.LTE: "<=",
                                     exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>"}  # fmt: skip
 
-_IS_NOT = re.compile(r"(?:[\s)]|END\b)*IS\s+NOT\b", re.IGNORECASE)
-
 
 class Namer:
-    """`literal` answers how a constant node is shown, None for a node that is no constant."""
+    """`literal` answers how a constant node is shown, None for a node that is no constant; `compared` answers how the
+    two sides of an infix operator are shown, None for a side that is shown as it is written."""
 
-    def __init__(self, query: QueryText, literal: Callable[[exp.Expr], str | None]) -> None:
-        self._query, self._literal = query, literal
+    def __init__(
+        self, literal: Callable[[exp.Expr], str | None],
+        compared: Callable[[exp.Expr], tuple[str | None, str | None]],
+    ) -> None:  # fmt: skip
+        self._literal, self._compared = literal, compared
 
     def name(self, node: exp.Expr) -> str:
         constant = self._literal(node)
@@ -34,7 +35,8 @@ class Namer:
             return str(node.name)
         kind = type(node)
         if kind in INFIX:
-            return f"({self.name(node.this)} {INFIX[kind]} {self.name(node.expression)})"
+            left, right = self._compared(node)
+            return f"({left or self.name(node.this)} {INFIX[kind]} {right or self.name(node.expression)})"
         if kind in FUNCTIONS:
             arguments = (node.this, *node.args.get("expressions", ()))
             return (
@@ -56,7 +58,7 @@ class Namer:
         if isinstance(node, exp.Between):
             return f"between({', '.join(self.name(node.args[part]) for part in ('this', 'low', 'high'))})"
         if isinstance(node, exp.Not):
-            if isinstance(node.this, exp.Is) and self._is_not_null(node):
+            if isinstance(node.this, exp.Is) and IS_NOT in (node._meta or {}):
                 return f"({self.name(node.this.this)} IS NOT NULL)"
             return f"(NOT {self.name(node.this)})"
         assert isinstance(node, exp.Case), type(node)
@@ -66,12 +68,6 @@ class Namer:
         ]
         otherwise = [f"ELSE {self.name(node.args['default'])}"] if node.args.get("default") else []
         return " ".join(["CASE", *branches, *otherwise, "END"])
-
-    def _is_not_null(self, node: exp.Not) -> bool:
-        # sqlglot reads `a IS NOT NULL` and `NOT a IS NULL` as one, Spark does not.
-        ends = [(below._meta or {}).get("end") for below in node.walk()]
-        end = max((end for end in ends if end is not None), default=None)
-        return end is None or _IS_NOT.match(self._query.source.text, end + 1) is not None
 
 
 def _balanced(terms: list[str], operator: str) -> str:

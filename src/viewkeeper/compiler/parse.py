@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Sequence
 from decimal import InvalidOperation
@@ -31,7 +32,7 @@ from viewkeeper.catalog.types import (
     decimal,
 )  # fmt: skip
 from viewkeeper.compiler.accounting import refuse_unaccounted
-from viewkeeper.compiler.source import QueryText, Source
+from viewkeeper.compiler.source import IS_NOT, QueryText, Source
 from viewkeeper.compiler.statements import (
     ColumnDeclaration,
     CreateIndex,
@@ -57,11 +58,20 @@ class _Tokenizer(Spark.Tokenizer):
     COMMANDS: ClassVar[set[TokenType]] = set()
 
 
+class _Parser(Spark.parser_class):  # type: ignore[misc, valid-type]
+    def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
+        # `x IS NOT NULL` and `NOT x IS NULL` are the same tree; Spark names them differently.
+        parsed: exp.Expr | None = super()._parse_is(this)
+        if isinstance(parsed, exp.Not):
+            parsed.meta[IS_NOT] = True
+        return parsed
+
+
 class _Parsing(threading.local):
     """A parser a thread: one that reads two queries at once mixes them up."""
 
     def __init__(self) -> None:
-        self.parser = Spark.parser_class(dialect="spark")
+        self.parser = _Parser(dialect="spark")
 
 
 _parsing = _Parsing()
@@ -103,7 +113,7 @@ def _statements(text: str) -> tuple[Statement, ...]:
     try:
         tokens = _Tokenizer(dialect="spark").tokenize(text)
     except TokenError as problem:
-        raise DeclarationError(f"this is not SQL: {problem}") from None
+        raise _not_tokens(source, problem) from None
     statements: list[Statement] = []
     first = 0
     for i, token in enumerate([*tokens, None]):
@@ -112,6 +122,18 @@ def _statements(text: str) -> tuple[Statement, ...]:
                 statements.append(_StatementParser(source, tokens[first:i]).statement())
             first = i + 1
     return tuple(statements)
+
+
+_INTERNAL = re.compile(r"<Token .*>")
+_AT = re.compile(r"(.*) from \d+:(\d+)")
+
+
+def _not_tokens(source: Source, problem: TokenError) -> DeclarationError:
+    """What cannot be cut into words: sqlglot says where the piece at fault begins, but for comments."""
+    at = _AT.fullmatch(str(problem.__cause__))
+    if at is None:
+        return source.error("this is not SQL: a comment that does not end", max(source.text.rfind("/*"), 0))
+    return source.error(f"this is not SQL: {at[1]}", int(at[2]))
 
 
 class _StatementParser:
@@ -281,6 +303,9 @@ class _StatementParser:
 
     def _query(self) -> QueryText:
         tokens = self._tokens[self._next :]
+        pipe = next((token for token in tokens if token.token_type == TokenType.PIPE_GT), None)
+        if pipe is not None:
+            raise self._source.error("|> is not supported; write a subquery in FROM", pipe.start, NotSupported)
         if self._peek() not in ("SELECT", "FROM", "(", "VALUES"):
             raise self._failure("a query")
         text = self._source.text
@@ -292,6 +317,8 @@ class _StatementParser:
             raise self._source.error("this is not SQL: a malformed number", tokens[0].start) from None
         except RecursionError:
             raise self._source.error("the query is nested too deep", tokens[0].start) from None
+        except Exception:  # noqa: BLE001 - sqlglot itself stumbles over some texts that are no SQL
+            raise self._source.error("this is not SQL", tokens[0].start) from None
         tree = trees[0]
         assert isinstance(tree, exp.Expr)
         query = QueryText(tree, self._source, tokens[0].start, tokens[-1].end + 1)
@@ -302,6 +329,9 @@ class _StatementParser:
     def _not_sql(self, problem: ParseError) -> DeclarationError:
         details = problem.errors[0] if problem.errors else {}
         message = str(details.get("description") or problem).split(". Line")[0].rstrip(".")
+        message = _INTERNAL.sub("something else", message)
+        if "Required keyword" in message:
+            message = "something is missing"
         near = details.get("highlight") or ""
         line, column = details.get("line"), details.get("col")
         if line is not None and column is not None:

@@ -12,6 +12,9 @@ from viewkeeper.errors import DeclarationError
 
 Place = tuple[int, int]
 
+IS_NOT = "is_not"
+"""The mark in the meta of a syntax tree's NOT that was written `IS NOT`."""
+
 
 @dataclass(frozen=True)
 class Source:

@@ -64,6 +64,7 @@ RESERVED = frozenset(
 )  # fmt: skip
 """Words that Spark takes as names in some places, and sqlglot in others: as names they must stand in backticks."""
 
+_CAST = "CAST is not supported yet; write a literal of the type itself, such as 5L or DATE '2026-01-31'"
 _JOIN = "only inner joins are kept so far"
 _PARTS: dict[tuple[type[exp.Expr], str], str] = {
     (exp.Select, "distinct"): "SELECT DISTINCT is not supported yet; GROUP BY the same columns instead",
@@ -96,6 +97,10 @@ _PARTS: dict[tuple[type[exp.Expr], str], str] = {
     (exp.Max, "expressions"): "MAX takes one argument",
     (exp.Min, "expressions"): "MIN takes one argument",
     (exp.Between, "symmetric"): "BETWEEN SYMMETRIC is not supported; write both comparisons",
+    (exp.In, "field"): "IN needs a list of values in parentheses",
+    (exp.If, "false"): "the function IF is not supported yet; use CASE",
+    (exp.TryCast, "safe"): _CAST.replace("CAST", "TRY_CAST"),
+    (exp.Select, "locks"): "FOR UPDATE has no meaning here; leave it out",
 }  # fmt: skip
 
 _NODES: dict[type[exp.Expr], str] = {
@@ -134,6 +139,9 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.BitwiseOr: "| is not supported yet",
     exp.BitwiseXor: "^ is not supported yet",
     exp.BitwiseNot: "~ is not supported yet",
+    exp.BitwiseLeftShift: "<< is not supported yet",
+    exp.BitwiseRightShift: ">> is not supported yet",
+    exp.Fetch: "FETCH is not supported; use LIMIT in the query that reads",
 }  # fmt: skip
 
 
@@ -192,8 +200,7 @@ def _check_join(query: QueryText, node: exp.Expr) -> None:
 
 def _check_cast(query: QueryText, node: exp.Expr) -> None:
     if typed_literal(node) is None and number_suffix(query, node) is None:
-        advice = "write a literal of the type itself, such as 5L or DATE '2026-01-31'"
-        raise query.error(f"CAST is not supported yet; {advice}", node, NotSupported)
+        raise query.error(_CAST, node, NotSupported)
 
 
 def _check_function(query: QueryText, node: exp.Expr) -> None:
@@ -251,7 +258,32 @@ def _check_if(query: QueryText, node: exp.Expr) -> None:
         raise query.error("the function IF is not supported yet; use CASE", node, NotSupported)
 
 
+def _check_operands(query: QueryText, node: exp.Expr) -> None:
+    # In Spark comparisons bind from left to right, then comes one IS, IN or BETWEEN, and NOT stands in front of it all;
+    # sqlglot has levels of its own.  They agree where comparisons nest to the left only, and on parentheses.
+    left = () if isinstance(node, _ARITHMETIC) else _COMPARISONS
+    for part in ("this", "expression", "low", "high"):
+        operand = node.args.get(part)
+        if isinstance(operand, _PREDICATES) and not (part == "this" and isinstance(operand, left)):
+            what = f"next to {_written(node)} it is not plain what belongs together"
+            raise query.error(f"{what}; put the condition into parentheses", operand, NotSupported)
+
+
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
+_PREDICATES = (*_COMPARISONS, exp.Is, exp.In, exp.Between, exp.Not)
+_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>",
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Neg: "-",
+}  # fmt: skip
+
+
+def _written(node: exp.Expr) -> str:
+    return _OPERATORS.get(type(node)) or node.key.upper()
+
+
 def _check_is(query: QueryText, node: exp.Expr) -> None:
+    _check_operands(query, node)
     if not isinstance(node.expression, exp.Null):
         raise query.error("only IS [NOT] NULL is supported; compare with <=> instead", node, NotSupported)
 
@@ -289,6 +321,7 @@ _CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {
     exp.If: _check_if, exp.Is: _check_is, exp.Concat: _check_concat, exp.Identifier: _check_name,
     exp.Column: _check_column,
     exp.Alias: _check_alias, exp.Select: _check_query, exp.From: _check_from, exp.Group: _check_list,
-    exp.Order: _check_list,
+    exp.Order: _check_list, exp.In: _check_operands, exp.Between: _check_operands,
+    **dict.fromkeys(_OPERATORS, _check_operands),
     **dict.fromkeys(FUNCTIONS, _check_function),
 }  # fmt: skip
