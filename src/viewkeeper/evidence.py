@@ -20,6 +20,7 @@ from viewkeeper.compiler.statements import Select
 from viewkeeper.stores.contract import Store
 from viewkeeper.stores.values import to_python
 from viewkeeper.trace.rows import Rows
+from viewkeeper.trace.trace import Trace
 from viewkeeper.views.shape import Shape, logical_table
 from viewkeeper.views.version import Version, repeated
 
@@ -35,7 +36,7 @@ class DatabaseEvidence:
 
     def delta(self, table: Table) -> pa.Table:
         """DELTA's rows, the hidden row id last where there is no primary key."""
-        rows = self._version.snapshot.trace(table.stored.state).scan()
+        rows = self._verified(table.stored.state).scan()
         order = table.stored.order if table.key else (*table.stored.order, 0)
         return logical_table(_columns(table), rows.select(order).columns, self.catalog.zone)
 
@@ -50,12 +51,12 @@ class DatabaseEvidence:
     def view_rows(self, view: View) -> pa.Table:
         """What readers get, error rows or not."""
         shape = Shape(view, None, self.catalog.zone)
-        state = self._version.snapshot.trace(view.stored.state).scan()
+        state = self._verified(view.stored.state).scan()
         return shape.table(repeated(shape.shown(state)).columns)
 
     def error_rows(self, view: View) -> Sequence[ErrorRow]:
         """The view's own error rows."""
-        found = self._version.snapshot.trace(ERRORS).get([view.id])
+        found = self._verified(ERRORS).get([view.id])
         return [ErrorRow(*map(str, row[1:])) for row, weight in found for _ in range(weight)]
 
     def relation(self, view: View) -> Relation:
@@ -63,6 +64,13 @@ class DatabaseEvidence:
         (select,) = parse_script(view.sql)
         assert isinstance(select, Select), "a view's text is a query"
         return bind_query(self.catalog, select).relation
+
+    def _verified(self, state: int) -> Trace:
+        """A state whose bytes are those that were written; raises `Damaged`, naming file and region."""
+        trace = self._version.snapshot.trace(state)
+        for run in trace.runs:
+            run.verify()
+        return trace
 
     def _logged(self, table: Table, upto: dict[int, int]) -> Iterator[LoggedOperation]:
         at = self._version.snapshot.positions
@@ -85,7 +93,7 @@ class DatabaseEvidence:
     def _rejected_keys(self, table: Table) -> Iterator[Key]:
         """The keys of rejected operations, as far as their bytes name one."""
         form, zone = TableForm(table), self.catalog.zone
-        rejected = self._version.snapshot.trace(REJECTED).scan()
+        rejected = self._verified(REJECTED).scan()
         tables, operations = rejected.columns[0].to_pylist(), rejected.columns[5].to_pylist()
         for id_, operation in zip(tables, operations, strict=True):
             decoded = operation_from_bytes(operation, form) if id_ == table.id and table.key else None
