@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -268,6 +269,20 @@ def test_a_large_call_is_several_entries_of_bounded_size_with_one_stamp(store: E
     assert len(lengths) > 4 and max(lengths) <= entries.BLOCK_BYTES_MAX + entries.HEADER.size
     assert store.cut(100, {}).operations == 10_000
     assert len({row["stamp"] for row in as_dicts(ORDERS, read(store, ORDERS).operations)}) == 2
+
+
+def test_a_clock_that_was_ahead_once_does_not_keep_the_log_for_ever(store: EmbeddedStore) -> None:
+    """Entries whose stamps a clock gave that was far ahead are trimmed behind the positions like any others."""
+    for id_ in range(20):
+        store.put(ORDERS, {"id": id_, "n": 1})
+    assert store.trim(store.ends(), older_than_seconds=60) == 0
+    store._nodes.stamps.next(at_least=time.time_ns() // 1000 + 10**12)
+    for id_ in range(20):
+        store.put(ORDERS, {"id": id_, "n": 2})
+    assert store.trim(store.ends(), older_than_seconds=60) == 0, "the first entry is not old yet"
+    assert store.trim({0: 20}, older_than_seconds=-1) == 20
+    assert store.trim(store.ends(), older_than_seconds=60) == 19
+    assert all(store.get(ORDERS, id_) for id_ in range(20))
 
 
 def test_a_log_that_was_trimmed_too_far_says_so(store: EmbeddedStore) -> None:

@@ -137,14 +137,15 @@ class Database:
 
     def check_all(self, views: Iterable[str] | None = None) -> list[Report]:
         """`check` of several views (None: all), at one version, and of the views that they read."""
-        with self._newest.held() as version:
-            names = [view.name for view in version.catalog.views] if views is None else list(views)
-            # Imported when used: a database that is never checked does without pyspark.
-            from viewkeeper.checker.spark_judge import SparkJudge
-            from viewkeeper.pipeline.spark import loss_named
+        # Imported when used: a database that is never checked does without pyspark.
+        from viewkeeper.checker.spark_judge import SparkJudge
+        from viewkeeper.pipeline.spark import loss_named
 
-            with loss_named():
-                judge = SparkJudge(self._spark.session(), version.catalog.zone)
+        with loss_named():
+            # Before a version is held: the log behind it is trimmed after a minute, and Spark may start for long.
+            judge = SparkJudge(self._spark.session(), self.catalog.zone)
+            with self._newest.held() as version:
+                names = [view.name for view in version.catalog.views] if views is None else list(views)
                 return check_views(DatabaseEvidence(version, self._store), names, judge)
 
     def status(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from viewkeeper.catalog.model import ERRORS, REJECTED, Column, Table, View
+from viewkeeper.catalog.model import ERRORS, REJECTED, Column, StateSpec, Table, View
 from viewkeeper.changes.operations import DELETE, TableForm
 from viewkeeper.changes.verify import operation_from_bytes
 from viewkeeper.checker.check import ROW_ID, StoreRows
@@ -65,7 +65,7 @@ class DatabaseEvidence:
         assert isinstance(select, Select), "a view's text is a query"
         return bind_query(self.catalog, select).relation
 
-    def _verified(self, state: int) -> Trace:
+    def _verified(self, state: StateSpec) -> Trace:
         """A state whose bytes are those that were written; raises `Damaged`, naming file and region."""
         trace = self._version.snapshot.trace(state)
         for run in trace.runs:

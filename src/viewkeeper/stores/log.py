@@ -124,12 +124,15 @@ def read(nodes: Nodes, node: int, after: int, upto: int, tables: Mapping[int, Ta
 def trim(nodes: Nodes, positions: Mapping[int, int], older_than_seconds: float) -> int:
     """Remove entries at or before `positions` and older than that, in small transactions; how many.
 
+    Stamps never fall, so a clock that was ahead once leaves stamps from the future: these say nothing of the age, and
+    their entries go too, or the log would grow until the clock has caught up.
     The last entry of each log stays: the next sequence and stamp follow from it.
     """
-    before = time.time_ns() // 1000 - int(older_than_seconds * 1_000_000)
+    now, age = time.time_ns() // 1000, int(older_than_seconds * 1_000_000)
+    young = (now - age, now + age)
     removed = 0
     for number, position in positions.items():
-        while (step := _trim_some(nodes, number, position, before)) == _TRIMMED_AT_ONCE:
+        while (step := _trim_some(nodes, number, position, young)) == _TRIMMED_AT_ONCE:
             removed += step
         removed += step
     return removed
@@ -151,22 +154,22 @@ def statistics(nodes: Nodes) -> dict[str, Any]:
     return {"durability": nodes.durability, "nodes": described}
 
 
-def _trim_some(nodes: Nodes, number: int, position: int, before: int) -> int:
+def _trim_some(nodes: Nodes, number: int, position: int, young: tuple[int, int]) -> int:
     log = nodes.nodes[number].log
     with nodes.reading(number) as txn:
-        if not _can_go(txn.cursor(log), position, before):
+        if not _can_go(txn.cursor(log), position, young):
             return 0  # Most often nothing is to be done: the writer lock is not even asked for.
     removed = 0
     with nodes.writing([number]) as txns:
         cursor = txns[number].cursor(log)
-        while removed < _TRIMMED_AT_ONCE and _can_go(cursor, position, before):
+        while removed < _TRIMMED_AT_ONCE and _can_go(cursor, position, young):
             cursor.delete()
             removed += 1
     return removed
 
 
-def _can_go(cursor: Any, position: int, before: int) -> bool:
-    """Whether the log's first entry can be removed; leaves `cursor` there."""
+def _can_go(cursor: Any, position: int, young: tuple[int, int]) -> bool:
+    """Whether the log's first entry can be removed; leaves `cursor` there.  `young` are the stamps of those too new."""
     if not cursor.first():
         return False
     counted = entries.count_and_stamp(cursor.value())
@@ -174,4 +177,4 @@ def _can_go(cursor: Any, position: int, before: int) -> bool:
         return False
     last = SEQUENCE.unpack(cursor.key())[0] - 1
     cursor.first()
-    return bool(last <= position and (counted is None or counted[1] <= before))
+    return bool(last <= position and (counted is None or not young[0] < counted[1] <= young[1]))
