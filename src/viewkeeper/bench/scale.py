@@ -75,8 +75,8 @@ class AtOnce(Executor):
 
 def run(folder: Path, small: bool) -> Report:
     """Runs the experiment, with all that it makes in `folder`."""
-    orders, operations = ((30_000, 300_000), 4_000) if small else ((1_500_000, 15_000_000), 2_000_000)
-    batch = CALL if small else BATCH
+    orders, operations = ((3_000, 30_000), 4_000) if small else ((1_500_000, 15_000_000), 2_000_000)
+    batch, small_batches = (CALL, 2) if small else (BATCH, SMALL_BATCHES)
     report = Report(
         "scale", f"{orders[0]:,} and {orders[1]:,} orders, {operations:,} operations in batches of {batch:,}",
         "states and commits synced; the logs are written unsynced (their writing is not measured)",
@@ -85,7 +85,7 @@ def run(folder: Path, small: bool) -> Report:
                          "CPU microseconds", "bytes written")  # fmt: skip
     totals = []
     for count in orders:
-        workload = Workload(count, operations + 2 * CALL * SMALL_BATCHES)
+        workload = Workload(count, operations + 2 * CALL * small_batches)
         totals.append(_costs(folder / f"orders-{count}", workload, operations, batch, costs))
     (seconds, cpu, written), (seconds_large, cpu_large, written_large) = totals
     name = "an operation with ten times the base"
@@ -93,7 +93,7 @@ def run(folder: Path, small: bool) -> Report:
     report.figure(f"{name}, CPU time", cpu_large / cpu, "times")
     report.figure("bytes written per operation, smaller base", written, "bytes")
     report.figure("bytes written per operation, larger base", written_large, "bytes")
-    _beside_spark(folder, workload, operations, report)
+    _beside_spark(folder, workload, operations, small_batches, report)
     return report
 
 
@@ -139,13 +139,13 @@ def _maintain(root: Path, executor: MeteredExecutor, batch: int) -> None:
         store.close()
 
 
-def _beside_spark(folder: Path, workload: Workload, done: int, report: Report) -> None:
+def _beside_spark(folder: Path, workload: Workload, done: int, batches: int, report: Report) -> None:
     """Small batches through Spark with the larger base, against Spark's recompute of the views."""
     say(f"scale: batches of {CALL:,} through Spark, {len(workload.base):,} orders")
     with viewkeeper.connect(folder / f"orders-{len(workload.base)}", durability="sync") as db, db.maintain():
-        times = [_small_batch(db, workload, done + CALL * number) for number in range(2 * SMALL_BATCHES)]
-        ours = float(np.median(times[SMALL_BATCHES:]))
-        written = done + CALL * 2 * SMALL_BATCHES
+        times = [_small_batch(db, workload, done + CALL * number) for number in range(2 * batches)]
+        ours = float(np.median(times[batches:]))
+        written = done + CALL * 2 * batches
         wrong = differing(answers(db), workload.expected(written))
     say("scale: the same recomputed by Spark")
     spark = SparkRecompute(folder / "recompute")
