@@ -119,6 +119,26 @@ def test_is_not_null_and_not_is_null_have_their_own_names() -> None:
 
 
 @pytest.mark.parametrize(
+    "query, column",
+    [
+        ("SELECT g FROM t WHERE g = 1 JOIN r ON t.id = t_id", 29), ("SELECT g FROM t GROUP BY g WHERE g = 1", 28),
+        ("SELECT count(*) FROM t HAVING count(*) > 1 GROUP BY g", 44), ("SELECT g FROM t LIMIT 1 ORDER BY g", 25),
+        ("SELECT g FROM t OFFSET 1 LIMIT 1", 26), ("FROM t SELECT g JOIN r ON t.id = t_id", 17),
+        ("SELECT g FROM t WHERE t.id = t_id, r", 34), ("SELECT g FROM (SELECT g FROM t LIMIT 1 WHERE g = 1)", 40),
+    ],
+)  # fmt: skip
+def test_clauses_stand_in_their_order(query: str, column: int) -> None:
+    """The clauses of a SELECT stand in Spark's order, and tables only behind FROM and JOIN."""
+    assert f"is out of place (line 1, column {column})" in str(refusal(query))
+
+
+def test_from_may_stand_first() -> None:
+    """`FROM t SELECT g` is Spark's too, and every pair of parentheses has an order of its own."""
+    query = query_of(CATALOG, "FROM (SELECT g FROM t WHERE b GROUP BY g HAVING g > 1) SELECT g WHERE g < 9")
+    assert [column.name for column in query.relation.columns] == ["g"]
+
+
+@pytest.mark.parametrize(
     "query, message, column",
     [
         ("SELECT g ! IN (1) FROM t", "write NOT here", 10),

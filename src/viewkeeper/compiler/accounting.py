@@ -35,7 +35,9 @@ _COUNTED = {type_ for types in _OWN.values() for type_ in types} | {T.COMMA, T.D
 
 def refuse_unaccounted(query: QueryText, tokens: Sequence[Token]) -> None:
     """Raises DeclarationError where `tokens`, those of the query, are not what its tree is made of."""
-    written = Counter(token.token_type for token in _structure(query, tokens))
+    structure = list(_structure(query, tokens))
+    _refuse_disorder(query, structure)
+    written = Counter(token.token_type for token in structure)
     read = Counter(type_ for node in query.tree.walk() for type_ in _tokens_of(node))
     bare = max(0, written[T.JOIN] - read[T.JOIN])  # a JOIN without ON and a comma in FROM are one to sqlglot
     read[T.JOIN] += bare
@@ -73,6 +75,28 @@ def _structure(query: QueryText, tokens: Sequence[Token]) -> Iterator[Token]:
         if kind in _COUNTED and not number and not (named and kind not in _PUNCTUATION):
             yield token
         before = token
+
+
+_CLAUSES = {
+    T.FROM: 1, T.JOIN: 2, T.WHERE: 4, T.GROUP_BY: 5, T.HAVING: 6, T.ORDER_BY: 7, T.LIMIT: 8, T.OFFSET: 9,
+}  # fmt: skip
+_SELECT_BEHIND_FROM = 3
+_WITHOUT_COMMA = {_CLAUSES[kind] for kind in (T.WHERE, T.HAVING, T.LIMIT, T.OFFSET)}
+
+
+def _refuse_disorder(query: QueryText, structure: Sequence[Token]) -> None:
+    """sqlglot takes the clauses of a SELECT in any order, and a comma in WHERE for one in FROM."""
+    reached = [0]  # in each pair of parentheses that is open, the clause
+    for token in structure:
+        kind = token.token_type
+        clause = _SELECT_BEHIND_FROM if kind == T.SELECT and reached[-1] else _CLAUSES.get(kind, 0)
+        if kind == T.L_PAREN:
+            reached.append(0)
+        elif kind == T.R_PAREN and len(reached) > 1:
+            reached.pop()
+        elif 0 < clause < reached[-1] or (kind == T.COMMA and reached[-1] in _WITHOUT_COMMA):
+            raise query.source.error(f"this is not SQL: {_text(query, token)} is out of place", token.start)
+        reached[-1] = max(reached[-1], clause)
 
 
 _PUNCTUATION = {T.COMMA, T.DOT, T.L_PAREN, T.R_PAREN, T.STAR, T.PLUS, T.DASH, T.EQ, T.NEQ, T.LT, T.LTE, T.GT, T.GTE}
