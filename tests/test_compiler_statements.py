@@ -270,3 +270,17 @@ def test_threads_that_parse_at_once_each_get_their_own_statements() -> None:
     with ThreadPoolExecutor(4) as threads:
         for _ in range(5):
             assert list(threads.map(lambda text: repr(parse_script(text)), texts)) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("CREATE TABLE `` (a INT)", "name of a table, which cannot be empty.*line 1, column 14"),
+        ("CREATE TABLE t (`` INT)", "name of a column, which cannot be empty"),
+        ("SELECT a FROM t WHERE a = '\ud800'", "is no character.*line 1, column 28"),
+        (None, "expected SQL text, not NoneType"),
+    ],
+)  # fmt: skip
+def test_empty_names_and_what_is_no_text_are_refused(sql: str, message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        parse_script(sql)

@@ -249,6 +249,27 @@ def test_naive_times_are_read_in_the_databases_zone(tmp_path: Path, moments: lis
     store.close()
 
 
+def test_arrow_text_that_is_no_utf8_is_refused_where_it_stands(store: EmbeddedStore) -> None:
+    """Arrow arrays can hold what is no text: it is refused by row and column before anything is written."""
+    table = make_table(43, "texts", [("id", INT), ("v", STRING)], "id")
+    offsets, data = pa.py_buffer(np.array([0, 1, 2], np.int32).tobytes()), pa.py_buffer(b"a\xff")
+    broken = pa.Array.from_buffers(pa.string(), 2, [None, offsets, data])
+    for column in (broken, broken.dictionary_encode()):
+        with pytest.raises(InputError, match=r"rows\[1\].*column v STRING: 'utf-8' codec can't decode"):
+            store.put_many(table, pa.table({"id": [1, 2], "v": column}))
+    assert store.get(table, 1) is None
+
+
+def test_sparse_and_complex_pandas_columns_are_taken_or_refused_as_their_values_are(store: EmbeddedStore) -> None:
+    table = make_table(44, "numbers", [("id", INT), ("v", INT)], "id")
+    store.put_many(table, pd.DataFrame({"id": [1, 2], "v": pd.arrays.SparseArray([0, 7])}))
+    assert store.get(table, 2) == {"id": 2, "v": 7}
+    with pytest.raises(InputError, match="column v INT"):
+        store.put_many(table, pd.DataFrame({"id": [1], "v": [1j]}))
+    with pytest.raises(InputError, match="delete_many takes keys, not int"):
+        store.delete_many(table, 5)  # type: ignore[arg-type]
+
+
 def test_names_that_do_not_fit_are_refused_with_a_hint(store: EmbeddedStore) -> None:
     table = make_table(42, "orders", [("id", INT), ("customer", BIGINT)], "id")
     for row, message in (

@@ -248,6 +248,10 @@ def test_a_database_keeps_what_it_was_made_with(tmp_path: Path) -> None:
         assert (db.catalog.zone, sorted(node["node"] for node in db.status()["nodes"])) == ("Europe/Berlin", [0, 1, 2])
     with pytest.raises(InputError, match="nodes=3"):
         viewkeeper.connect(tmp_path / "db", nodes=2)
+    for nodes in (0, 1.5, "2", True):
+        with pytest.raises(InputError, match="1 to 256 nodes"):
+            viewkeeper.connect(tmp_path / "another", nodes=nodes)  # type: ignore[arg-type]
+    assert not (tmp_path / "another").exists()
     with pytest.raises(InputError, match="no such time zone"):
         viewkeeper.connect(tmp_path / "other", zone="Mars/Base")
     (tmp_path / "home").mkdir()

@@ -22,11 +22,11 @@ class Settings:
     zone: str = "UTC"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.nodes <= 256:
-            raise InputError(f"nodes={self.nodes}: a database has 1 to 256 nodes")
+        if type(self.nodes) is not int or not 1 <= self.nodes <= 256:
+            raise InputError(f"nodes={self.nodes!r}: a database has 1 to 256 nodes")
         try:
             ZoneInfo(self.zone)
-        except (ZoneInfoNotFoundError, ValueError) as error:
+        except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
             raise InputError(f"zone={self.zone!r}: no such time zone; take a name such as 'Europe/Berlin'") from error
 
 

@@ -67,6 +67,9 @@ class _Parser(Spark.parser_class):  # type: ignore[misc, valid-type]
         return parsed
 
 
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 class _Parsing(threading.local):
     """A parser a thread: one that reads two queries at once mixes them up."""
 
@@ -103,12 +106,16 @@ def parse_script(text: str) -> list[Statement]:
 
     Raises DeclarationError where it is no SQL, and NotSupported where it is SQL for which there is no statement here.
     """
+    if not isinstance(text, str):
+        raise DeclarationError(f"expected SQL text, not {type(text).__name__}")
     return list(_statements(text))
 
 
 @lru_cache(maxsize=1)
 def _statements(text: str) -> tuple[Statement, ...]:
     """The last script is kept: whoever submits a script of thousands of views has often parsed it a moment before."""
+    if not text.isascii() and (lone := _LONE_SURROGATE.search(text)):
+        raise Source(text).error("this is not SQL: what stands here is no character", lone.start())
     source = Source(text)
     try:
         tokens = _Tokenizer(dialect="spark").tokenize(text)
@@ -375,6 +382,8 @@ class _StatementParser:
         quoted = token is not None and token.token_type == TokenType.IDENTIFIER
         if token is None or not (quoted or written.replace("_", "a").isalnum()) or written[0].isdigit():
             raise self._failure(f"the name of {what}")
+        if not token.text:
+            raise self._failure(f"the name of {what}, which cannot be empty")
         self._next += 1
         if self._peek() == ".":
             raise self._refusal("a name has one part only; leave out what stands before the dot")

@@ -5,6 +5,7 @@ It is for people (`status`, the progress in NotReady): nothing is decided by it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -33,9 +34,10 @@ class Note:
         note = {"pid": os.getpid(), "started": self._started, **describe()}
         if note != self._written:
             draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-            draft.write_text(json.dumps(note))
-            draft.replace(self._path)
-            self._written = note
+            with contextlib.suppress(OSError):  # A full disk, say: nobody needs the note to go on.
+                draft.write_text(json.dumps(note))
+                draft.replace(self._path)
+                self._written = note
 
     def remove(self) -> None:
         """The driver ends."""

@@ -69,6 +69,7 @@ class ColumnIntake:
             return pa.nulls(len(column), self._physical)
         if self._casts(column.type):
             try:
+                column.validate(full=True)  # An array may hold anything: bytes that are no UTF-8, too many digits.
                 if self.type.name == "FLOAT":
                     return _to_float(column.cast(pa.float64()))
                 return self._in_range(arrow_to_physical(column.cast(self._logical), self.type))
@@ -134,7 +135,7 @@ def _to_float(column: pa.Array) -> pa.Array:
 def _python(value: pa.Scalar, row: int) -> Any:
     try:
         return value.as_py()
-    except (ValueError, OverflowError) as error:
+    except (ValueError, OverflowError, LookupError) as error:  # LookupError: an unknown time zone
         raise BadValue(row, str(error)) from None
 
 
@@ -143,7 +144,10 @@ def from_pandas(series: Any, intake: ColumnIntake) -> pa.Array:
 
     Integers that pandas holds as floats, because some are missing, are integers again.
     """
-    column = pa.Array.from_pandas(series) if series.dtype != object else None
+    try:
+        column = pa.Array.from_pandas(series) if series.dtype != object else None
+    except pa.ArrowException:  # sparse or complex: value by value
+        column = None
     if column is None:
         missing = series.isna().to_numpy()
         return intake.from_values([None if gone else value for gone, value in zip(missing, series, strict=True)])

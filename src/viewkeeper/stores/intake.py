@@ -88,6 +88,8 @@ class TableIntake:
 
     def deletes(self, keys: Iterable[Any]) -> Operations:
         """Deletes of the rows of `keys`."""
+        if not isinstance(keys, Iterable):
+            raise InputError(f"{self.table.name}: delete_many takes keys, not {type(keys).__name__}")
         return Operations(DELETE, self._key_columns(map(self.key, keys)))
 
     def column_deletes(self, key: Any, columns: Sequence[str]) -> Operations:
