@@ -135,3 +135,13 @@ def test_explain_shows_constants_as_sql() -> None:
     family = next(o for o in operators(engine.catalog, plan.Select) if isinstance(o, plan.Select))
     text = expression_text(family.members[0].predicate)
     assert text == "((d < DATE '1995-03-15') OR (s = 'it\\'s') OR (b = X'0AFF'))"
+
+
+def test_explain_shows_aggregates_as_they_are_called() -> None:
+    """Each call names what it is over, not where that lies in a state; the key of a global aggregate is ()."""
+    engine = MemoryEngine(["CREATE TABLE t (id BIGINT, g INT, p INT, PRIMARY KEY (id))"])
+    engine.declare(["CREATE VIEW v AS SELECT g, sum(p), count(*), max(p) FROM t GROUP BY g",
+                    "CREATE VIEW w AS SELECT avg(p) AS a FROM t"])  # fmt: skip
+    assert " sum(p), count(*), max(p) from " in explain_view(engine.catalog, engine.catalog.views[0])
+    text = explain_view(engine.catalog, engine.catalog.views[1])
+    assert text.startswith("view w: key ()\n") and "keyed by ()" in text and " avg(p) from " in text

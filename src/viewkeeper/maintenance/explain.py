@@ -52,16 +52,18 @@ def explain_view(catalog: Catalog, view: View) -> str:
     store = _store(whole, view)
     ids = declare.needed(whole, [store])
     others = _other_views(catalog, whole, view)
-    key = ", ".join(view.columns[i].name for i in view.key) or "()"
+    key = ", ".join(view.columns[i].name for i in view.key)
     lines = [f"view {view.name}: key ({key}){'' if view.unique else ', a bag of rows'}"]
     names = {o.id: f"{TITLES[type(o)]} {o.id}" for o in whole.operators}
     exchanges = {x.id: x for x in whole.exchanges}
+    arguments = {o.id: [expression_text(exchanges[o.exchange].outputs[r.argument]) for r in o.running]
+                 for o in whole.operators if isinstance(o, plan.PreAggregate)}  # fmt: skip
     members = {view.stored.member} | {o.wanted for o in whole.operators if isinstance(o, plan.Pick) and o.id in ids}
     for zone in range(1, store.zone + 1):
         lines.append(f"zone {zone}, keyed by {_zone_keys(whole, ids, zone)}")
         for operator in whole.operators:
             if operator.id in ids and operator.zone == zone:
-                lines += _operator(operator, names, exchanges, members, others.get(operator.id, []))
+                lines += _operator(operator, names, exchanges, members, arguments, others.get(operator.id, []))
     lines.append("falls back: nothing; every operator is kept incrementally")
     return "\n".join(lines)
 
@@ -96,12 +98,12 @@ def _zone_keys(whole: plan.Plan, ids: set[int], zone: int) -> str:
 
 def _operator(
     operator: plan.Operator, names: dict[int, str], exchanges: dict[int, plan.Exchange], members: set[int | None],
-    others: list[str],
+    arguments: dict[int, list[str]], others: list[str],
 ) -> list[str]:  # fmt: skip
     class_ = CLASSES.get(type(operator))
     if isinstance(operator, plan.PreAggregate):
         class_ = "by key" if any(r.ordered for r in operator.running) else "linear"
-    lines = [f"  {names[operator.id]} [{class_}] {_what(operator, names, exchanges, members)}".rstrip()]
+    lines = [f"  {names[operator.id]} [{class_}] {_what(operator, names, exchanges, members, arguments)}".rstrip()]
     lines += [f"    state {spec.id}: {_state(spec)}" for spec in plan.states_of(operator)]
     if others:
         more = f" and {len(others) - 5:,} more" if len(others) > 5 else ""
@@ -110,8 +112,9 @@ def _operator(
 
 
 def _what(
-    operator: plan.Operator, names: dict[int, str], exchanges: dict[int, plan.Exchange], members: set[int | None]
-) -> str:
+    operator: plan.Operator, names: dict[int, str], exchanges: dict[int, plan.Exchange], members: set[int | None],
+    arguments: dict[int, list[str]],
+) -> str:  # fmt: skip
     if isinstance(operator, plan.Delta):
         return f"of {operator.name}"
     if isinstance(operator, plan.Select):
@@ -127,7 +130,7 @@ def _what(
         summed = ", summed up before it is sent" if exchange.partial is not None else ""
         return f"of {names[exchange.source]} by ({_list(exchange.outputs[: exchange.key])}){summed}"
     if isinstance(operator, plan.Aggregate):
-        calls = ", ".join(c.function if c.argument is None else f"{c.function}(c{c.argument})" for c in operator.calls)
+        calls = ", ".join(_call(call, arguments[operator.input]) for call in operator.calls)
         return f"{calls or 'the keys'} from {names[operator.input]}"
     if isinstance(operator, plan.Join):
         return f"{names[operator.left]} with {names[operator.right]}"
@@ -135,8 +138,12 @@ def _what(
     return f"of {names[operator.input]}"
 
 
+def _call(call: plan.Call, arguments: list[str]) -> str:
+    return "count(*)" if call.argument is None else f"{call.function}({arguments[call.argument]})"
+
+
 def _state(spec: StateSpec) -> str:
-    key = ", ".join(c.name for c in spec.columns[: spec.key]) or "()"
+    key = ", ".join(c.name for c in spec.columns[: spec.key])
     return f"{spec.kind} by ({key}), {len(spec.columns)} columns"
 
 
