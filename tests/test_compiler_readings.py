@@ -144,6 +144,8 @@ def test_from_may_stand_first() -> None:
         ("SELECT g ! IN (1) FROM t", "write NOT here", 10),
         ("SELECT g IS ! NULL FROM t", "write NOT here", 13),
         ("SELECT a FROM (SELECT g FROM t) (a)", "stand behind a name", 34),
+        ("SELECT g FROM t JOIN r ON WHERE t.id = t_id", "missing behind ON", 24),
+        ("SELECT g FROM t JOIN r ON JOIN t x ON t.id = t_id", "missing behind ON", 24),
         ("SELECT id FROM t |> WHERE id = 1", "|> is not supported", 18),
         ("SELECT MAP (id) USING 'cat' FROM t", "this is not SQL", 1),
         ("SELECT if(b, 1, 2) FROM t", "use CASE", 17),

@@ -63,6 +63,8 @@ def _structure(query: QueryText, tokens: Sequence[Token]) -> Iterator[Token]:
             raise query.source.error("+ in front of a value is not supported; leave it out", token.start, NotSupported)
         if kind == T.ALIAS and (opens or after is None or after.token_type in _AFTER_OUTPUT):
             raise query.source.error("this is not SQL: AS stands between a value and its name", token.start)
+        if kind == T.ON and (after is None or after.token_type in _AFTER_OUTPUT | {T.JOIN, T.INNER, T.CROSS}):
+            raise query.source.error("this is not SQL: a condition is missing behind ON", token.start)
         if kind == T.NOT and after is not None and after.token_type == T.IS:
             raise query.source.error("this is not SQL: NOT stands behind IS", token.start)
         inside = (before and before.token_type == T.IS) or (after and after.token_type in (T.IN, T.BETWEEN))

@@ -238,7 +238,7 @@ def shown(value: Any, type_: Type, zone: str) -> str:
         return f"{type_} '{clock}{fraction}'"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+    return str(value)
 
 
 def _java_double(value: Any) -> str:
