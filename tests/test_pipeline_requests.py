@@ -94,6 +94,7 @@ def test_a_running_driver_answers(shop: Shop) -> None:
     while asking.is_alive():
         maintainer.step()
     asking.join()
+    shop.catch_up(maintainer)  # the thread may end before the step that fills
     maintainer.close()
     assert answers[0].version == shop.snapshot.version - 1  # the fill followed
     assert shop.view("a") == shop.expected("a") if shop.orders else not shop.view("a")
