@@ -101,7 +101,8 @@ def test_kills_at_any_point_are_survived(tmp_path: Path, point: str, monkeypatch
             shop.declare("".join(f"DROP VIEW {name};" for name in ("segments", "placed", "spend", "cheap")))
             shop.declare(VIEWS.split("CREATE VIEW extremes")[0] + "CREATE VIEW placed" + VIEWS.split(
                 "CREATE VIEW placed")[1].split("CREATE VIEW everything")[0])  # fmt: skip
-        status = fork_and_kill(shop, point, chance.randint(1, 3), chance.choice([1, 2, 3]))
+        count = 1 if point == "merge" else chance.randint(1, 3)  # there is one merge at least, often not more
+        status = fork_and_kill(shop, point, count, chance.choice([1, 2, 3]))
         assert status in (0, signal.SIGKILL), f"seed {seed}: the driver failed, status {status}"
         killed += status == signal.SIGKILL
         assert_one_moment(shop, shop.snapshot)
@@ -109,4 +110,4 @@ def test_kills_at_any_point_are_survived(tmp_path: Path, point: str, monkeypatch
             maintain(shop, servers=2)
             assert shop.wrong_views() == [], f"seed {seed}"
             assert {row[0]: row[2] for row in shop.view("orders")} == {k: r["price"] for k, r in shop.orders.items()}
-    assert killed > SEEDS / 4
+    assert killed >= 0.9 * SEEDS
