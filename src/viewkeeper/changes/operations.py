@@ -10,7 +10,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +57,7 @@ class TableForm:
     """What follows from a table's declaration for its operations and rows; made once, used for every operation.
 
     `key_layout` and `value_layout` are the stored form of its rows: the key's columns (or the row id), and all others.
+    `everything` is the mask of all columns.
     """
 
     def __init__(self, table: Table) -> None:
@@ -72,6 +72,10 @@ class TableForm:
         self.value_layout = RowLayout([self.types[i] for i in self.values])
         described = ",".join(str(type_) for type_ in self.types) + "/" + ",".join(map(str, self.key))
         self.fingerprint = zlib.crc32(described.encode())
+        # Made here, not when first asked for: until Python 3.12 `cached_property` holds a lock meanwhile, on which a
+        # child that is forked just then would wait for ever.
+        self.shapes = self._shapes()
+        self.everything = self.mask(range(len(self.types)))
 
     def carried(self, kind: int) -> tuple[int, ...]:
         """The declared columns that an operation of `kind` carries; for a table without a key, a delete carries the
@@ -82,8 +86,7 @@ class TableForm:
         """The types of the columns that an operation of `kind` carries."""
         return (BIGINT,) if self.keyless and kind != PUT else tuple(self.types[i] for i in self.carried(kind))
 
-    @cached_property
-    def shapes(self) -> dict[tuple[int, bool], EntryShape]:
+    def _shapes(self) -> dict[tuple[int, bool], EntryShape]:
         """How an entry holds operations, by their kind and whether they say which columns they name."""
         keys = [(kind, with_set) for kind in (PUT, DELETE, DELETE_COLUMNS) for with_set in (False, True)]
         return {key: EntryShape(self.carried_types(key[0]), self.set_bytes if key[1] else 0) for key in keys}
@@ -97,11 +100,6 @@ class TableForm:
         bits = np.zeros(self.set_bytes * 8, np.uint8)
         bits[list(columns)] = 1
         return np.packbits(bits, bitorder="little")
-
-    @cached_property
-    def everything(self) -> np.ndarray:
-        """The mask of all columns."""
-        return self.mask(range(len(self.types)))
 
     def operation_types(self) -> list[pa.DataType]:
         """The Arrow types of the columns that `as_rows` gives."""

@@ -24,7 +24,7 @@ from viewkeeper.errors import InputError
 from viewkeeper.stores import keyed, keyless, log
 from viewkeeper.stores.access import KEY_BYTES_MAX, Apply, TableAccess
 from viewkeeper.stores.contract import Store, TableScan, Traits
-from viewkeeper.stores.environment import SEQUENCE, Nodes
+from viewkeeper.stores.environment import SEQUENCE, Nodes, forks
 
 _FORGOTTEN_AT_ONCE = 10_000
 
@@ -160,7 +160,8 @@ class EmbeddedStore(Store):
     def _access(self, table: Table) -> TableAccess:
         found = self._tables.get(table.id)
         if found is None or found.form.table != table:
-            found = self._tables[table.id] = TableAccess(table, self.zone)
+            with forks.kept_out():  # What is made for the first time may take locks, which a child would find taken.
+                found = self._tables[table.id] = TableAccess(table, self.zone)
         return found
 
     def _write(self, access: TableAccess, operations: Operations) -> Token:
