@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import lmdb
 import pytest
 
 from store_model import ORDERS, as_bag, as_dicts, read_all, replay, stored_rows
@@ -122,6 +123,37 @@ def test_forks_beside_a_writing_thread_give_children_that_work(tmp_path: Path) -
     stop.set()
     writer.join()
     assert exits == [0] * 10 and len(stored_rows(store, ORDERS)) == 60
+    store.close()
+
+
+def test_a_commit_that_fails_behind_another_nodes_says_what_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the second node has no room, the error says that the first one's half is written."""
+    store = EmbeddedStore(tmp_path / "s", nodes=2)
+    second = store._nodes.nodes[1]
+
+    class Full:
+        def begin(self, **options: bool) -> Any:
+            txn = environment.begin(**options)
+
+            class Txn:
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(txn, name)
+
+                def commit(self) -> None:
+                    txn.abort()
+                    raise lmdb.DiskError("No space left on device")
+
+            return Txn()
+
+    environment = second.environment
+    monkeypatch.setattr(second, "environment", Full())
+    with pytest.raises(Error, match="node 1 could not commit.*on node 0 is written, the rest is not.*write it again"):
+        store.put_many(ORDERS, [{"id": i, "n": 1} for i in range(20)])
+    monkeypatch.undo()
+    store.put_many(ORDERS, [{"id": i, "n": 1} for i in range(20)])
+    assert len(stored_rows(store, ORDERS)) == 20
     store.close()
 
 

@@ -258,3 +258,21 @@ def test_a_database_keeps_what_it_was_made_with(tmp_path: Path) -> None:
     (tmp_path / "home" / "letter").touch()
     with pytest.raises(viewkeeper.Error, match="not a viewkeeper database"):
         viewkeeper.connect(tmp_path / "home")
+
+
+def test_what_the_operating_system_refuses_is_named_with_what_to_do(tmp_path: Path) -> None:
+    """A folder that is a file, was moved away or has no room is told by its path, with the remedy."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(viewkeeper.StorageError, match="file: Not a directory; name a folder"):
+        viewkeeper.connect(tmp_path / "file")
+    for wrong in ("a\0b", None, 5):
+        with pytest.raises(InputError, match="no place for a database"):
+            viewkeeper.connect(wrong)  # type: ignore[arg-type]
+    with viewkeeper.connect(tmp_path / "db") as db:
+        db.sql("CREATE TABLE t (a INT, PRIMARY KEY (a))")
+        (tmp_path / "db").rename(tmp_path / "moved")
+        for use in (
+            lambda: db.sql("CREATE TABLE u (a INT)"), lambda: db.sql("SELECT a FROM t"), db.snapshot, db.status,
+        ):  # fmt: skip
+            with pytest.raises(viewkeeper.StorageError, match="moved or deleted. connect to where it is"):
+                use()

@@ -30,6 +30,7 @@ from viewkeeper.errors import (
     NotFound,
     NotReady,
     NotSupported,
+    StorageError,
     Timeout,
     ViewBroken,
 )
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Busy", "CheckFailed", "Damaged", "Database", "DeclarationError", "Error", "Fenced", "InputError", "NotFound",
-    "NotReady", "NotSupported", "Timeout", "Token", "ViewBroken", "connect",
+    "NotReady", "NotSupported", "StorageError", "Timeout", "Token", "ViewBroken", "connect",
 ]  # fmt: skip
 
 _LATER = {"connect": "database", "Database": "database", "Token": "changes.positions"}

@@ -15,7 +15,7 @@ from viewkeeper.checker.check import check_views
 from viewkeeper.checker.report import Report
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import Statement
-from viewkeeper.errors import InputError, NotFound, NotSupported
+from viewkeeper.errors import InputError, NotFound, NotSupported, storage_named
 from viewkeeper.evidence import DatabaseEvidence
 from viewkeeper.files import read_batches
 from viewkeeper.pipeline import requests
@@ -46,11 +46,14 @@ def connect(
     """
     if "://" in str(place):
         raise NotSupported(f"{place}: stores other than the embedded one are not supported yet; name a folder")
+    if not isinstance(place, str | Path) or "\0" in str(place):
+        raise InputError(f"{place!r} is no place for a database; name a folder")
     root = Path(place).absolute()
-    settings = settle(root, nodes, zone)
-    storage = Storage(root)
-    storage.initialise(Catalog(zone=settings.zone))
-    return Database(storage, EmbeddedStore(root, settings.nodes, durability, settings.zone))
+    with storage_named(root):
+        settings = settle(root, nodes, zone)
+        storage = Storage(root)
+        storage.initialise(Catalog(zone=settings.zone))
+        return Database(storage, EmbeddedStore(root, settings.nodes, durability, settings.zone))
 
 
 class Database:
@@ -94,7 +97,8 @@ class Database:
                         result = answer(version, statement)
             else:
                 declared = list(group)
-                done = requests.submit(self.root, text if len(declared) == len(statements) else _in_place(declared))
+                with storage_named(self.root):
+                    done = requests.submit(self.root, text if len(declared) == len(statements) else _in_place(declared))
                 result = Result(note="\n".join(" ".join(change) for change in done.objects))
         return result
 
@@ -129,7 +133,8 @@ class Database:
         Waits for whoever maintains; where nobody does, maintains until then.  `progress` is told how many operations
         are in, and how many there are.  Raises Timeout after `timeout` seconds.
         """
-        return catch_up(self.root, self._store, self._spark.executor, timeout, progress)
+        with storage_named(self.root):
+            return catch_up(self.root, self._store, self._spark.executor, timeout, progress)
 
     def check(self, view: str) -> Report:
         """Proves DELTA against the store, then compares `view` with Spark's answer, as bags both ways."""
@@ -150,7 +155,8 @@ class Database:
 
     def status(self) -> dict[str, Any]:
         """Positions and lag of each node; rows, bytes and errors of each view; who maintains."""
-        return status(self._storage, self._store)
+        with storage_named(self.root):
+            return status(self._storage, self._store)
 
     def lag(self) -> dict[str, Any]:
         """The version and each node's position and lag, as `status` has them, but at once: made for polling."""

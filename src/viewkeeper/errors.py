@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class Error(Exception):
     """The root of all errors of viewkeeper."""
+
+
+class StorageError(Error):
+    """The database's folder cannot be read or written; the message names the file and what to do."""
+
+
+@contextmanager
+def storage_named(place: object) -> Iterator[None]:
+    """Raises StorageError where the operating system refuses something in the folder `place`."""
+    try:
+        yield
+    except OSError as error:
+        remedy = _REMEDIES.get(error.errno or 0, "see to the folder, then try again")
+        raise StorageError(f"{error.filename or place}: {error.strerror or error}; {remedy}") from error
+
+
+_REMEDIES = {
+    errno.ENOSPC: "make room on the disk, then try again", errno.EDQUOT: "make room on the disk, then try again",
+    errno.EROFS: "a database needs a folder that can be written, also to be read",
+    errno.EACCES: "a database needs a folder that can be written, also to be read",
+    errno.ENOENT: "was the database's folder moved or deleted? connect to where it is",
+    errno.ENOTDIR: "name a folder",
+}  # fmt: skip
 
 
 class DeclarationError(Error):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from viewkeeper.errors import Busy, Error, Timeout
+from viewkeeper.errors import Busy, Error, Timeout, storage_named
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.driver import IDLE_SECONDS, Maintainer, caught_up
 from viewkeeper.pipeline.fills import GIVEN_UP, unfilled
@@ -75,7 +75,8 @@ class Maintenance:
 
     def _run(self) -> None:
         try:
-            _drive(self._root, self._store, self._make_executor, self._lock, self._operations_max, self._work)
+            with storage_named(self._root):
+                _drive(self._root, self._store, self._make_executor, self._lock, self._operations_max, self._work)
         except BaseException as error:  # noqa: BLE001 - handed to whoever waits for this thread
             self._error = error
         finally:

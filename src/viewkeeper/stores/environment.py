@@ -138,8 +138,17 @@ class Nodes:
                 begun[number] = self.nodes[number].environment.begin(write=True)
                 locks.callback(begun[number].abort)  # Does nothing once it is committed.
             yield begun
-            for txn in begun.values():
-                txn.commit()
+            for number, txn in begun.items():
+                try:
+                    txn.commit()
+                except lmdb.Error as error:
+                    done = [str(node) for node in begun if node < number]
+                    if not done:
+                        raise
+                    raise Error(
+                        f"{self.root}: node {number} could not commit: {error}; what this call writes on node "
+                        f"{', '.join(done)} is written, the rest is not: see to the disk, then write it again"
+                    ) from error
 
     @contextmanager
     def reading(self, number: int) -> Iterator[Any]:

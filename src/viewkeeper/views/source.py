@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from viewkeeper.changes.positions import Token
-from viewkeeper.errors import Timeout
+from viewkeeper.errors import Timeout, storage_named
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.lease import Lease
 from viewkeeper.views.version import Version
@@ -65,7 +65,8 @@ class Newest:
 
     def lease(self) -> tuple[Version, Lease]:
         """The newest version and a lease on it, which the caller must close."""
-        snapshot, lease = Lease.on_newest(self._storage)
+        with storage_named(self._storage.root):
+            snapshot, lease = Lease.on_newest(self._storage)
         version = self._version
         return version if version.snapshot is snapshot else Version(snapshot, version), lease
 
