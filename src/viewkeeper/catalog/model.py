@@ -104,6 +104,67 @@ class Index:
     stopped: str | None = None
 
 
+@stored
+@dataclass(frozen=True)
+class Stream:
+    """A stream, cut by time into parts of `length` seconds: part i holds the rows whose `time` column (a position in
+    `columns`) lies in [i * length, (i + 1) * length), in Unix time.  (Paper 003, section 2.)
+
+    All times are in seconds.  `lateness`: how long after a part's end it is sealed, in event time.  `horizon`: rows
+    that lie further behind the watermark are rejected, None: none.  `idle`: after so long without a row the wall clock
+    seals, None: never.  `ahead`: rows further after the wall clock are rejected.  `expire`: parts older than this,
+    behind the watermark, may go; None: never.
+    """
+
+    id: int
+    name: str
+    columns: tuple[Column, ...]
+    time: int
+    length: int
+    lateness: int = 0
+    horizon: int | None = None
+    idle: int | None = None
+    ahead: int = 86_400
+    expire: int | None = None
+
+
+@stored
+@dataclass(frozen=True)
+class PartView:
+    """A view over streams, kept part by part.  (Paper 003, section 4.1.)
+
+    `kind` is "viewdf" (INITIALIZE and UPDATE, run by Spark SQL), "plain", "pattern", "window", "match" or "helper" (a
+    hidden one that others read).  `plan` is the kind's own (streams/plans.py).  `reads` are the ids of the streams and
+    part views it reads, `dimensions` those of base tables and core views.  `helpers` are the objects that its program
+    writes beside it.  `first` is its initial subscript where that was fixed when it was declared; `fills`: it is filled
+    from the oldest kept part on.
+    """
+
+    id: int
+    name: str
+    sql: str
+    kind: str
+    columns: tuple[Column, ...]
+    length: int
+    reads: tuple[int, ...]
+    dimensions: tuple[int, ...]
+    plan: Any = field(hash=False, compare=False)
+    helpers: tuple[HelperParts, ...] = ()
+    first: int | None = None
+    fills: bool = False
+    expire: int | None = None
+
+
+@stored
+@dataclass(frozen=True)
+class HelperParts:
+    """Parts that the program of a view keeps for itself."""
+
+    id: int
+    name: str
+    columns: tuple[Column, ...]
+
+
 ERRORS = StateSpec(
     1, "weighted", (Column("view", BIGINT, False), Column("code", STRING, False), Column("place", STRING, False),
                     Column("row", STRING, False)), 1)  # fmt: skip
@@ -114,6 +175,13 @@ REJECTED = StateSpec(
                     Column("stamp", BIGINT, False), Column("reason", STRING, False),
                     Column("operation", BINARY, False)), 3)  # fmt: skip
 """Operations that came in by a log and cannot be applied."""
+
+PARTS = StateSpec(
+    3, "keyed", (Column("object", BIGINT, False), Column("part", BIGINT, False), Column("last", BIGINT, False),
+                 Column("rows", BIGINT, False), Column("updated", BIGINT, False), Column("stamp", BIGINT, False),
+                 Column("pieces", STRING, False), Column("dimensions", STRING, False)), 2)  # fmt: skip
+"""The part catalog (paper 003, section 4.1): a row for each part that has rows or was ever changed after it was made,
+and one for each run of empty parts (`part` to `last`).  See streams/parts.py."""
 
 FIRST_FREE_ID = 16
 
@@ -129,6 +197,8 @@ class Catalog:
     next_id: int = FIRST_FREE_ID
     zone: str = "UTC"
     plan: Any = field(default=None, hash=False, compare=False)
+    streams: tuple[Stream, ...] = ()
+    part_views: tuple[PartView, ...] = ()
 
     def find(self, name: str) -> Table | View | Index | None:
         """The table, view or index called `name`, in any case of letters."""
@@ -138,11 +208,24 @@ class Catalog:
         """The table, view or index with this id."""
         return self._by_id.get(id_)
 
+    def find_parts(self, name: str) -> Stream | PartView | None:
+        """The stream or part view called `name`, in any case of letters."""
+        return self._parts_by_name.get(name.lower())
+
+    def parts_by_id(self, id_: int) -> Stream | PartView | None:
+        """The stream or part view with this id."""
+        return self._parts_by_id.get(id_)
+
     def everything(self) -> Iterator[Table | View | Index]:
         """Tables, views, indexes, in that order."""
         yield from self.tables
         yield from self.views
         yield from self.indexes
+
+    def parts(self) -> Iterator[Stream | PartView]:
+        """Streams, then the views over them, each behind those it reads."""
+        yield from self.streams
+        yield from self.part_views
 
     @cached_property
     def _by_name(self) -> dict[str, Table | View | Index]:
@@ -151,3 +234,11 @@ class Catalog:
     @cached_property
     def _by_id(self) -> dict[int, Table | View | Index]:
         return {item.id: item for item in self.everything()}
+
+    @cached_property
+    def _parts_by_name(self) -> dict[str, Stream | PartView]:
+        return {item.name.lower(): item for item in self.parts()}
+
+    @cached_property
+    def _parts_by_id(self) -> dict[int, Stream | PartView]:
+        return {item.id: item for item in self.parts()}

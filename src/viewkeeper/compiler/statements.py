@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from viewkeeper.catalog.types import Type
+from viewkeeper.compiler.references import PartQuery
 from viewkeeper.compiler.source import Place, QueryText
 
 
@@ -59,7 +60,7 @@ class CreateIndex(Statement):
 
 @dataclass(frozen=True)
 class Drop(Statement):
-    """`kind` is TABLE, VIEW or INDEX."""
+    """`kind` is TABLE, VIEW, INDEX or STREAM."""
 
     kind: str
     name: Identifier
@@ -68,7 +69,7 @@ class Drop(Statement):
 
 @dataclass(frozen=True)
 class Show(Statement):
-    """`kind` is TABLES or VIEWS."""
+    """`kind` is TABLES, VIEWS or STREAMS."""
 
     kind: str
 
@@ -89,9 +90,94 @@ class ExplainView(Statement):
 class ExplainCreateView(Statement):
     """EXPLAIN CREATE VIEW ...: the plan that the view would get."""
 
-    view: CreateView
+    view: CreateView | CreateViewDF | CreatePatternView | CreateWindowView | CreateMatchView
 
 
 @dataclass(frozen=True)
 class Select(Statement):
+    """`query` is a SELECT; `parts` its text with part references, where it has any."""
+
     query: QueryText
+    parts: PartQuery | None = None
+
+
+@dataclass(frozen=True)
+class CreateStream(Statement):
+    """CREATE STREAM: see `catalog.model.Stream`; lengths are in seconds."""
+
+    name: Identifier
+    columns: tuple[ColumnDeclaration, ...]
+    time: Identifier
+    length: int
+    lateness: int
+    horizon: int | None
+    idle: int | None
+    ahead: int
+    expire: int | None
+
+
+@dataclass(frozen=True)
+class CreateViewDF(Statement):
+    """CREATE VIEW name AS INITIALIZE name[i] AS query UPDATE name[j] AS query PARTITION LENGTH n (paper 003, 4.1)."""
+
+    name: Identifier
+    initialize: PartQuery
+    update: PartQuery
+    length: int
+    backfill: bool
+    expire: int | None
+
+
+@dataclass(frozen=True)
+class CreatePatternView(Statement):
+    """CREATE VIEW name AS SELECT ... FROM s PATTERN [a, b+] WHERE ... GROUP BY ... (paper 003, 5.1).
+
+    `query` is the SELECT without its PATTERN; `variables` are (name, whether it has a +); `limit` is that of LIMIT n
+    PARTIAL MATCHES.
+    """
+
+    name: Identifier
+    columns: tuple[Identifier, ...]
+    query: QueryText
+    variables: tuple[tuple[Identifier, bool], ...]
+    limit: int | None
+    expire: int | None
+
+
+@dataclass(frozen=True)
+class CreateWindowView(Statement):
+    """CREATE VIEW name AS SELECT ... FROM s [WINDOW 60 MINUTES] GROUP BY ... (paper 003, 5.2); `query` is the SELECT
+    without its WINDOW, `window` in seconds."""
+
+    name: Identifier
+    columns: tuple[Identifier, ...]
+    query: QueryText
+    window: int
+    expire: int | None
+
+
+@dataclass(frozen=True)
+class CreateMatchView(Statement):
+    """CREATE VIEW name AS SELECT ... FROM s MATCH_RECOGNIZE (...)."""
+
+    name: Identifier
+    columns: tuple[Identifier, ...]
+    query: QueryText
+    expire: int | None
+
+
+@dataclass(frozen=True)
+class AlterView(Statement):
+    """ALTER VIEW name [FROM i] AS ...: `view` is the new definition, which holds from part `since` on (None: from the
+    next one)."""
+
+    view: CreateView | CreateViewDF | CreatePatternView | CreateWindowView | CreateMatchView
+    since: int | None
+
+
+@dataclass(frozen=True)
+class RebuildView(Statement):
+    """ALTER VIEW name REBUILD FROM i: parts from `since` on are computed anew, with the dimension tables of now."""
+
+    name: Identifier
+    since: int

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from viewkeeper.catalog.model import (
     ERRORS,
+    PARTS,
     REJECTED,
     Catalog,
     Column,
@@ -211,7 +212,7 @@ def dead_members(catalog: Catalog) -> dict[int, set[int]]:
 def states(catalog: Catalog) -> dict[int, StateSpec]:
     """All states that the catalog's plan writes, by id."""
     operators = catalog.plan.operators if catalog.plan is not None else ()
-    found = [ERRORS, REJECTED, *(s for o in operators for s in plan.states_of(o))]
+    found = [ERRORS, REJECTED, PARTS, *(s for o in operators for s in plan.states_of(o))]
     return {spec.id: spec for spec in found}
 
 

@@ -84,8 +84,9 @@ class Merging:
         if situation == self._settled or time.monotonic() < self._retry_at:
             return
         busy = set().union(*(running.states for running in self._running))
-        runs = {state: refs for state, refs in snapshot.states.items() if state not in busy}
         specs = states(snapshot.catalog)
+        # Part files stand in the manifest as runs too, but are no traces: streams/ rolls them up itself.
+        runs = {state: refs for state, refs in snapshot.states.items() if state not in busy and state in specs}
         dead = dead_members(snapshot.catalog)
         dirty = {s for s, members in dead.items() if any((s, m) not in self._cleaned for m in members)}
         planned = plan_merges(runs, specs, snapshot.files, idle=idle, barriers=barriers, dirty=dirty)

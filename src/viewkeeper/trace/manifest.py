@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from viewkeeper.errors import Damaged
 from viewkeeper.trace.receipt import FileRef, RunRef
 
-Kind = Literal["batch", "merge", "catalog", "fill", "epoch"]
+Kind = Literal["batch", "merge", "catalog", "fill", "epoch", "parts"]
 """What was committed.  A merge and an epoch keep the version, each other kind makes the next one."""
+
+KEEPS_VERSION = ("merge", "epoch")
 
 RunKey = tuple[int, str, int]
 """Which run: its state, file and section."""
@@ -36,7 +38,8 @@ class Manifest:
     """One step.
 
     `positions` maps a node to the last sequence of its log that is in.  `stamp` is that of the newest entry, in
-    microseconds.  `id` is random, and `follows` the `id` of the manifest before: a chain cannot be mixed from two.
+    microseconds.  `progress` says of each stream and part view how far it is (streams/progress.py), as plain data.
+    `id` is random, and `follows` the `id` of the manifest before: a chain cannot be mixed from two.
     In a checkpoint `since` is its own number, `added` and `files_added` are everything.
     """
 
@@ -54,6 +57,7 @@ class Manifest:
     removed: tuple[RunKey, ...] = ()
     files_added: tuple[FileRef, ...] = ()
     files_removed: tuple[str, ...] = ()
+    progress: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def is_checkpoint(self) -> bool:
@@ -69,6 +73,7 @@ class Manifest:
             "runs_removed": _group((file, [state, section]) for state, file, section in self.removed),
             "files_added": {file.name: [file.length, file.checksum] for file in self.files_added},
             "files_removed": self.files_removed,
+            "progress": self.progress,
         }  # fmt: skip
         body = json.dumps(data, separators=(",", ":")).encode()
         return body + b"\n" + _checksum_line(body)
@@ -91,6 +96,7 @@ class Manifest:
             removed=tuple((run[0], file, run[1]) for file, runs in data["runs_removed"].items() for run in runs),
             files_added=tuple(FileRef(file, *fields) for file, fields in data["files_added"].items()),
             files_removed=tuple(data["files_removed"]),
+            progress={int(object_): each for object_, each in data["progress"].items()},
         )  # fmt: skip
 
 

@@ -22,12 +22,12 @@ class FileName(NamedTuple):
     kind: str
 
 
-_PATTERN = re.compile(r"(\d{12,})-e(\d+)-z(\d+)-s(\d+)-a(\d+)-([a-z]+)-[0-9a-f]{8}\.zone")
+_PATTERN = re.compile(r"(\d{12,})-e(\d+)-z(\d+)-s(\d+)-a(\d+)-([a-z]+)-[0-9a-f]{8}\.(?:zone|parquet)")
 
 
-def file_name(version: int, epoch: int, zone: int, server: int, attempt: int, kind: str) -> str:
+def file_name(version: int, epoch: int, zone: int, server: int, attempt: int, kind: str, suffix: str = "zone") -> str:
     """A new name, different at each call: a task that Spark repeats must not write into its first try's file."""
-    return f"{version:012d}-e{epoch}-z{zone}-s{server}-a{attempt}-{kind}-{secrets.token_hex(4)}.zone"
+    return f"{version:012d}-e{epoch}-z{zone}-s{server}-a{attempt}-{kind}-{secrets.token_hex(4)}.{suffix}"
 
 
 def parse_file_name(name: str) -> FileName | None:

@@ -6,11 +6,11 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from viewkeeper.catalog.model import Catalog, StateSpec
 from viewkeeper.errors import Error
-from viewkeeper.trace.manifest import CatalogRef, Kind, Manifest, RunKey
+from viewkeeper.trace.manifest import KEEPS_VERSION, CatalogRef, Kind, Manifest, RunKey
 from viewkeeper.trace.receipt import FileRef, Receipt, RunRef
 from viewkeeper.trace.run import Run
 from viewkeeper.trace.trace import Trace
@@ -31,7 +31,8 @@ class Change:
     """What the driver wants to commit; None leaves as it is.
 
     `version` is the one before for a merge and an epoch, else the next.  `added` are receipts with their versions set;
-    `removed` the runs that go, whose files go with their last run.
+    `removed` the runs that go, whose files go with their last run.  `progress` replaces what is known of the streams
+    and part views it names.
     """
 
     kind: Kind
@@ -41,6 +42,7 @@ class Change:
     removed: Sequence[RunRef] = ()
     catalog: Catalog | None = None
     stamp: int | None = None
+    progress: dict[int, dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,7 @@ class Snapshot:
     catalog_ref: CatalogRef
     states: dict[int, tuple[RunRef, ...]]
     files: dict[str, FileRef]
+    progress: dict[int, dict[str, Any]]
     _traces: dict[int, Trace] = field(default_factory=dict, repr=False)
 
     @property
@@ -92,7 +95,8 @@ def advance(storage: Storage, before: Snapshot | None, manifest: Manifest) -> Sn
     opened = {} if before is None else before._traces.copy()
     same = {state: trace for state, trace in opened.items() if before and states.get(state) == before.states.get(state)}
     return Snapshot(storage, manifest.number, manifest.version, manifest.epoch, manifest.id, manifest.since,
-                    manifest.positions, manifest.stamp, manifest.catalog, states, files, same)  # fmt: skip
+                    manifest.positions, manifest.stamp, manifest.catalog, states, files,
+                    manifest.progress, same)  # fmt: skip
 
 
 def _with_runs(
@@ -127,7 +131,7 @@ def follow(snapshot: Snapshot, change: Change, catalog: CatalogRef) -> Manifest:
 
     Raises `MergeOutdated` for a merge that does not fit any more, ValueError for any other change that does not fit.
     """
-    keeps_version = change.kind in ("merge", "epoch")
+    keeps_version = change.kind in KEEPS_VERSION
     if change.version != snapshot.version + (not keeps_version):
         raise ValueError(f"a {change.kind} after version {snapshot.version} cannot make version {change.version}")
     added = tuple(chain.from_iterable(receipt.runs for receipt in change.added))
@@ -152,6 +156,7 @@ def follow(snapshot: Snapshot, change: Change, catalog: CatalogRef) -> Manifest:
         removed=tuple(sorted(removed)),
         files_added=tuple(files),
         files_removed=_emptied(snapshot, removed, named),
+        progress=snapshot.progress if change.progress is None else snapshot.progress | change.progress,
     )
     if change.kind == "epoch" or manifest.number - manifest.since >= CHECKPOINT_EVERY:
         return _checkpoint(manifest, advance(snapshot.storage, snapshot, manifest))

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Index, Table
-from viewkeeper.compiler.statements import Describe, ExplainCreateView, ExplainView, Select, Show, Statement
+from viewkeeper.compiler.statements import CreateView, Describe, ExplainCreateView, ExplainView, Select, Show, Statement
 from viewkeeper.errors import NotFound
 from viewkeeper.maintenance.explain import explain_new_view, explain_view
 from viewkeeper.views.query import run_select
@@ -26,6 +26,7 @@ def answer(version: Version, statement: Statement) -> Result:
     if isinstance(statement, Describe):
         return _describe(version, statement.name.name)
     if isinstance(statement, ExplainCreateView):
+        assert isinstance(statement.view, CreateView)
         return _text(explain_new_view(version.catalog, statement.view))
     assert isinstance(statement, ExplainView), f"{type(statement).__name__} does not read"
     return _text(explain(version, statement.name.name))

@@ -1,0 +1,47 @@
+"""Part references, `t[j]`, `t[j-1]`, `t[j-w+1..j]`, `t[i*60-59..i*60]`: which parts a query names (paper 003, 4.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from viewkeeper.catalog.codec import stored
+
+
+@stored
+@dataclass(frozen=True)
+class Subscript:
+    """floor((factor * j + offset) / divisor); `factor` is 0 for a constant and never negative, `divisor` at least 1."""
+
+    factor: int
+    offset: int
+    divisor: int = 1
+
+    def at(self, j: int) -> int:
+        """The subscript for part `j` of the view."""
+        return (self.factor * j + self.offset) // self.divisor
+
+
+@stored
+@dataclass(frozen=True)
+class Reference:
+    """One reference in a query: the parts `low` to `high` of `target`; both None: it is named without a subscript.
+
+    `name` is the plain name that stands in its place in `PartQuery.sql`; `place` is (line, column) in the script.
+    """
+
+    name: str
+    target: str
+    low: Subscript | None
+    high: Subscript | None
+    place: tuple[int, int]
+
+
+@stored
+@dataclass(frozen=True)
+class PartQuery:
+    """A query with part references: `text` as typed, `sql` with plain names in place of the references (each reference
+    has a name of its own, and an alias: the one given, else its target's name)."""
+
+    text: str
+    sql: str
+    references: tuple[Reference, ...]

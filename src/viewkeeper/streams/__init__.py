@@ -1,0 +1,1 @@
+"""Streams cut into parts by time, and views over them that are kept part by part (paper 003, ViewDF)."""

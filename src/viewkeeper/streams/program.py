@@ -1,0 +1,80 @@
+"""What the program of a generated view is: plain computing on blocks, that knows no files and no Spark.
+
+A program is made from a view's plan, in the driver and again in each task.  Its part j is computed in two steps:
+
+1. `prepare`, for each slice of the source's part j apart, in any order and on any worker: filter, expressions,
+   pre-aggregation; it gives each row its group's hash.  Only where `shuffled`; else the source is itself grouped (a
+   helper), its rows have their hashes already, and `prepare` is not called.
+2. `advance`, once for each view server, on all prepared rows of its interval of the hash: the new part, from them and
+   from parts that it reads.  A view server computes many parts one after another.
+
+For a repair the same is done with the rows of the touched groups alone (by hash; groups of equal hash go together):
+what `advance` gives replaces the rows of these hashes, and the others stay.  So `advance` must treat each group apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from viewkeeper.catalog.model import Column
+from viewkeeper.compiler.references import Subscript
+from viewkeeper.streams.blocks import Block
+
+Carry = Literal["none", "part", "row"]
+"""Whether `advance` reads what the program itself wrote: not at all; of part j - 1; or of the last part before j in
+which the source has rows."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """The parts `low` to `high` (as functions of j) of a stream, view or helper that part j reads."""
+
+    object: int
+    low: Subscript
+    high: Subscript
+
+
+@dataclass(frozen=True)
+class Output:
+    """An object that the program writes: the view itself, or one of its helpers."""
+
+    object: int
+    columns: tuple[Column, ...]
+
+
+class Past(Protocol):
+    """Parts that `advance` may read: those of its inputs, and what it wrote before, of its own interval (in a repair:
+    of the touched hashes) only."""
+
+    def read(self, object_: int, part: int) -> Block:
+        """The rows of a part; empty where it is empty or before the first."""
+
+    def last(self, object_: int) -> Block:
+        """With `carry` "row": the rows of the own output `object_` in the last part before j in which the source has
+        rows."""
+
+
+class Program(Protocol):
+    """How one generated view is computed.  `inputs[0]` is its source, `outputs[0]` the view.
+
+    Part j is computed where any part that `inputs` name for it has rows; else all outputs are empty there, and neither
+    step is called.  Values of the class can be pickled and compared.
+    """
+
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    shuffled: bool
+    carry: Carry
+    dimensions: tuple[int, ...]
+
+    def prepared_columns(self) -> tuple[Column, ...]:
+        """The shape of what `prepare` gives."""
+
+    def prepare(self, part: int, rows: Block, dimensions: Mapping[int, Block]) -> Block:
+        """A slice of the source's part in the source's declared columns; dimension tables whole, by id, in declared
+        columns.  Raises ViewBroken, which names the place, where an expression raises."""
+
+    def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
+        """The rows of each output's part, by object id (none given: empty)."""

@@ -1,0 +1,1 @@
+"""The half of streams/ that runs on Spark."""
