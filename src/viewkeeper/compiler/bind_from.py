@@ -13,6 +13,7 @@ from sqlglot import exp
 from viewkeeper.catalog.model import Catalog, Index, Table, View
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.expressions import Compare, Expression
+from viewkeeper.compiler.part_tables import PartTable
 from viewkeeper.compiler.relations import Filter, Join, Relation, Scan
 from viewkeeper.compiler.rewriting import conjunction, conjuncts, references, renumber
 from viewkeeper.compiler.scope import Item, Scope, did_you_mean
@@ -65,22 +66,23 @@ def _item(query: QueryText, node: exp.Expr, catalog: Catalog, subquery: BindSele
             known = [item.name for item in catalog.everything() if not isinstance(item, Index)]
             raise query.error(f"there is no table or view {node.name}" + did_you_mean(node.name, known), node)
         relation: Relation = Scan(found.id, found.name, found.columns)
-        name = found.name
+        name, hidden = found.name, int(isinstance(found, PartTable))
     else:
         while isinstance(node.this, exp.Subquery):
             node = node.this
-        relation, name = subquery(node.this), ""
+        relation, name, hidden = subquery(node.this), "", 0
     names = tuple(column.name for column in relation.columns)
     if alias is None:
-        return Item(name, relation, names, offset)
+        return Item(name, relation, names, offset, hidden)
     if alias.args.get("columns"):
         given = tuple(column.name for column in alias.args["columns"])
+        shown = len(names) - hidden
         if not alias.name:
             raise query.error("names for columns stand behind a name for what has them", alias)
-        if len(given) != len(names):
-            raise query.error(f"{alias.name} names {len(given)} columns, and there are {len(names)}", alias)
-        names = given
-    return Item(alias.name or name, relation, names, offset)
+        if len(given) != shown:
+            raise query.error(f"{alias.name} names {len(given)} columns, and there are {shown}", alias)
+        names = given + names[shown:]
+    return Item(alias.name or name, relation, names, offset, hidden)
 
 
 def _on(query: QueryText, join: exp.Expr, scope: Scope, zone: str) -> tuple[Expression, ...]:

@@ -13,12 +13,16 @@ from viewkeeper.compiler.relations import Relation
 
 @dataclass
 class Item:
-    """One table, view or subquery in FROM.  Its columns stand at `offset` and on in the joined row."""
+    """One table, view or subquery in FROM.  Its columns stand at `offset` and on in the joined row.
+
+    The last `hidden` of them are found by their names alone: no `*` stands for them.
+    """
 
     alias: str
     relation: Relation
     names: tuple[str, ...]
     offset: int
+    hidden: int = 0
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -61,7 +65,7 @@ class Scope:
     def star(self, table: str | None) -> Iterator[tuple[int, str, Column]]:
         """Position, name and column of all that `*` or `table.*` stands for."""
         for item in self._called(table):
-            for i, name in enumerate(item.names):
+            for i, name in enumerate(item.names[: len(item.names) - item.hidden]):
                 yield item.offset + i, name, item.columns[i]
 
     def _called(self, table: str | None) -> Sequence[Item]:

@@ -1,0 +1,99 @@
+"""What a bound query reads of its tables: which columns, and which parts its conditions on PART_TIMESTAMP leave.
+
+A condition is not understood but tried: each conjunct that names nothing but PART_TIMESTAMP is evaluated once for every
+part that might be read, whatever it is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TypeGuard
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.compiler.expressions import ColumnRef, Expression
+from viewkeeper.compiler.relations import Aggregate, Filter, Join, Project, Relation, Scan
+from viewkeeper.compiler.rewriting import conjuncts, references, renumber
+from viewkeeper.maintenance.evaluate import predicate
+
+
+@dataclass
+class Use:
+    """What a query reads of one table: `columns` are positions; a part is read if any of `conditions` (one entry a
+    scan: its conjuncts over the last column alone) leaves it."""
+
+    columns: set[int] = field(default_factory=set)
+    conditions: list[tuple[Expression, ...]] = field(default_factory=list)
+
+    def leaves(self, timestamps: np.ndarray, zone: str) -> np.ndarray:
+        """For each part (its start, int64 microseconds): may the query have a row of it?  One for which a condition
+        raises is read: whether it has rows, and so raises, is then seen."""
+        kept = np.zeros(len(timestamps), dtype=bool)
+        column = pa.array(timestamps)
+        for conjunction in self.conditions:
+            here = np.ones(len(timestamps), dtype=bool)
+            for condition in conjunction:
+                true, errors = predicate(condition, [column], len(column), zone=zone)
+                here &= true if errors is None else true | (errors != 0)
+            kept |= here
+        return kept
+
+
+def uses(relation: Relation) -> dict[int, Use]:
+    """What `relation` reads, by the id of the table."""
+    found: dict[int, Use] = {}
+    _visit(relation, set(range(len(relation.columns))), (), found)
+    return found
+
+
+def _visit(relation: Relation, needed: set[int], terms: tuple[Expression, ...], found: dict[int, Use]) -> None:
+    """`needed` are columns of `relation` that are read above it; only rows for which all `terms` are TRUE matter."""
+    match relation:
+        case Scan():
+            use, last = found.setdefault(relation.object, Use()), len(relation.columns) - 1
+            use.columns |= needed
+            use.conditions.append(tuple(renumber(term, {last: 0}) for term in terms if references(term) == {last}))
+        case Filter():
+            below = references(relation.predicate)
+            _visit(relation.input, needed | below, terms + conjuncts(relation.predicate), found)
+        case Join():
+            _visit_join(relation, needed, terms, found)
+        case Project():
+            # What is computed is computed for all to see: it may raise.
+            read = (output for i, output in enumerate(relation.outputs) if i in needed or not _is_plain(output))
+            _visit(relation.input, set().union(*map(references, read)), _through(terms, relation.outputs), found)
+        case Aggregate():
+            arguments = [call.argument for call in relation.calls if call.argument is not None]
+            below = set().union(*map(references, (*relation.keys, *arguments)))
+            _visit(relation.input, below, _through(terms, relation.keys), found)
+        case _:
+            raise AssertionError(f"nothing is known of {type(relation).__name__}")
+
+
+def _visit_join(relation: Join, needed: set[int], terms: tuple[Expression, ...], found: dict[int, Use]) -> None:
+    width = len(relation.left.columns)
+    if relation.residual is not None:
+        needed, terms = needed | references(relation.residual), terms + conjuncts(relation.residual)
+    left = {i for i in needed if i < width}.union(*map(references, relation.left_keys))
+    right = {i - width for i in needed if i >= width}.union(*map(references, relation.right_keys))
+    _visit(relation.left, left, _within(terms, range(width)), found)
+    behind = range(width, width + len(relation.right.columns))
+    moved = {i: i - width for i in behind}
+    _visit(relation.right, right, tuple(renumber(term, moved) for term in _within(terms, behind)), found)
+
+
+def _within(terms: Sequence[Expression], columns: Collection[int]) -> tuple[Expression, ...]:
+    """The terms that name columns of `columns`, and no others."""
+    return tuple(term for term in terms if (named := references(term)) and all(i in columns for i in named))
+
+
+def _through(terms: Sequence[Expression], outputs: Sequence[Expression]) -> tuple[Expression, ...]:
+    """The terms over outputs that are plain columns of the input, as terms over the input."""
+    plain = {i: output.index for i, output in enumerate(outputs) if _is_plain(output)}
+    return tuple(renumber(term, plain) for term in _within(terms, plain))
+
+
+def _is_plain(expression: Expression) -> TypeGuard[ColumnRef]:
+    return isinstance(expression, ColumnRef)
