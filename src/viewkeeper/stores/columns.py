@@ -21,7 +21,11 @@ from viewkeeper.catalog.types import Type, logical_type, physical_type
 from viewkeeper.catalog.types import to_physical as arrow_to_physical
 from viewkeeper.changes.layout import numbers
 from viewkeeper.changes.verify import MICROSECONDS_A_DAY, outside_days
+from viewkeeper.stores.local_time import to_utc
 from viewkeeper.stores.values import Refused, to_physical
+
+BLOCK_ROWS = 1024
+"""`each` looks so many values through one by one where one among them is bad."""
 
 _PLAIN: dict[str, type] = {
     "BOOLEAN": bool, "TINYINT": int, "SMALLINT": int, "INT": int, "BIGINT": int, "FLOAT": float, "DOUBLE": float,
@@ -72,10 +76,40 @@ class ColumnIntake:
                 column.validate(full=True)  # An array may hold anything: bytes that are no UTF-8, too many digits.
                 if self.type.name == "FLOAT":
                     return _to_float(column.cast(pa.float64()))
+                if self.type.name == "TIMESTAMP" and column.type.tz is None:
+                    return self._in_range(self._in_utc(column.cast(pa.timestamp("us"))))
                 return self._in_range(arrow_to_physical(column.cast(self._logical), self.type))
             except _CANNOT:
                 pass  # As above.
         return self._one_by_one([_python(value, row) for row, value in enumerate(column)])
+
+    def each(self, given: pa.Array | Sequence[Any]) -> tuple[pa.Array, dict[int, str]]:
+        """A physical array of an Arrow array or Python values, NULL where the column cannot hold the value; the reasons
+        by row."""
+        convert: Any = self.from_arrow if isinstance(given, pa.Array) else self.from_values
+        with suppress(BadValue):
+            return convert(given), {}
+        arrays, reasons = [], dict[int, str]()
+        for start in range(0, len(given), BLOCK_ROWS):
+            block = given[start : start + BLOCK_ROWS]
+            try:
+                arrays.append(convert(block))
+            except BadValue:
+                array, bad = self._each_alone(block)
+                arrays.append(array)
+                reasons.update((start + row, reason) for row, reason in bad.items())
+        return pa.concat_arrays(arrays), reasons
+
+    def _each_alone(self, block: pa.Array | Sequence[Any]) -> tuple[pa.Array, dict[int, str]]:
+        physical, reasons = list[Any](), dict[int, str]()
+        for row, given in enumerate(block):
+            try:
+                value = _python(given, row) if isinstance(given, pa.Scalar) else given
+                physical.append(None if value is None else self.one(value))
+            except (BadValue, Refused) as bad:
+                reasons[row] = str(bad)
+                physical.append(None)
+        return pa.array(physical, self._physical), reasons
 
     def _is_plain(self, values: Sequence[Any]) -> bool:
         """Whether Arrow takes such values as `values` does."""
@@ -89,10 +123,16 @@ class ColumnIntake:
         """Whether Arrow's checked cast from `source` refuses exactly what `values` refuses."""
         is_ = pa.types
         if self.type.name == "TIMESTAMP":
-            return bool(is_.is_timestamp(source) and (source.tz is not None or self.zone == "UTC"))
+            return bool(is_.is_timestamp(source))
         if self.type.name == "TIMESTAMP_NTZ":
             return bool(is_.is_timestamp(source) and source.tz is None)
         return bool(_CASTS[self.type.name](source))
+
+    def _in_utc(self, column: pa.Array) -> pa.Array:
+        """Physical values of times as written in the zone."""
+        local = self._in_range(column.view(pa.int64()))
+        mask = ~local.is_valid().to_numpy(zero_copy_only=False) if local.null_count else None
+        return pa.array(to_utc(numbers(local), self.zone), mask=mask)
 
     def _in_range(self, column: pa.Array) -> pa.Array:
         if self.type.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):

@@ -38,7 +38,7 @@ class Node:
     """One environment and its tables."""
 
     def __init__(self, folder: Path, sync: bool) -> None:
-        self.environment = _open_environment(folder, sync)
+        self.environment = open_environment(folder, sync)
         self.log = self.environment.open_db(b"log")
         self.rows = self.environment.open_db(b"rows")
         self.equal = self.environment.open_db(b"equal", dupsort=True, dupfixed=True)
@@ -132,7 +132,7 @@ class Nodes:
 
         Commits when the block ends, aborts when it raises.
         """
-        with _translated(self.root), forks.kept_out(), ExitStack() as locks:
+        with translated(self.root), forks.kept_out(), ExitStack() as locks:
             begun: dict[int, Any] = {}
             for number in sorted(numbers):
                 begun[number] = self.nodes[number].environment.begin(write=True)
@@ -153,7 +153,7 @@ class Nodes:
     @contextmanager
     def reading(self, number: int) -> Iterator[Any]:
         """A read transaction on one node."""
-        with _translated(self.root), forks.kept_out(), self.nodes[number].environment.begin() as txn:
+        with translated(self.root), forks.kept_out(), self.nodes[number].environment.begin() as txn:
             yield txn
 
     @contextmanager
@@ -162,7 +162,7 @@ class Nodes:
 
         With `buffers` what they give is not copied, but points into LMDB's memory (slow for small values).
         """
-        with _translated(self.root), ExitStack() as stack:
+        with translated(self.root), ExitStack() as stack:
             with forks.kept_out(), ExitStack() as locks:
                 for node in self.nodes:
                     locks.callback(node.environment.begin(write=True).abort)
@@ -221,7 +221,8 @@ def _make_folders(root: Path, nodes: int | None) -> int:
     return sum(1 for child in folder.iterdir() if child.name.isdecimal())
 
 
-def _open_environment(folder: Path, sync: bool) -> Any:
+def open_environment(folder: Path, sync: bool) -> Any:
+    """An LMDB environment of at most three tables; the caller sees to it that a process opens a folder once."""
     map_bytes = _MAP_BYTES
     while True:
         try:
@@ -233,7 +234,8 @@ def _open_environment(folder: Path, sync: bool) -> Any:
 
 
 @contextmanager
-def _translated(root: Path) -> Iterator[None]:
+def translated(root: Path) -> Iterator[None]:
+    """What LMDB raises, as an Error that names the folder."""
     try:
         yield
     except lmdb.MapFullError as error:

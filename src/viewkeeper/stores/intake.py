@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.changes.layout import is_null
 from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, PUT, Operations, TableForm, bits
@@ -19,31 +20,44 @@ from viewkeeper.stores.values import Refused
 from viewkeeper.trace.hashing import canonical
 
 
+class ColumnNames:
+    """Finds columns by name, in any case of letters; `owner` is for messages.  Both methods raise InputError."""
+
+    def __init__(self, owner: str, columns: Sequence[Column]) -> None:
+        self._owner, self._columns = owner, columns
+        self._positions = {column.name.lower(): i for i, column in enumerate(columns)}
+
+    def position(self, name: Any) -> int:
+        """The column called `name`."""
+        found = self._positions.get(name.lower()) if isinstance(name, str) else None
+        if found is not None:
+            return found
+        names = [column.name for column in self._columns]
+        close = get_close_matches(str(name).lower(), list(self._positions), n=1)
+        hint = f"did you mean {names[self._positions[close[0]]]}?" if close else f"it has {', '.join(names)}"
+        raise InputError(f"{self._owner}: no column {name!r}; {hint}")
+
+    def positions(self, names: Iterable[Any]) -> tuple[int, ...]:
+        """The columns called `names`, in their order, each once."""
+        positions = tuple(map(self.position, names))
+        if len(set(positions)) != len(positions):
+            twice = next(p for i, p in enumerate(positions) if p in positions[:i])
+            raise InputError(f"{self._owner}: column {self._columns[twice].name} is given twice")
+        return positions
+
+
 class TableIntake:
     """Takes rows and keys for one table.  All methods raise InputError; `zone` is where naive times are."""
 
     def __init__(self, form: TableForm, zone: str) -> None:
         self.form, self.table = form, form.table
         self.intakes = [ColumnIntake(type_, zone) for type_ in form.types]
-        self._positions = {column.name.lower(): i for i, column in enumerate(self.table.columns)}
+        self.names = ColumnNames(self.table.name, self.table.columns)
         self._everything = tuple(range(len(form.types)))
-
-    def position(self, name: Any) -> int:
-        """The column called `name`, in any case of letters."""
-        found = self._positions.get(name.lower()) if isinstance(name, str) else None
-        if found is not None:
-            return found
-        names = [column.name for column in self.table.columns]
-        close = get_close_matches(str(name).lower(), list(self._positions), n=1)
-        hint = f"did you mean {names[self._positions[close[0]]]}?" if close else f"it has {', '.join(names)}"
-        raise InputError(f"{self.table.name}: no column {name!r}; {hint}")
 
     def named(self, names: Iterable[Any]) -> tuple[int, ...]:
         """The columns called `names`, in their order, each once."""
-        positions = tuple(map(self.position, names))
-        if len(set(positions)) != len(positions):
-            twice = next(p for i, p in enumerate(positions) if p in positions[:i])
-            raise InputError(f"{self.table.name}: column {self.table.columns[twice].name} is given twice")
+        positions = self.names.positions(names)
         self._complete(positions)
         return positions
 
@@ -96,7 +110,7 @@ class TableIntake:
         """A delete of `columns` of the row of `key`."""
         if isinstance(columns, str):
             raise InputError(f"{self.table.name}: columns={columns!r}: expected a list of names")
-        physical, positions = self.key(key), tuple(map(self.position, columns))
+        physical, positions = self.key(key), tuple(map(self.names.position, columns))
         for i in positions:
             if i in self.form.key or not self.table.columns[i].nullable:
                 raise self._bad_value(i, self._no_null(i))
