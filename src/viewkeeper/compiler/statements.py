@@ -44,11 +44,12 @@ class CreateTable(Statement):
 
 @dataclass(frozen=True)
 class CreateView(Statement):
-    """`columns` is the list of names before AS, empty where there is none."""
+    """`columns` is the list of names before AS, empty where there is none; only a view over a stream may expire."""
 
     name: Identifier
     columns: tuple[Identifier, ...]
     query: QueryText
+    expire: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,109 @@
+"""Text to tokens, and the tokens of a query to its syntax tree, by sqlglot."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from decimal import InvalidOperation
+from typing import ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokens import Token, TokenType
+
+from viewkeeper.compiler.source import IS_NOT, QueryText, Source
+from viewkeeper.errors import DeclarationError, NotSupported
+
+
+class _Tokenizer(Spark.Tokenizer):
+    # SHOW and EXPLAIN are read here, not swallowed whole.
+    COMMANDS: ClassVar[set[TokenType]] = set()
+
+
+class _Parser(Spark.parser_class):  # type: ignore[misc, valid-type]
+    def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
+        # `x IS NOT NULL` and `NOT x IS NULL` are the same tree; Spark names them differently.
+        parsed: exp.Expr | None = super()._parse_is(this)
+        if isinstance(parsed, exp.Not):
+            parsed.meta[IS_NOT] = True
+        return parsed
+
+
+class _FaithfulParser(_Parser):
+    ADD_JOIN_ON_TRUE = False
+
+
+class _Parsing(threading.local):
+    """Parsers a thread: one that reads two queries at once mixes them up."""
+
+    def __init__(self) -> None:
+        self.parser = _Parser(dialect="spark")
+        self.faithful = _FaithfulParser(dialect="spark")
+
+
+_parsing = _Parsing()
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_INTERNAL = re.compile(r"<Token .*>")
+_AT = re.compile(r"(.*) from \d+:(\d+)")
+
+
+def tokenize(source: Source) -> list[Token]:
+    """The tokens of the whole text; raises DeclarationError where it cannot be cut into any."""
+    if not source.text.isascii() and (lone := _LONE_SURROGATE.search(source.text)):
+        raise source.error("this is not SQL: what stands here is no character", lone.start())
+    try:
+        return list(_Tokenizer(dialect="spark").tokenize(source.text))
+    except TokenError as problem:
+        raise _not_tokens(source, problem) from None
+
+
+def query_tokens(query: QueryText) -> list[Token]:
+    """The tokens of a query that has been read, with their places in the whole text."""
+    return [token for token in tokenize(query.source) if query.start <= token.start < query.end]
+
+
+def syntax_tree(source: Source, tokens: Sequence[Token], faithful: bool = False) -> exp.Expr:
+    """The tree of the query that `tokens` (at least one) are; raises DeclarationError where they are none.
+
+    `faithful`: a join without a condition has none in the tree either; else it has ON TRUE.
+    """
+    pipe = next((token for token in tokens if token.token_type == TokenType.PIPE_GT), None)
+    if pipe is not None:
+        raise source.error("|> is not supported; write a subquery in FROM", pipe.start, NotSupported)
+    try:
+        trees = (_parsing.faithful if faithful else _parsing.parser).parse(list(tokens), source.text)
+    except ParseError as problem:
+        raise _not_sql(problem) from None
+    except InvalidOperation:  # sqlglot's own reading of a malformed number
+        raise source.error("this is not SQL: a malformed number", tokens[0].start) from None
+    except RecursionError:
+        raise source.error("the query is nested too deep", tokens[0].start) from None
+    except Exception:  # noqa: BLE001 - sqlglot itself stumbles over some texts that are no SQL
+        raise source.error("this is not SQL", tokens[0].start) from None
+    tree = trees[0]
+    assert isinstance(tree, exp.Expr)
+    return tree
+
+
+def _not_tokens(source: Source, problem: TokenError) -> DeclarationError:
+    """What cannot be cut into words: sqlglot says where the piece at fault begins, but for comments."""
+    at = _AT.fullmatch(str(problem.__cause__))
+    if at is None:
+        return source.error("this is not SQL: a comment that does not end", max(source.text.rfind("/*"), 0))
+    return source.error(f"this is not SQL: {at[1]}", int(at[2]))
+
+
+def _not_sql(problem: ParseError) -> DeclarationError:
+    details = problem.errors[0] if problem.errors else {}
+    message = str(details.get("description") or problem).split(". Line")[0].rstrip(".")
+    message = _INTERNAL.sub("something else", message)
+    if "Required keyword" in message:
+        message = "something is missing"
+    near = details.get("highlight") or ""
+    line, column = details.get("line"), details.get("col")
+    if line is not None and column is not None:
+        column = max(1, column - len(near) + 1)
+    where = f" near {near}" if near else ""
+    return DeclarationError(f"this is not SQL: {message}{where}", line, column)

@@ -1,0 +1,167 @@
+"""Reading a statement token by token: words, names, types, and what is said where something else stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from sqlglot.tokens import Token, TokenType
+
+from viewkeeper.catalog.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    MAX_PRECISION,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    Type,
+    decimal,
+)  # fmt: skip
+from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.statements import ColumnDeclaration, Identifier, Statement
+from viewkeeper.errors import DeclarationError, NotSupported
+
+_Some = TypeVar("_Some", bound=Statement)
+
+_TYPES = {
+    "BOOLEAN": BOOLEAN, "TINYINT": TINYINT, "BYTE": TINYINT, "SMALLINT": SMALLINT, "SHORT": SMALLINT, "INT": INT,
+    "INTEGER": INT, "BIGINT": BIGINT, "LONG": BIGINT, "FLOAT": FLOAT, "REAL": FLOAT, "DOUBLE": DOUBLE,
+    "STRING": STRING, "BINARY": BINARY, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMP_LTZ": TIMESTAMP,
+    "TIMESTAMP_NTZ": TIMESTAMP_NTZ,
+}  # fmt: skip
+_DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
+_OTHER_TYPES = {
+    "VARCHAR": "use STRING, which has no length", "CHAR": "use STRING, which has no length",
+    "TEXT": "use STRING", "DATETIME": "use TIMESTAMP", "ARRAY": "arrays are not supported yet",
+    "MAP": "maps are not supported yet", "STRUCT": "structs are not supported yet",
+    "INTERVAL": "intervals are not supported yet", "VARIANT": "it is not supported yet",
+}  # fmt: skip
+
+
+class TokenReader:
+    """Reads the tokens of one statement from left to right."""
+
+    def __init__(self, source: Source, tokens: Sequence[Token]) -> None:
+        self._source, self._tokens, self._next = source, tokens, 0
+
+    def _column(self) -> ColumnDeclaration:
+        return self._nullability(ColumnDeclaration(self._identifier("a column"), self._type(), True))
+
+    def _nullability(self, column: ColumnDeclaration) -> ColumnDeclaration:
+        if self._take("NOT"):
+            self._expect("NULL")
+            return ColumnDeclaration(column.name, column.type, False)
+        if self._peek() not in ("", ",", ")", "PRIMARY KEY"):
+            raise self._refusal(f"{self._peek()} is not supported in a column; there are NOT NULL and PRIMARY KEY")
+        return column
+
+    def _type(self) -> Type:
+        token = self._tokens[self._next] if self._next < len(self._tokens) else None
+        word = self._peek()
+        self._next += 1
+        if word in _TYPES:
+            if self._peek() == "(":
+                raise self._refusal(f"{word} has no length")
+            return _TYPES[word]
+        if word in _DECIMALS:
+            return self._decimal()
+        self._next -= 1
+        if token is None or word in (",", ")", "NOT"):
+            raise self._failure("a type")
+        known = ", ".join(dict.fromkeys(map(str, _TYPES.values())))
+        advice = _OTHER_TYPES.get(word, f"there are {known} and DECIMAL")
+        raise self._refusal(f"the type {token.text} is not supported; {advice}")
+
+    def _decimal(self) -> Type:
+        if not self._take("("):
+            return decimal(10, 0)
+        precision, scale = self._number(), self._number() if self._take(",") else 0
+        if not 1 <= precision <= MAX_PRECISION or scale > precision:
+            self._next -= 1
+            limits = f"the first number is 1 to {MAX_PRECISION}, the second at most the first"
+            raise self._failure(f"DECIMAL({precision},{scale}): {limits}", expected=False)
+        self._expect(")")
+        return decimal(precision, scale)
+
+    def _number(self) -> int:
+        text = self._peek()
+        if not text.isdigit():
+            raise self._failure("a whole number")
+        self._next += 1
+        return int(text)
+
+    def _peek(self) -> str:
+        """The next token in capitals; empty at the end of the statement or for a quoted name or text."""
+        if self._next >= len(self._tokens):
+            return ""
+        token = self._tokens[self._next]
+        quoted = token.token_type in (TokenType.IDENTIFIER, TokenType.STRING)
+        return "" if quoted else " ".join(self._source.text[token.start : token.end + 1].upper().split())
+
+    def _take(self, word: str) -> bool:
+        taken = self._peek() == word
+        self._next += taken
+        return taken
+
+    def _expect(self, word: str) -> None:
+        if not self._take(word):
+            raise self._failure(word)
+
+    def _one_of(self, *words: str) -> str:
+        for word in words:
+            if self._take(word):
+                return word
+        raise self._failure(" or ".join(words))
+
+    def _new_name(self, what: str) -> Identifier:
+        if self._peek() == "IF":
+            raise self._refusal("IF NOT EXISTS is not supported yet; leave it out")
+        return self._identifier(what)
+
+    def _identifier(self, what: str) -> Identifier:
+        token = self._tokens[self._next] if self._next < len(self._tokens) else None
+        written = self._source.text[token.start : token.end + 1] if token else ""
+        quoted = token is not None and token.token_type == TokenType.IDENTIFIER
+        if token is None or not (quoted or written.replace("_", "a").isalnum()) or written[0].isdigit():
+            raise self._failure(f"the name of {what}")
+        if not token.text:
+            raise self._failure(f"the name of {what}, which cannot be empty")
+        self._next += 1
+        if self._peek() == ".":
+            raise self._refusal("a name has one part only; leave out what stands before the dot")
+        return Identifier(token.text if quoted else written, self._source.place(token.start))
+
+    def _identifiers(self, what: str) -> tuple[Identifier, ...]:
+        self._expect("(")
+        names = [self._identifier(what)]
+        while self._take(","):
+            names.append(self._identifier(what))
+        self._expect(")")
+        return tuple(names)
+
+    def _whole(self) -> tuple[str, tuple[int, int]]:
+        first, last = self._tokens[0], self._tokens[-1]
+        return self._source.text[first.start : last.end + 1], self._source.place(first.start)
+
+    def _ended(self, statement: _Some, what: str = "") -> _Some:
+        if self._next < len(self._tokens):
+            if what:
+                raise self._refusal(f"{self._peek() or 'this'} is not supported in {what}; leave it out")
+            raise self._failure("the end of the statement")
+        return statement
+
+    def _failure(self, message: str, expected: bool = True) -> DeclarationError:
+        token = self._tokens[min(self._next, len(self._tokens) - 1)]
+        offset = token.start if self._next < len(self._tokens) else token.end + 1
+        return self._source.error(f"expected {message}" if expected else message, offset)
+
+    def _refusal(self, message: str) -> DeclarationError:
+        token = self._tokens[min(self._next, len(self._tokens) - 1)]
+        return self._source.error(message, token.start, NotSupported)
