@@ -28,6 +28,9 @@ _OWN: dict[type[exp.Expr], tuple[TokenType, ...]] = {
     exp.EQ: (T.EQ,), exp.NEQ: (T.NEQ,), exp.LT: (T.LT,), exp.LTE: (T.LTE,), exp.GT: (T.GT,), exp.GTE: (T.GTE,),
     exp.NullSafeEQ: (T.NULLSAFE_EQ,), exp.Add: (T.PLUS,), exp.Sub: (T.DASH,), exp.Neg: (T.DASH,),
     exp.Mul: (T.STAR,), exp.Star: (T.STAR,), **dict.fromkeys(FUNCTIONS, (T.L_PAREN, T.R_PAREN)),
+    exp.Distinct: (T.DISTINCT,),
+    **dict.fromkeys((exp.Filter, exp.Anonymous, exp.Quantile, exp.Median, exp.LogicalAnd, exp.LogicalOr, exp.Variance,
+                     exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp), (T.L_PAREN, T.R_PAREN)),
 }  # fmt: skip
 
 _COUNTED = {type_ for types in _OWN.values() for type_ in types} | {T.COMMA, T.DOT, T.ON, T.JOIN, T.ELSE, T.DISTINCT}
@@ -112,8 +115,10 @@ _BEFORE_SIGN = {
 def _tokens_of(node: exp.Expr) -> Iterator[TokenType]:
     yield from _OWN.get(type(node), ())
     items = 0
-    if isinstance(node, (exp.Select, exp.Group, exp.Order, exp.In)):
+    if isinstance(node, (exp.Select, exp.Group, exp.Order, exp.In, exp.Distinct, exp.Anonymous)):
         items = len(node.expressions)
+    elif isinstance(node, exp.Quantile):
+        items = 2
     elif isinstance(node, exp.Coalesce):
         items = 1 + len(node.expressions)
     elif isinstance(node, exp.TableAlias) and node.args.get("columns"):

@@ -41,10 +41,10 @@ class BoundIndex:
     columns: tuple[int, ...]
 
 
-def bind_view(catalog: Catalog, statement: CreateView) -> BoundView:
+def bind_view(catalog: Catalog, statement: CreateView, binder_type: type[SelectBinder] = SelectBinder) -> BoundView:
     """Looks up and checks CREATE VIEW; raises DeclarationError or NotSupported with line and column."""
     require_free(catalog, statement.name)
-    binder, select = _binder(statement.query, catalog)
+    binder, select = _binder(statement.query, catalog, binder_type)
     relation = binder.relation(select, "a view")
     assert isinstance(relation, Project)
     if statement.columns:
@@ -105,11 +105,13 @@ def require_free(catalog: Catalog, name: Identifier) -> None:
         raise DeclarationError(f"there is {kind} called {item.name} already; DROP it first", *name.place)
 
 
-def _binder(query: QueryText, catalog: Catalog) -> tuple[SelectBinder, exp.Expr]:
+def _binder(
+    query: QueryText, catalog: Catalog, binder_type: type[SelectBinder] = SelectBinder
+) -> tuple[SelectBinder, exp.Expr]:
     select = query.tree
     while isinstance(select, exp.Subquery):
         select = select.this
-    return SelectBinder(query, catalog), select
+    return binder_type(query, catalog), select
 
 
 def _check_outputs(statement: CreateView, select: exp.Expr, relation: Project) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sqlglot import exp
 
@@ -35,6 +36,8 @@ class _Output:
 class SelectBinder:
     """Binds the SELECT `select` of `query`, and those in its FROM, over the tables and views of `catalog`."""
 
+    expressions: ClassVar[type[ExpressionBinder]] = ExpressionBinder
+
     def __init__(self, query: QueryText, catalog: Catalog) -> None:
         self._query, self._catalog = query, catalog
 
@@ -51,7 +54,7 @@ class SelectBinder:
         """A whole SELECT."""
         assert isinstance(select, exp.Select)
         input_, scope = bind_from(self._query, select, self._catalog, lambda s: self.relation(s, "a subquery"))
-        binder = ExpressionBinder(self._query, scope, self._catalog.zone)
+        binder = self.expressions(self._query, scope, self._catalog.zone)
         outputs = self._outputs(binder, select)
         aliases: dict[str, list[Expression]] = {}
         for output in outputs:

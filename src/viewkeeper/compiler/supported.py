@@ -6,7 +6,7 @@ node and every part that is set must be listed here before the binder looks at a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
@@ -145,14 +145,15 @@ _NODES: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 
 
-def refuse_unsupported(query: QueryText) -> None:
-    """Raises NotSupported at the first node or part of the query that is not admitted."""
+def refuse_unsupported(query: QueryText, more: Mapping[type[exp.Expr], frozenset[str]] | None = None) -> None:
+    """Raises NotSupported at the first node or part of the query that is not admitted; `more` is admitted besides."""
+    more = more or {}
     root = query.tree.unnest() if isinstance(query.tree, exp.Subquery) else query.tree
     if not isinstance(root, (exp.Select, exp.SetOperation, exp.Values)):
         raise query.error("this is not SQL: a query begins with SELECT", query.tree)
-    for node in query.tree.walk(bfs=False):
+    for node in query.tree.walk(bfs=False, prune=lambda each: isinstance(each, exp.Hint) and exp.Hint in more):
         kind = type(node)
-        admitted = ADMITTED.get(kind)
+        admitted = more.get(kind) or ADMITTED.get(kind)
         if admitted is None:
             raise query.error(_reason(query, node), node, NotSupported)
         for name, value in node.args.items():

@@ -8,6 +8,8 @@ added to the stored ones; `total` and `average` read SUM and AVG off a state.  W
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -42,6 +44,14 @@ def lift_reduce(values: pa.Array, weights: np.ndarray, starts: np.ndarray, type_
 def add(a: list[pa.Array], b: list[pa.Array], type_: Type) -> list[pa.Array]:
     """Row by row the sum of two states; NULL (a group that was not there) counts as zero."""
     return (exact_float if type_.is_float else exact_integer).add(a, b)
+
+
+def combine(
+    states: Sequence[list[pa.Array]], positions: Sequence[np.ndarray], signs: Sequence[int], length: int, type_: Type
+) -> list[pa.Array]:
+    """`length` sums of whole columns of states: row i of `states[k]` counts `signs[k]` times (1 or -1) in the sum at
+    `positions[k][i]`.  Positions ascend, each at most once in one k."""
+    return (exact_float if type_.is_float else exact_integer).combine(states, positions, signs, length)
 
 
 def total(columns: list[pa.Array], type_: Type, result: Type) -> tuple[pa.Array, Overflow]:

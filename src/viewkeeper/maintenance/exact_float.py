@@ -8,6 +8,7 @@ NaN, +infinity and -infinity are counted beside it (three BIGINT).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -45,9 +46,9 @@ def lift_reduce(values: pa.Array, weights: np.ndarray, starts: np.ndarray, type_
     finite = np.isfinite(data)
     if finite.all():
         none = pa.array(np.zeros(groups, np.int64))
-        return [_windows([_parts(data, weights, group)], groups), none, none, none]
+        return [pack_parts([_parts(data, weights, group)], groups), none, none, none]
     special = ~finite
-    windows = _windows([_parts(np.where(finite, data, 0.0), weights, group)], groups)
+    windows = pack_parts([_parts(np.where(finite, data, 0.0), weights, group)], groups)
     odd, odd_group, odd_weights = data[special], group[special], weights[special]
     counts = []
     for kind in (np.isnan(odd), odd == np.inf, odd == -np.inf):
@@ -59,14 +60,38 @@ def lift_reduce(values: pa.Array, weights: np.ndarray, starts: np.ndarray, type_
 
 def reduce(columns: list[pa.Array], starts: np.ndarray) -> list[pa.Array]:
     group = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(columns[0])))
-    windows = _windows([_stored_parts(columns[0], group)], len(starts))
+    windows = pack_parts([stored_parts(columns[0], group)], len(starts))
     return [windows, *(pa.array(_segment_sums(_count(column), starts)) for column in columns[1:])]
 
 
 def add(a: list[pa.Array], b: list[pa.Array]) -> list[pa.Array]:
     rows = np.arange(len(a[0]))
-    windows = _windows([_stored_parts(a[0], rows), _stored_parts(b[0], rows)], len(rows))
+    windows = pack_parts([stored_parts(a[0], rows), stored_parts(b[0], rows)], len(rows))
     return [windows, *(pa.array(_count(x) + _count(y)) for x, y in zip(a[1:], b[1:], strict=True))]
+
+
+def combine(
+    states: Sequence[list[pa.Array]], positions: Sequence[np.ndarray], signs: Sequence[int], length: int
+) -> list[pa.Array]:
+    windows = combine_windows([state[0] for state in states], positions, signs, length)
+    counts = []
+    for kind in (1, 2, 3):
+        count = np.zeros(length, np.int64)
+        for state, position, sign in zip(states, positions, signs, strict=True):
+            count[position] += sign * _count(state[kind])
+        counts.append(pa.array(count))
+    return [windows, *counts]
+
+
+def combine_windows(
+    windows: Sequence[pa.Array], positions: Sequence[np.ndarray], signs: Sequence[int], length: int
+) -> pa.Array:
+    """`combine` for the windows alone; they may have any exponent, as long as it is one."""
+    parts = []
+    for column, position, sign in zip(windows, positions, signs, strict=True):
+        some = stored_parts(column, position)
+        parts.append(some if sign == 1 else [part._replace(value=sign * part.value) for part in some])
+    return pack_parts(parts, length)
 
 
 def total(columns: list[pa.Array]) -> np.ndarray:
@@ -111,9 +136,9 @@ def _parts(values: np.ndarray, weights: np.ndarray, group: np.ndarray) -> list[P
     return [Parts(group, index + i, value) for i, value in enumerate(limbs)]
 
 
-def _stored_parts(windows: pa.Array, group: np.ndarray) -> list[Parts]:
+def stored_parts(windows: pa.Array, group: np.ndarray) -> list[Parts]:
     """The limbs of stored windows; row i belongs to `group[i]`."""
-    words, first, count = _open(windows)
+    words, first, count = window_words(windows)
     parts = []
     for i in range(int(count.max(initial=0))):
         rows = np.flatnonzero(count > i)
@@ -124,7 +149,7 @@ def _stored_parts(windows: pa.Array, group: np.ndarray) -> list[Parts]:
     return parts
 
 
-def _open(windows: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def window_words(windows: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """All words of stored windows; and for each row the position of its first word, and how many limbs it has."""
     buffers = windows.buffers()
     offsets = np.frombuffer(buffers[1], np.int64)[windows.offset : windows.offset + len(windows) + 1]
@@ -137,7 +162,7 @@ def _open(windows: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return words, (begin - base) >> 2, count if valid is None else np.where(valid, count, 0)
 
 
-def _windows(parts: list[list[Parts]], groups: int) -> pa.Array:
+def pack_parts(parts: list[list[Parts]], groups: int) -> pa.Array:
     """The canonical windows of the sums of all parts, one for each group."""
     flat = [part for some in parts for part in some if len(part.limb)]
     if not flat:
@@ -187,7 +212,7 @@ def _pack(limbs: np.ndarray, low: int) -> pa.Array:
 
 
 def _nearest(windows: pa.Array) -> np.ndarray:
-    words, first, count = _open(windows)
+    words, first, count = window_words(windows)
     result = np.zeros(len(windows))
     if not len(windows):
         return result

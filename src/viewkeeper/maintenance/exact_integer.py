@@ -6,6 +6,8 @@ while a group holds fewer than 2**31 rows (bags count their multiplicity).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -42,6 +44,20 @@ def lift_reduce(values: pa.Array, weights: np.ndarray, starts: np.ndarray, type_
 
 def add(a: list[pa.Array], b: list[pa.Array]) -> list[pa.Array]:
     return _columns(wide.carry(_limbs(a) + _limbs(b)))
+
+
+def combine(
+    states: Sequence[list[pa.Array]], positions: Sequence[np.ndarray], signs: Sequence[int], length: int
+) -> list[pa.Array]:
+    sums = np.zeros((len(states[0]), length), np.int64)
+    for state, position, sign in zip(states, positions, signs, strict=True):
+        whole = len(position) == length  # then the positions are 0, 1, 2, ...
+        for limb, values in zip(sums, _limbs(state), strict=True):
+            if whole:
+                limb += values if sign == 1 else -values
+            else:
+                limb[position] += values if sign == 1 else -values
+    return _columns(wide.carry(sums))
 
 
 def total(columns: list[pa.Array], result: Type) -> tuple[pa.Array, np.ndarray | None]:

@@ -1,0 +1,222 @@
+"""What a WINDOW query may say beyond the core: more aggregates, DISTINCT and FILTER in them, and a hint.
+
+`FILTER (WHERE p)` is a CASE in the aggregate's argument, since every aggregate here passes over NULL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import ClassVar
+
+from sqlglot import exp
+
+from viewkeeper.catalog.codec import stored
+from viewkeeper.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID
+from viewkeeper.compiler.aggregates import Call, call
+from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
+from viewkeeper.compiler.bind_select import SelectBinder
+from viewkeeper.compiler.conversion import Refused, converted
+from viewkeeper.compiler.expressions import Case, Expression, Literal
+from viewkeeper.compiler.names import Namer
+from viewkeeper.compiler.scope import Scope
+from viewkeeper.compiler.source import QueryText, raw_text
+from viewkeeper.compiler.supported import ADMITTED, FUNCTIONS
+from viewkeeper.errors import NotSupported
+
+MORE: dict[type[exp.Expr], frozenset[str]] = {
+    kind: frozenset(parts.split())
+    for kind, parts in {
+        exp.LogicalAnd: "this", exp.LogicalOr: "this", exp.Anonymous: "this expressions", exp.Any: "this",
+        exp.VariancePop: "this", exp.Variance: "this", exp.StddevPop: "this", exp.StddevSamp: "this",
+        exp.Stddev: "this", exp.Median: "this", exp.Quantile: "this quantile", exp.Distinct: "expressions",
+        exp.Filter: "this expression", exp.Hint: "expressions",
+    }.items()
+} | {exp.Select: ADMITTED[exp.Select] | {"hint"}}  # fmt: skip
+"""What `supported.refuse_unsupported` admits in a WINDOW query besides."""
+
+AGGREGATES = {
+    "bool_and": "bool_and", "every": "bool_and", "bool_or": "bool_or", "some": "bool_or", "any": "bool_or",
+    "var_pop": "var_pop", "var_samp": "var_samp", "variance": "var_samp", "stddev_pop": "stddev_pop",
+    "stddev_samp": "stddev_samp", "stddev": "stddev_samp", "std": "stddev_samp", "median": "percentile",
+    "percentile": "percentile",
+}  # fmt: skip
+"""Names as written, and the aggregate that each means."""
+
+DISTINCT = ("count", "sum", "avg", "min", "max")
+
+_PERCENTILE = "percentile "
+
+
+def percentile_name(fraction: float) -> str:
+    """The aggregate function that gives the value at `fraction` of the sorted values."""
+    return _PERCENTILE + repr(fraction)
+
+
+def fraction_of(function: str) -> float | None:
+    """The inverse of `percentile_name`; None for another function."""
+    return float(function.removeprefix(_PERCENTILE)) if function.startswith(_PERCENTILE) else None
+
+
+@stored
+@dataclass(frozen=True)
+class Several(Expression):
+    """The arguments of COUNT(DISTINCT x, y), as one; it has no value of its own."""
+
+    arguments: tuple[Expression, ...]
+
+
+def strategy(query: QueryText) -> tuple[str, exp.Expr] | None:
+    """The strategy that a hint `/*+ STRATEGY(name) */` asks for, in small letters, and its node."""
+    found = list(query.tree.find_all(exp.Hint))
+    if not found:
+        return None
+    hint = found[0]
+    one = hint.expressions[0] if len(hint.expressions) == 1 and len(found) == 1 else None
+    arguments = one.expressions if isinstance(one, exp.Anonymous) and one.name.upper() == "STRATEGY" else []
+    if len(arguments) != 1 or not isinstance(arguments[0], exp.Column) or hint.parent is not query.tree:
+        raise query.error("the only hint here is one /*+ STRATEGY(name) */ behind the first SELECT", hint)
+    return arguments[0].name.lower(), hint
+
+
+def written_name(query: QueryText, node: exp.Expr) -> str:
+    """The name in small letters by which an aggregate beyond the core is called."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.name).lower()
+    if isinstance(node, exp.Any):
+        return "any"
+    return "percentile" if isinstance(node, exp.Quantile) else raw_text(query.source, node).lower()
+
+
+class _WindowNamer(Namer):
+    """Spark's names of what is here beyond the core."""
+
+    def __init__(self, inner: Namer, query: QueryText) -> None:
+        super().__init__(inner._literal, inner._compared)
+        self._query = query
+
+    def name(self, node: exp.Expr) -> str:
+        if isinstance(node, exp.Filter):
+            return f"{self.name(node.this)} FILTER (WHERE {self.name(node.expression.this)})"
+        if type(node) in FUNCTIONS and isinstance(node.this, exp.Distinct):
+            return f"{FUNCTIONS[type(node)]}(DISTINCT {', '.join(map(self.name, node.this.expressions))})"
+        if type(node) not in MORE or isinstance(node, (exp.Hint, exp.Select)):
+            return super().name(node)
+        name = written_name(self._query, node)
+        if isinstance(node, exp.Quantile):
+            return f"{name}({self.name(node.this)}, {self.name(node.args['quantile'])}, 1)"
+        arguments = node.expressions if isinstance(node, exp.Anonymous) else [node.this]
+        return f"{name}({', '.join(map(self.name, arguments))})"
+
+
+class WindowExpressionBinder(ExpressionBinder):
+    """Binds the aggregates of `MORE` too."""
+
+    def __init__(self, query: QueryText, scope: Scope, zone: str) -> None:
+        super().__init__(query, scope, zone)
+        self._namer = _WindowNamer(self._namer, query)
+
+    def bind(self, node: exp.Expr, clause: Clause) -> Expression:
+        try:
+            if isinstance(node, exp.Filter):
+                return self._filtered(node, clause)
+            if isinstance(node, exp.Distinct):
+                raise Refused("DISTINCT is supported in COUNT, SUM, AVG, MIN and MAX only", NotSupported)
+            if type(node) in FUNCTIONS and isinstance(node.this, exp.Distinct):
+                return self._distinct(node, clause)
+            if type(node) in MORE:
+                return self._further(node, clause)
+        except Refused as refused:
+            raise self.query.error(str(refused), node, refused.kind) from None
+        return super().bind(node, clause)
+
+    def _argument(self, node: exp.Expr, clause: Clause) -> Expression:
+        if clause.no_aggregates:
+            raise Refused(clause.no_aggregates)
+        inside = Clause("an aggregate cannot stand inside another; put the inner one into a view of its own")
+        return self.bind(node, inside)
+
+    def _further(self, node: exp.Expr, clause: Clause) -> Expression:
+        name = written_name(self.query, node)
+        function = AGGREGATES.get(name)
+        if function is None:
+            raise Refused(
+                f"the function {name} is not supported in a window; besides COUNT, SUM, MIN, MAX and AVG there are "
+                f"{', '.join(AGGREGATES)}", NotSupported,
+            )  # fmt: skip
+        arguments = node.expressions if isinstance(node, exp.Anonymous) else [node.this]
+        if len(arguments) != 1 or arguments[0] is None or isinstance(arguments[0], exp.Star):
+            raise Refused(f"{name} takes one argument")
+        argument, place = self._argument(arguments[0], clause), self._place(node)
+        if function in ("bool_and", "bool_or"):
+            if argument.type == VOID:
+                argument = converted(argument, BOOLEAN, self.zone)
+            if argument.type != BOOLEAN:
+                raise Refused(f"{name} needs a condition, not a value of type {argument.type}")
+            return Call(BOOLEAN, True, place, function, argument, self.name(node))
+        if function == "percentile" and argument.type.is_number:
+            return Call(DOUBLE, True, place, self._percentile(node), argument, self.name(node))
+        if argument.type != VOID and argument.type != STRING and not argument.type.is_number:
+            raise Refused(f"{name} needs a number, not {argument.type}")
+        argument = converted(argument, DOUBLE, self.zone)
+        if function == "percentile":
+            function = self._percentile(node)
+        return Call(DOUBLE, True, place, function, argument, self.name(node))
+
+    def _percentile(self, node: exp.Expr) -> str:
+        """The name of the aggregate, with its fraction."""
+        if not isinstance(node, exp.Quantile):
+            return percentile_name(0.5)
+        written = node.args.get("quantile")
+        literal = None if written is None else self._literal(written)
+        value = None if literal is None else literal.value
+        if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)) or not 0 <= value <= 1:
+            raise Refused("PERCENTILE needs one constant from 0 to 1 behind the value; call it once for each")
+        return percentile_name(float(value))
+
+    def _distinct(self, node: exp.Expr, clause: Clause) -> Expression:
+        function, place = FUNCTIONS[type(node)], self._place(node)
+        if function not in DISTINCT:
+            raise Refused("DISTINCT is supported in COUNT, SUM, AVG, MIN and MAX only", NotSupported)
+        first, *more = [self._argument(each, clause) for each in node.this.expressions]
+        if more and function != "count":
+            raise Refused(f"{function.upper()} takes one argument")
+        if function == "count":
+            argument = Several(first.type, True, place, (first, *more)) if more else first
+            return Call(BIGINT, False, place, "count_distinct", argument, self.name(node))
+        plain = call(function, first, self.name(node), place, self.zone)
+        assert isinstance(plain, Call)
+        if function in ("min", "max"):
+            return replace(plain, name=self.name(node))
+        return replace(plain, function=f"{function}_distinct", name=self.name(node))
+
+    def _filtered(self, node: exp.Filter, clause: Clause) -> Expression:
+        if clause.no_aggregates:
+            raise Refused(clause.no_aggregates)
+        inside = Clause("an aggregate cannot stand in FILTER (WHERE ...); put the condition into HAVING")
+        condition = self.predicate(node.expression.this, inside, "FILTER (WHERE ...)")
+        bound = self.bind(node.this, clause)
+        if not isinstance(bound, Call):
+            raise Refused("FILTER (WHERE ...) stands behind an aggregate")
+        if bound.function == "count_star":
+            one = _only_where(condition, Literal(INT, False, bound.place, 1))
+            return replace(bound, function="count", argument=one, name=self.name(node))
+        argument = bound.argument
+        assert argument is not None
+        if isinstance(argument, Several):
+            parts = tuple(_only_where(condition, each) for each in argument.arguments)
+            argument = replace(argument, arguments=parts)
+        else:
+            argument = _only_where(condition, argument)
+        return replace(bound, argument=argument, name=self.name(node))
+
+
+class WindowBinder(SelectBinder):
+    """Binds the SELECT of a WINDOW query."""
+
+    expressions: ClassVar[type[ExpressionBinder]] = WindowExpressionBinder
+
+
+def _only_where(condition: Expression, value: Expression) -> Expression:
+    otherwise = Literal(value.type, True, condition.place, None)
+    return Case(value.type, True, condition.place, ((condition, value),), otherwise)
