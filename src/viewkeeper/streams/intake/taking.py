@@ -127,10 +127,16 @@ def _bound(stream: Stream, progress: StreamProgress) -> int | None:
     return max((bound for bound in found if bound is not None), default=None)
 
 
-def _with_next(stream: Stream, progress: StreamProgress) -> StreamProgress:
+def sealed_upto(stream: Stream, progress: StreamProgress) -> int | None:
+    """The first part that is not sealed; None where none is.  The driver makes sealed parts visible a few at a time, so
+    `progress.next` may lie before it."""
     bound = _bound(stream, progress)
     exists = bound is not None and progress.first is not None and progress.first < bound
-    return replace(progress, next=bound if exists else None)
+    return bound if exists else None
+
+
+def _with_next(stream: Stream, progress: StreamProgress) -> StreamProgress:
+    return replace(progress, next=sealed_upto(stream, progress))
 
 
 def _sealed(before: StreamProgress, after: StreamProgress) -> range:

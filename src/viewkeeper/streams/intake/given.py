@@ -1,0 +1,148 @@
+"""What users give as rows of a stream, as batches of columns whose names are found; values are not yet looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from viewkeeper.catalog.model import Stream
+from viewkeeper.errors import InputError
+from viewkeeper.stores.intake import ColumnNames, as_mapping
+
+BATCH_ROWS = 1 << 20
+ROWS_AT_ONCE = 1 << 16
+"""So many rows given as Python objects make a batch."""
+
+Values: TypeAlias = pa.Array | Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Given:
+    """`length` rows: the values of the columns at `positions` of the stream."""
+
+    positions: tuple[int, ...]
+    values: tuple[Values, ...]
+    length: int
+
+
+def batches(stream: Stream, rows: Any) -> Iterator[Given]:
+    """`rows` in batches: dicts or tuples (in declared order), Arrow tables, batches and readers of them, a pandas or
+    Spark DataFrame.  Raises InputError for what is none of these, or has columns that the stream has not."""
+    reader = _Reader(stream)
+    if hasattr(rows, "toArrow"):  # a Spark DataFrame
+        rows = rows.toArrow()
+    if isinstance(rows, pa.RecordBatchReader):
+        return (given for batch in rows for given in reader.arrow(batch))
+    if isinstance(rows, (pa.Table, pa.RecordBatch)):
+        return reader.arrow(rows)
+    if type(rows).__module__.startswith("pandas") and hasattr(rows, "columns"):
+        return reader.pandas(rows)
+    if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
+        raise InputError(f"{stream.name}: append takes a list of dicts or tuples, Arrow, a pandas or a Spark "
+                         f"DataFrame, not {type(rows).__name__}")  # fmt: skip
+    return reader.objects(rows)
+
+
+class _Reader:
+    def __init__(self, stream: Stream) -> None:
+        self._stream, self._names = stream, ColumnNames(stream.name, stream.columns)
+        self._number = 0
+
+    def arrow(self, rows: pa.Table | pa.RecordBatch) -> Iterator[Given]:
+        positions = self._whole(rows.schema.names)
+        found = rows.to_batches(max_chunksize=BATCH_ROWS) if isinstance(rows, pa.Table) else [rows]
+        for batch in found:
+            yield Given(positions, tuple(map(_plain, batch.columns)), len(batch))
+
+    def pandas(self, rows: Any) -> Iterator[Given]:
+        positions = self._whole(rows.columns)
+        for start in range(0, len(rows), BATCH_ROWS):
+            part = rows.iloc[start : start + BATCH_ROWS]
+            values = tuple(self._series(part.iloc[:, at], position) for at, position in enumerate(positions))
+            yield Given(positions, values, len(part))
+
+    def objects(self, rows: Iterable[Any]) -> Iterator[Given]:
+        remaining = iter(rows)
+        while block := list(islice(remaining, ROWS_AT_ONCE)):
+            yield self._objects(block)
+            self._number += len(block)
+
+    def _whole(self, names: Iterable[Any]) -> tuple[int, ...]:
+        """The columns of a table, which must have those that every row needs."""
+        positions = self._names.positions(names)
+        for i, column in enumerate(self._stream.columns):
+            if i not in positions and (i == self._stream.time or not column.nullable):
+                needed = "it is when a row happened" if i == self._stream.time else "it is NOT NULL"
+                raise InputError(f"{self._stream.name}: column {column.name} is missing; {needed}")
+        return positions
+
+    def _series(self, series: Any, position: int) -> Values:
+        # As `stores.columns.from_pandas`: NaN, NaT and NA are NULL, and integers held as floats are integers.
+        type_ = self._stream.columns[position].type
+        missing = series.isna().to_numpy()
+        if series.dtype == object or str(series.dtype).startswith(("Sparse", "complex")):
+            return [None if gone else value for gone, value in zip(missing, series, strict=True)]
+        column = pa.Array.from_pandas(series)
+        column = _plain(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
+        if type_.is_integer and pa.types.is_floating(column.type):
+            return _whole_numbers(column)
+        return column
+
+    def _objects(self, rows: list[Any]) -> Given:
+        shapes: dict[tuple[Any, ...], tuple[int, ...]] = {}
+        width = len(self._stream.columns)
+        gathered: list[list[Any]] = [[None] * len(rows) for _ in range(width)]
+        everything = tuple(range(width))
+        for n, row in enumerate(rows):
+            positions, values = everything, row
+            if type(row) is tuple:
+                if len(row) != width:
+                    names = ", ".join(column.name for column in self._stream.columns)
+                    raise InputError(f"{self._stream.name}, rows[{self._number + n}]: {len(row)} values; "
+                                     f"the stream has {width} columns: {names}")  # fmt: skip
+            else:
+                mapping = self._mapping(row, n)
+                shape = tuple(mapping)
+                if shape not in shapes:
+                    shapes[shape] = self._named(shape, n)
+                positions, values = shapes[shape], tuple(mapping.values())
+            for position, value in zip(positions, values, strict=True):
+                gathered[position][n] = value
+        return Given(everything, tuple(gathered), len(rows))
+
+    def _mapping(self, row: Any, n: int) -> Mapping[str, Any]:
+        named = row._asdict() if isinstance(row, tuple) and hasattr(row, "_asdict") else row
+        return as_mapping(named, f"{self._stream.name}, rows[{self._number + n}]")
+
+    def _named(self, names: tuple[Any, ...], n: int) -> tuple[int, ...]:
+        try:
+            return self._names.positions(names)
+        except InputError as error:
+            raise InputError(f"rows[{self._number + n}]: {error}") from None
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """The same values in a type that conversion knows: no dictionaries, views, runs or extension types."""
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if isinstance(column.type, pa.DictionaryType):
+        column = column.dictionary_decode()
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    if column.type == pa.string_view():
+        return column.cast(pa.large_string())
+    return column.cast(pa.large_binary()) if column.type == pa.binary_view() else column
+
+
+def _whole_numbers(column: pa.Array) -> Values:
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:  # some are not whole: these are refused one by one
+        return [
+            int(value) if isinstance(value, float) and value.is_integer() else value for value in column.to_pylist()
+        ]

@@ -1,0 +1,363 @@
+"""`StreamLog`: the log in which the appends to all streams of a database wait for the driver.
+
+<root>/streams/   one LMDB environment with three tables: entries (stream, sequence -> entry), ids (stream, id of an
+                  append -> what it did), streams (stream -> its record: end, watermark, last append); and files
+                  rejected-*.arrow of rejected rows that are too many for an entry
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import struct
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from viewkeeper.catalog.model import Stream
+from viewkeeper.errors import Error, InputError, NotFound
+from viewkeeper.stores.environment import forks, open_environment, translated
+from viewkeeper.streams.intake import entries as bytes_of
+from viewkeeper.streams.intake.entries import Draft, Entry
+from viewkeeper.streams.intake.taking import too_late
+from viewkeeper.trace.garbage import LEFTOVER_SECONDS
+from viewkeeper.trace.local import LocalDisk
+
+_STREAM, _ENTRY = struct.Struct(">Q"), struct.Struct(">QQ")
+_ID_BYTES_MAX = 400
+_INLINE_BYTES_MAX = 1 << 20
+"""Rejected rows of more bytes than this get a file."""
+
+_open: dict[Path, _Environment] = {}
+
+
+class WatermarkMoved(Exception):
+    """Another append moved the watermark so that rows of a draft lie outside HORIZON now: they are to be rejected."""
+
+    def __init__(self, watermark: int) -> None:
+        self.watermark = watermark
+        super().__init__(f"the watermark is now {watermark}")
+
+
+class Numbered(NamedTuple):
+    """An append's id from a source that numbers its appends in order: only the greatest number is remembered, and
+    whatever is not above it counts as a duplicate."""
+
+    source: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Appended:
+    """What an append did: rows `stored` and `rejected`.  A `duplicate` stored nothing; the numbers are those of the
+    first append with its id.  `sequence` is that of its entry in the stream's log, None if it left none."""
+
+    stored: int
+    rejected: int
+    duplicate: bool = False
+    sequence: int | None = None
+
+
+@dataclass
+class _Record:
+    """What is known of a stream: last sequence, watermark (microseconds), wall time of the last append with rows
+    (seconds); `gone`: it was dropped."""
+
+    end: int = 0
+    watermark: int | None = None
+    last: float | None = None
+    gone: bool = False
+
+
+class _Environment:
+    """The LMDB environment of one folder, opened once a process, and anew after a fork."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.users = folder, 0
+        created = not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._start()
+        if created:
+            LocalDisk().publish(folder / "data.mdb")
+            LocalDisk().publish(folder)
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        with translated(self.folder):
+            self._lmdb = open_environment(self.folder, sync=True)
+            self._lmdb.reader_check()
+            self.entries = self._lmdb.open_db(b"entries")
+            self.ids = self._lmdb.open_db(b"ids")
+            self.streams = self._lmdb.open_db(b"streams")
+
+    def transaction(self, write: bool) -> Any:
+        """A transaction; the caller keeps forks out."""
+        if self._pid != os.getpid():
+            if forks.interrupted:
+                raise Error(f"{self.folder} was being used when this process was forked; start it with 'spawn'")
+            self._lmdb.close()
+            self._start()
+        return self._lmdb.begin(write=write)
+
+    def close(self) -> None:
+        self._lmdb.close()
+
+
+class StreamLog:
+    """The log of all streams of the database in `root`; entries of a stream are numbered from 1 without gaps.
+
+    What a method has written is durable when it returns.  Objects, threads and processes may use one folder together.
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root).resolve()
+        self.folder, self._state = self.root / "streams", self.root / "state"
+        with forks.kept_out():
+            found = _open.get(self.folder)
+            if found is None:
+                found = _open[self.folder] = _Environment(self.folder)
+            found.users += 1
+            self._environment: _Environment = found
+            self._closed = False
+
+    def close(self) -> None:
+        """Let it go; the last one of a process closes the files."""
+        with forks.kept_out():
+            if self._closed:
+                return
+            self._closed = True
+            self._environment.users -= 1
+            if self._environment.users == 0:
+                del _open[self.folder]
+                self._environment.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.close()
+
+    # Writing
+
+    def append(self, stream: Stream, draft: Draft, id_: str | Numbered | None, now: float) -> Appended:
+        """Enter a draft, whose files are durable, in one atomic step; a draft without rows leaves no entry.
+
+        Raises WatermarkMoved where rows of the draft are too late by now, and FileNotFoundError where one of its files
+        is gone: it was taken for what a killed append left.  Nothing is written then.
+        """
+        rejects = bytes_of.rejects_bytes(draft.rejected)
+        file = self._write_rejects(rejects) if len(rejects) > _INLINE_BYTES_MAX else None
+        try:
+            appended = self._enter(stream, draft, id_, now, rejects if file is None else file.name)
+        except BaseException:
+            self._unlink([file] if file is not None else [])
+            raise
+        if file is not None and appended.duplicate:
+            file.unlink()
+        return appended
+
+    def _enter(self, stream: Stream, draft: Draft, id_: str | Numbered | None, now: float,
+               rejects: bytes | str) -> Appended:  # fmt: skip
+        appended = Appended(draft.stored, len(draft.rejected))
+        with self._transaction(write=True) as txn:
+            record = self._record(txn, stream.id)
+            if record.gone:
+                raise NotFound(f"the stream {stream.name!r} does not exist any more")
+            if (known := self._known(txn, stream.id, id_)) is not None:
+                return known
+            self._require_current(stream, draft, record.watermark)
+            if draft.files or appended.rejected:
+                self._put(txn, stream.id, record, bytes_of.encode_append(draft, _microseconds(now), rejects))
+                appended = replace(appended, sequence=record.end)
+            if draft.files:
+                times = [each.greatest for each in draft.files]
+                record.watermark = max(times if record.watermark is None else [*times, record.watermark])
+                record.last = now if record.last is None else max(record.last, now)
+            self._set_record(txn, stream.id, record)
+            if id_ is not None:
+                number = id_.number if isinstance(id_, Numbered) else 0
+                data = json.dumps([number, appended.stored, appended.rejected, appended.sequence]).encode()
+                txn.put(_id_key(stream.id, id_), data, db=self._environment.ids)
+        return appended
+
+    def seal(self, stream: Stream, upto: int, reason: str = "by hand") -> int:
+        """Seal all parts up to and including `upto`; the sequence of the entry."""
+        with self._transaction(write=True) as txn:
+            record = self._record(txn, stream.id)
+            if record.gone:
+                raise NotFound(f"the stream {stream.name!r} does not exist any more")
+            data = bytes_of.encode_seal(upto, reason, _microseconds(time.time()))
+            self._put(txn, stream.id, record, data)
+            self._set_record(txn, stream.id, record)
+            return record.end
+
+    def trim(self, stream_id: int, upto: int) -> None:
+        """Delete the entries up to and including `upto`.  Their files belong to whoever took them; ids stay known."""
+        doomed = []
+        with self._transaction(write=True) as txn, txn.cursor(self._environment.entries) as cursor:
+            found = cursor.set_range(_ENTRY.pack(stream_id, 0))
+            while found and _ENTRY.unpack(cursor.key()) <= (stream_id, upto):
+                if _ENTRY.unpack(cursor.key())[0] != stream_id:
+                    break
+                doomed += self._rejects_file(cursor)
+                found = cursor.delete()
+        self._unlink(doomed)
+
+    def forget(self, stream_id: int) -> None:
+        """Delete all that is known of a dropped stream; appends to it are refused from now on."""
+        self.trim(stream_id, (1 << 64) - 1)
+        with self._transaction(write=True) as txn:
+            with txn.cursor(self._environment.ids) as cursor:
+                found = cursor.set_range(_STREAM.pack(stream_id))
+                while found and cursor.key()[: _STREAM.size] == _STREAM.pack(stream_id):
+                    found = cursor.delete()
+            self._set_record(txn, stream_id, _Record(gone=True))
+
+    # Reading
+
+    def entries(self, stream_id: int, after: int, limit: int) -> list[Entry]:
+        """The entries behind `after`, in order, at most `limit`.  Raises Error where the next one has been trimmed."""
+        found: list[Entry] = []
+        with self._transaction() as txn, txn.cursor(self._environment.entries) as cursor:
+            more = cursor.set_range(_ENTRY.pack(stream_id, after + 1))
+            while more and len(found) < limit:
+                stream, sequence = _ENTRY.unpack(cursor.key())
+                if stream != stream_id:
+                    break
+                if sequence != after + len(found) + 1:
+                    raise Error(f"{self.folder}: entry {after + len(found) + 1} of stream {stream_id} was trimmed, and "
+                                "is asked for: another driver has taken it")  # fmt: skip
+                found.append(self._decoded(cursor.value(), sequence, stream_id))
+                more = cursor.next()
+        return found
+
+    def end(self, stream_id: int) -> int:
+        """The last sequence of a stream; 0 where it has no entry."""
+        return self._read(stream_id).end
+
+    def watermark(self, stream_id: int) -> int | None:
+        """The greatest timestamp stored so far, in microseconds; None before there is a row."""
+        return self._read(stream_id).watermark
+
+    def last_append(self, stream_id: int) -> float | None:
+        """The wall time, in seconds, of the last append that stored a row; None before there was one."""
+        return self._read(stream_id).last
+
+    def known(self, stream_id: int, id_: str | Numbered | None) -> Appended | None:
+        """What the first append with this id did, if there was one."""
+        with self._transaction() as txn:
+            return self._known(txn, stream_id, id_)
+
+    def sweep(self, named: Collection[str], now: float, age_seconds: float = LEFTOVER_SECONDS) -> int:
+        """Delete files of appends that no entry names, nor `named`: the files of all kept manifests.  Only the driver
+        calls it.  Returns their number.
+
+        Spared are files younger than `age_seconds`, which appends may be about to enter; one that does so later still
+        finds its file gone, since both hold the write transaction, and writes it again.
+        """
+        found = [*self._state.glob("append-*"), *self._state.glob(".append-*"), *self.folder.glob("rejected-*")]
+        old = [path for path in found if _is_older(path, now - age_seconds)]
+        if not old:
+            return 0
+        with self._transaction(write=True) as txn:
+            entered = set[str]()
+            for key, data in txn.cursor(self._environment.entries):
+                header = bytes_of.header_of(data, self._name(*_ENTRY.unpack(key)))
+                entered.update(file[0] for file in header.get("files", ()))
+                entered.add(header.get("rejects", ""))
+            garbage = [path for path in old if path.name not in entered and path.name not in named]
+            self._unlink(garbage)
+        return len(garbage)
+
+    # Within
+
+    @contextmanager
+    def _transaction(self, write: bool = False) -> Iterator[Any]:
+        if self._closed:
+            raise Error(f"{self.root}: this stream log is closed")
+        with translated(self.folder), forks.kept_out(), self._environment.transaction(write) as txn:
+            yield txn
+
+    def _read(self, stream_id: int) -> _Record:
+        with self._transaction() as txn:
+            return self._record(txn, stream_id)
+
+    def _record(self, txn: Any, stream_id: int) -> _Record:
+        data = txn.get(_STREAM.pack(stream_id), db=self._environment.streams)
+        return _Record() if data is None else _Record(**json.loads(data))
+
+    def _set_record(self, txn: Any, stream_id: int, record: _Record) -> None:
+        txn.put(_STREAM.pack(stream_id), json.dumps(asdict(record)).encode(), db=self._environment.streams)
+
+    def _put(self, txn: Any, stream_id: int, record: _Record, entry: bytes) -> None:
+        record.end += 1
+        txn.put(_ENTRY.pack(stream_id, record.end), entry, db=self._environment.entries)
+
+    def _known(self, txn: Any, stream_id: int, id_: str | Numbered | None) -> Appended | None:
+        if id_ is None:
+            return None
+        data = txn.get(_id_key(stream_id, id_), db=self._environment.ids)
+        if data is None:
+            return None
+        number, stored, rejected, sequence = json.loads(data)
+        if isinstance(id_, Numbered) and id_.number != number:
+            return None if id_.number > number else Appended(0, 0, duplicate=True)
+        return Appended(stored, rejected, True, sequence)
+
+    def _require_current(self, stream: Stream, draft: Draft, watermark: int | None) -> None:
+        least = too_late(stream, watermark)
+        for file in draft.files:
+            if least is not None and watermark is not None and file.least < least:
+                raise WatermarkMoved(watermark)
+            (self._state / file.ref.name).stat()
+
+    def _decoded(self, data: bytes, sequence: int, stream_id: int) -> Entry:
+        entry, file = bytes_of.decode(data, sequence, self._name(stream_id, sequence))
+        if file is None or not isinstance(entry, bytes_of.Append):
+            return entry
+        rejected = bytes_of.rejects_from((self.folder / file).read_bytes())
+        return bytes_of.Append(entry.sequence, entry.stamp, entry.files, rejected)
+
+    def _name(self, stream_id: int, sequence: int) -> str:
+        return f"{self.folder}: entry {sequence} of stream {stream_id}"
+
+    def _write_rejects(self, data: bytes) -> Path:
+        file = self.folder / f"rejected-{secrets.token_hex(8)}.arrow"
+        LocalDisk().create(file, data)
+        return file
+
+    def _rejects_file(self, cursor: Any) -> list[Path]:
+        header = bytes_of.header_of(cursor.value(), self._name(*_ENTRY.unpack(cursor.key())))
+        return [self.folder / header["rejects"]] if "rejects" in header else []
+
+    @staticmethod
+    def _unlink(paths: list[Path]) -> None:
+        for path in paths:
+            path.unlink(missing_ok=True)
+
+
+def _id_key(stream_id: int, id_: str | Numbered) -> bytes:
+    kind, text = ("n", id_.source) if isinstance(id_, Numbered) else ("s", id_)
+    if not isinstance(text, str) or not text:
+        raise InputError(f"id={text!r}: the id of an append is a text that is not empty")
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data) > _ID_BYTES_MAX:
+        kind, data = kind.upper(), hashlib.sha256(data).digest()
+    return _STREAM.pack(stream_id) + kind.encode() + data
+
+
+def _is_older(path: Path, than: float) -> bool:
+    with contextlib.suppress(FileNotFoundError):  # just entered, or deleted by its append
+        return path.stat().st_mtime < than
+    return False
+
+
+def _microseconds(seconds: float) -> int:
+    return int(seconds * 1_000_000)
