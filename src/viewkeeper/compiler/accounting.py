@@ -30,7 +30,7 @@ _OWN: dict[type[exp.Expr], tuple[TokenType, ...]] = {
     exp.Mul: (T.STAR,), exp.Star: (T.STAR,), **dict.fromkeys(FUNCTIONS, (T.L_PAREN, T.R_PAREN)),
     exp.Distinct: (T.DISTINCT,),
     **dict.fromkeys((exp.Filter, exp.Anonymous, exp.Quantile, exp.Median, exp.LogicalAnd, exp.LogicalOr, exp.Variance,
-                     exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp), (T.L_PAREN, T.R_PAREN)),
+                     exp.First, exp.Last, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp), (T.L_PAREN, T.R_PAREN)),
 }  # fmt: skip
 
 _COUNTED = {type_ for types in _OWN.values() for type_ in types} | {T.COMMA, T.DOT, T.ON, T.JOIN, T.ELSE, T.DISTINCT}
