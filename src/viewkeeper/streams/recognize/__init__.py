@@ -1,0 +1,1 @@
+"""MATCH_RECOGNIZE over streams and their views, kept part by part."""

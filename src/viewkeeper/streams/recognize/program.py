@@ -1,0 +1,258 @@
+"""The program of a MATCH_RECOGNIZE view.
+
+Its own helper holds, of each group, the rows from which a match may still come that is not decided, and the last rows
+before the next one that PREV may ask for.  A part adds its rows behind them, gives the matches that are decided now,
+and keeps what is left.  Groups without rows in the part are passed on as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Catalog, Column, PartView
+from viewkeeper.compiler.expressions import Expression
+from viewkeeper.compiler.references import Subscript
+from viewkeeper.compiler.rewriting import references
+from viewkeeper.errors import ViewBroken
+from viewkeeper.maintenance.error_codes import format_error
+from viewkeeper.maintenance.evaluate import evaluate, predicate
+from viewkeeper.streams.blocks import Block
+from viewkeeper.streams.program import Carry, Input, Output, Past
+from viewkeeper.streams.recognize.arrange import in_order
+from viewkeeper.streams.recognize.declare import TRUTH
+from viewkeeper.streams.recognize.machine import Automaton, Found
+from viewkeeper.streams.recognize.plan import MatchPlan
+from viewkeeper.streams.recognize.slots import Matched, slot_values
+from viewkeeper.trace.grouping import group_rows, spread
+from viewkeeper.trace.hashing import hash_columns
+from viewkeeper.trace.keys import canonical
+
+REPORTED = 62
+"""The bit of a row's truth that says that the match that begins at it has been given (AFTER MATCH SKIP TO NEXT ROW)."""
+
+_MICROSECONDS = 1_000_000
+
+
+def match_program(catalog: Catalog, view: PartView) -> MatchProgram:
+    """The program of a view of kind "match"."""
+    assert isinstance(view.plan, MatchPlan)
+    helper = view.helpers[0] if view.helpers else None
+    kept = () if helper is None else helper.columns
+    return MatchProgram(view.id, view.name, view.columns, view.reads[0], None if helper is None else helper.id, kept,
+                        view.length, catalog.zone, view.plan)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MatchProgram:
+    """See `streams.program.Program`; `helper` is the id of the open rows, None where a part needs none before it."""
+
+    view: int
+    name: str
+    columns: tuple[Column, ...]
+    source: int
+    helper: int | None
+    helper_columns: tuple[Column, ...]
+    length: int
+    zone: str
+    plan: MatchPlan
+
+    shuffled = True
+    dimensions = ()
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        return (Input(self.source, Subscript(1, 0), Subscript(1, 0)),)
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        view = Output(self.view, self.columns)
+        return (view,) if self.helper is None else (view, Output(self.helper, self.helper_columns))
+
+    @property
+    def carry(self) -> Carry:
+        return "none" if self.helper is None else "row"
+
+    @cached_property
+    def automaton(self) -> Automaton:
+        """Made once in each process."""
+        return Automaton(list(self.plan.positions()), len(self.plan.variables))
+
+    @property
+    def _width(self) -> int:
+        """How many columns are prepared before the truth."""
+        return len(self.plan.columns) - (not self.plan.uses_part_time)
+
+    def prepared_columns(self) -> tuple[Column, ...]:
+        return (*self.plan.columns[: self._width], TRUTH)
+
+    def prepare(self, part: int, rows: Block, dimensions: Mapping[int, Block]) -> Block:
+        """Adds the truth of the conditions that need no other row."""
+        columns = list(rows.columns)
+        if self.plan.uses_part_time:
+            columns.append(pa.repeat(pa.scalar(part * self.length * _MICROSECONDS, pa.int64()), len(rows)))
+        for i in self.plan.partition:
+            columns[i] = canonical(columns[i])
+        truth = np.zeros(len(rows), dtype=np.int64)
+        for variable, condition in enumerate(self.plan.conditions):
+            if condition is None:
+                truth |= 1 << variable
+            elif not self.plan.looks_back(variable):
+                truth |= self.holds(condition, dict(enumerate(columns)), len(rows)).astype(np.int64) << variable
+        keys = [columns[i] for i in self.plan.partition]
+        hashes = hash_columns(keys, len(rows)) if keys else np.zeros(len(rows), dtype=np.uint64)
+        return Block([*columns, pa.array(truth)], hashes)
+
+    def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
+        """The matches that are decided in this part, and the rows that stay open."""
+        opened = past.last(self.helper) if self.helper is not None else None
+        if not len(rows):
+            return {} if opened is None or self.helper is None else {self.helper: opened}
+        work = _Part(self, rows, opened)
+        found = work.search()
+        result = {self.view: work.matches(found)}
+        if self.helper is not None:
+            result[self.helper] = work.left_open(found)
+        return result
+
+    def value(self, expression: Expression, columns: Mapping[int, pa.Array], length: int) -> pa.Array:
+        """The values of an expression over `columns`; raises ViewBroken where a row raises."""
+        result, errors = evaluate(expression, _spread_out(columns), length, zone=self.zone)
+        self.require_none(errors)
+        return result
+
+    def holds(self, condition: Expression, columns: Mapping[int, pa.Array], length: int) -> np.ndarray:
+        """Where a condition is TRUE; raises as `value`."""
+        holds, errors = predicate(condition, _spread_out(columns), length, zone=self.zone)
+        self.require_none(errors)
+        return holds
+
+    def require_none(self, errors: np.ndarray | None) -> None:
+        """Raises ViewBroken, which names the first of `errors`."""
+        if errors is not None and errors.any():
+            raise ViewBroken(f"the view {self.name} raises {format_error(int(errors[errors != 0][0]))}")
+
+
+def _spread_out(columns: Mapping[int, pa.Array]) -> list[pa.Array]:
+    """A list in which each column stands at its position; what an expression does not read is left empty."""
+    nothing = pa.nulls(0)
+    result = [nothing] * (max(columns, default=-1) + 1)
+    for position, column in columns.items():
+        result[position] = column
+    return result
+
+
+class _Part:
+    """One part's rows behind the open ones, group after group, in order; groups without new rows are set apart."""
+
+    def __init__(self, program: MatchProgram, rows: Block, opened: Block | None) -> None:
+        self._program, self._plan = program, program.plan
+        self._new, self._opened = rows, opened
+        kept = self._plan.kept
+        sorted_ = in_order(rows.hashes, self._plan.partition, rows.columns[:-1], self._plan.order).order
+        before = 0 if opened is None else len(opened)
+        index = pa.array(sorted_)
+        sources = [rows.columns[i].take(index) for i in (*kept, -1)]
+        hashes = rows.hashes[sorted_]
+        if opened is not None and before:
+            place = np.argsort(opened.columns[-1].to_numpy(), kind="stable")
+            old = opened.take(place)
+            sources = [pa.concat_arrays([a, b]) for a, b in zip(old.columns[:-1], sources, strict=True)]
+            hashes = np.concatenate([old.hashes, hashes])
+            places = np.concatenate([old.columns[-1].to_numpy(), np.zeros(len(rows), dtype=np.int64)])
+        else:
+            places = np.zeros(len(rows), dtype=np.int64)
+        positions = {column: i for i, column in enumerate(kept)}
+        groups = group_rows(hashes, [sources[positions[i]] for i in self._plan.partition])
+        self._arrange(groups.order, groups.starts, before, sources, hashes, places, sorted_)
+
+    def _arrange(
+        self, order: np.ndarray, starts: np.ndarray, before: int, sources: Sequence[pa.Array], hashes: np.ndarray,
+        places: np.ndarray, sorted_: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Takes the groups that have new rows; the others go to `untouched`."""
+        lengths = np.diff(starts, append=len(order))
+        active = np.logical_or.reduceat(order >= before, starts)
+        self.untouched: tuple[list[pa.Array], np.ndarray] | None = None
+        if not active.all():
+            rest = order[spread(starts[~active], lengths[~active])]
+            at = pa.array(rest)
+            columns = [*(column.take(at) for column in sources), pa.array(places[rest])]
+            self.untouched = columns, hashes[rest]
+            order = order[spread(starts[active], lengths[active])]
+            lengths = lengths[active]
+            starts = np.cumsum(lengths) - lengths
+        index = pa.array(order)
+        *columns, truth = (column.take(index) for column in sources)
+        self._columns = dict(zip(self._plan.kept, columns, strict=True))
+        self._hashes, self._starts, self._lengths = hashes[order], starts, lengths
+        self._group = np.repeat(np.arange(len(starts)), lengths)
+        self._is_new = order >= before
+        self._in_part = sorted_[order[self._is_new] - before]
+        known = truth.to_numpy().copy()
+        known[~self._is_new & (places[order] < 0)] = 0
+        self._truth = known
+        if self._plan.depth:
+            self._look_back()
+
+    def _look_back(self) -> None:
+        """Adds the truth of the conditions with PREV to the new rows."""
+        rows = np.flatnonzero(self._is_new)
+        first = self._starts[self._group[rows]]
+        width = len(self._plan.columns)
+        columns: dict[int, pa.Array] = {}
+        for i, previous in enumerate(self._plan.previous):
+            at = rows - previous.rows
+            index = pa.array(np.maximum(at, 0), mask=at < first)
+            columns[width + i] = self._columns[previous.column].take(index)
+        index = pa.array(self._in_part)
+        for variable, condition in enumerate(self._plan.conditions):
+            if condition is None or not self._plan.looks_back(variable):
+                continue
+            for i in references(condition) - columns.keys():
+                columns[i] = self._new.columns[i].take(index)
+            holds = self._program.holds(condition, columns, len(rows))
+            self._truth[rows] |= holds.astype(np.int64) << variable
+
+    def search(self) -> Found:
+        """The matches that are decided."""
+        reported = (self._truth >> REPORTED & 1).astype(bool)
+        truth = (self._truth & ~(1 << REPORTED)).astype(np.uint64)
+        return self._program.automaton.search(truth, self._starts, self._plan.past, reported)
+
+    def matches(self, found: Found) -> Block:
+        """The view's rows."""
+        plan, program = self._plan, self._program
+        variables = program.automaton.variables[found.labels]
+        matched = Matched(spread(found.firsts, found.lengths), variables, found.lengths)
+        values, errors = slot_values(plan.slots, self._columns, matched, plan.variables, program.value)
+        program.require_none(errors)
+        index = pa.array(found.firsts)
+        match = [*(self._columns[i].take(index) for i in plan.partition), *values]
+        hashes = self._hashes[found.firsts]
+        if plan.predicate is not None:
+            keep = program.holds(plan.predicate, dict(enumerate(match)), len(hashes))
+            block = Block(match, hashes).filter(keep)
+            match, hashes = block.columns, block.hashes
+        columns = dict(enumerate(match))
+        return Block([program.value(output, columns, len(hashes)) for output in plan.outputs], hashes)
+
+    def left_open(self, found: Found) -> Block:
+        """The rows that the next part needs."""
+        truth = self._truth.copy()
+        if not self._plan.past:
+            truth[found.firsts] |= 1 << REPORTED
+        ends = self._starts + self._lengths
+        from_ = np.maximum(np.minimum(found.open, ends - self._plan.depth), self._starts)
+        counts = ends - from_
+        rows = spread(from_, counts)
+        places = rows - np.repeat(found.open, counts)
+        index = pa.array(rows)
+        kept = np.where(places < 0, 0, truth[rows])
+        columns = [*(column.take(index) for column in self._columns.values()), pa.array(kept), pa.array(places)]
+        block = Block(columns, self._hashes[rows])
+        return block if self.untouched is None else Block.concat([Block(*self.untouched), block])
