@@ -17,6 +17,7 @@ from viewkeeper.pipeline.fills import Fills, unfilled
 from viewkeeper.pipeline.job import Executor
 from viewkeeper.pipeline.merging import AT_ONCE, Merging
 from viewkeeper.pipeline.note import Note
+from viewkeeper.pipeline.parts import PartKeeping
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.garbage import collect
@@ -41,10 +42,11 @@ class Maintainer:
     def __init__(self, term: Term, store: Store, executor: Executor, operations_max: int = OPERATIONS_MAX) -> None:
         self.term = term
         self._store = store
-        self._pool = ThreadPoolExecutor(AT_ONCE + 1, thread_name_prefix="viewkeeper")
+        self._pool = ThreadPoolExecutor(AT_ONCE + 2, thread_name_prefix="viewkeeper")
         self.batches = Batches(store, executor, operations_max)
         self.fills = Fills(executor, self._pool)
         self.merging = Merging(executor, self._pool)
+        self.parts = PartKeeping(executor.part_runner(), self._pool, term.storage.root)
         self._note = Note(term.storage.root)
         self._last_batch = time.monotonic()
         self._tidied = 0.0
@@ -52,7 +54,7 @@ class Maintainer:
     @property
     def last_error(self) -> str | None:
         """What went wrong last and has not gone well since."""
-        return self.batches.last_error or self.fills.last_error or self.merging.last_error
+        return self.batches.last_error or self.fills.last_error or self.merging.last_error or self.parts.last_error
 
     def run(self, stop: threading.Event) -> None:
         """Maintains until `stop` is set."""
@@ -64,6 +66,7 @@ class Maintainer:
         """One round; whether it committed a batch, or anything that somebody may be waiting for."""
         answered = requests.answer_all(self.term)
         filled = self.fills.step(self.term)
+        kept = self.parts.step(self.term)
         cut = self.batches.step(self.term)
         now = time.monotonic()
         if cut is not None:
@@ -74,22 +77,25 @@ class Maintainer:
             self._tidy()
             self._tidied = time.monotonic()
         self._note.write(self.describe)
-        return answered or filled or cut is not None
+        return answered or filled or kept or cut is not None
 
     def describe(self) -> dict[str, Any]:
         """What others are told of this driver."""
         return {
             "epoch": self.term.epoch, "operations": self.batches.operations, "counters": dict(self.batches.counters),
-            "merges": self.merging.committed, "fill": self.fills.progress(), "last_error": self.last_error,
+            "merges": self.merging.committed, "fill": self.fills.progress(), "parts": self.parts.describe(),
+            "last_error": self.last_error,
         }  # fmt: skip
 
     def close(self) -> None:
-        """Ends the term; running merges are committed, a running fill is given up."""
+        """Ends the term; running merges and parts are committed, a running fill is given up."""
         try:
             self.fills.abandon(self.term)
+            self.parts.finish(self.term)
             self.merging.finish(self.term)
         finally:
             self._pool.shutdown()
+            self.parts.close()
             self._note.remove()
             self.term.close()
 
@@ -97,6 +103,7 @@ class Maintainer:
         snapshot, now = self.term.snapshot, time.time()
         self._store.trim(snapshot.positions, LOG_KEPT_SECONDS)
         collect(self.term.storage, snapshot, self.term.running, now)
+        self.parts.tidy(self.term, now)
         requests.clear_forgotten(self.term.storage.root, now)
 
 

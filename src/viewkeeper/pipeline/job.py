@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from viewkeeper.streams.work import Runner
 from viewkeeper.trace.merge import MergeTask
 from viewkeeper.trace.receipt import Receipt, RunRef
 
@@ -84,6 +85,9 @@ class Executor(Protocol):
 
     def merge(self, job: MergeJob) -> Receipt:
         """What the merge wrote."""
+
+    def part_runner(self) -> Runner:
+        """What computes parts of views over streams, with the same view servers."""
 
     def close(self) -> None:
         """Frees what the executor itself has started."""

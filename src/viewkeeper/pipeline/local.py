@@ -6,6 +6,8 @@ import itertools
 
 from viewkeeper.pipeline import blocks, tasks
 from viewkeeper.pipeline.job import Job, MergeJob
+from viewkeeper.streams.local import LocalRunner
+from viewkeeper.streams.work import Runner
 from viewkeeper.trace.receipt import Receipt
 
 
@@ -31,6 +33,10 @@ class LocalExecutor:
     def merge(self, job: MergeJob) -> Receipt:
         """What the merge wrote."""
         return tasks.run_merge(job)
+
+    def part_runner(self) -> Runner:
+        """Generated views in this process; ViewDFs need Spark."""
+        return LocalRunner(self.servers)
 
     def close(self) -> None:
         """Nothing was started."""

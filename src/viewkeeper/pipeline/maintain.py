@@ -13,6 +13,7 @@ from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.driver import IDLE_SECONDS, Maintainer, caught_up
 from viewkeeper.pipeline.fills import GIVEN_UP, unfilled
 from viewkeeper.pipeline.job import Executor
+from viewkeeper.pipeline.parts import log_ends, streams_caught_up
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.commit import Storage
@@ -102,11 +103,12 @@ def catch_up(
     operations that are in, and those wanted.  Raises `Timeout`, which says how far it is.
     """
     storage = Storage(root)
-    ends, ids = store.ends(), unfilled(storage.newest().catalog)
+    catalog = storage.newest().catalog
+    ends, ids, stream_ends = store.ends(), unfilled(catalog), log_ends(root, catalog)
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
         snapshot = storage.newest()
-        if caught_up(snapshot, ends, ids):
+        if caught_up(snapshot, ends, ids) and streams_caught_up(snapshot, stream_ends):
             return snapshot.version
         done = sum(min(snapshot.positions.get(node, 0), end) for node, end in ends.items())
         if progress is not None:
@@ -115,6 +117,7 @@ def catch_up(
             raise Timeout(
                 f"not caught up within {timeout:g} s: {done:,} of {sum(ends.values()):,} operations are in, "
                 f"{len(ids & unfilled(snapshot.catalog))} views or indexes wait to be filled"
+                + ("" if streams_caught_up(snapshot, stream_ends) else ", and parts of streams or of views over them")
             )
         try:
             lock = DriverLock(storage)
@@ -124,11 +127,12 @@ def catch_up(
             continue
 
         def work(maintainer: Maintainer) -> None:
-            while not caught_up(maintainer.term.snapshot, ends, ids):
+            while not (caught_up(now := maintainer.term.snapshot, ends, ids) and streams_caught_up(now, stream_ends)):
                 if not maintainer.step():
                     time.sleep(IDLE_SECONDS / 10)
-                if maintainer.fills.failures >= GIVEN_UP:
-                    raise Error(str(maintainer.fills.last_error))
+                for failing in (maintainer.fills, maintainer.parts):
+                    if failing.failures >= GIVEN_UP:
+                        raise Error(str(failing.last_error))
                 if deadline is not None and time.monotonic() > deadline:
                     break
 

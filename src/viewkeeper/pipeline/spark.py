@@ -17,6 +17,7 @@ from viewkeeper.errors import Error
 from viewkeeper.pipeline import blocks, tasks
 from viewkeeper.pipeline.job import Job, MergeJob
 from viewkeeper.pipeline.merging import AT_ONCE
+from viewkeeper.streams.work import Runner
 from viewkeeper.trace.receipt import Receipt
 
 if TYPE_CHECKING:
@@ -81,6 +82,13 @@ class SparkExecutor:
         with self._named(job.title):
             (receipt,) = self._all_servers(1).mapPartitions(partial(_merge, job)).collect()
             return receipt
+
+    def part_runner(self) -> Runner:
+        """Generated views as RDD jobs, ViewDFs as queries of Spark SQL."""
+        from viewkeeper.streams.spark.queries import QueryRunner
+        from viewkeeper.streams.spark.runner import SparkRunner
+
+        return SparkRunner(self._spark, self.servers, QueryRunner(lambda: self._spark))
 
     def close(self) -> None:
         """Stops Spark where it was started for this executor."""

@@ -64,6 +64,7 @@ class Program(Protocol):
     """
 
     inputs: tuple[Input, ...]
+    optional: tuple[Input, ...]  # read too, but may lie before the first part: they do not move the initial subscript
     outputs: tuple[Output, ...]
     shuffled: bool
     carry: Carry

@@ -56,6 +56,12 @@ def collect(storage: Storage, snapshot: Snapshot, running: Collection[int], now:
     return Collected(pruned, len(garbage), size)
 
 
+def named_files(storage: Storage, now: float) -> set[str]:
+    """The files that kept manifests name."""
+    kept, _ = _kept(storage, storage.numbers(), storage.held(), now)
+    return _named(storage, kept)[1]
+
+
 def _may_go(name: str, epoch: int, running: Collection[int]) -> bool:
     parsed = parse_file_name(name)
     if parsed is None:

@@ -1,0 +1,192 @@
+"""The driver's keeping of streams: rounds that compute beside the batches, and are committed between them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Mapping
+from concurrent.futures import Executor as Pool
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from viewkeeper.catalog.model import Catalog
+from viewkeeper.errors import Fenced
+from viewkeeper.pipeline.points import reached
+from viewkeeper.pipeline.term import Term
+from viewkeeper.streams.intake.log import StreamLog
+from viewkeeper.streams.intake.taking import idle_seal
+from viewkeeper.streams.keeping.round import Round
+from viewkeeper.streams.keeping.settled import is_settled
+from viewkeeper.streams.keeping.stage import Stage
+from viewkeeper.streams.progress import StreamProgress
+from viewkeeper.streams.work import Runner
+from viewkeeper.trace.garbage import named_files
+from viewkeeper.trace.snapshot import Snapshot
+
+RETRY_SECONDS = 1.0
+RETRY_SECONDS_MAX = 60.0
+IDLE_LOOK_SECONDS = 0.5
+LOG_KEPT_SECONDS = 60.0
+"""Log entries stay for so long after they were taken: whoever reads an older version may want its open rows."""
+
+log = logging.getLogger("viewkeeper")
+
+
+@dataclass(frozen=True)
+class _Running:
+    round: Round
+    result: Future[Stage]
+
+
+class PartKeeping:
+    """Keeps streams and the views over them; `last_error` is what went wrong last and has not gone well since."""
+
+    def __init__(self, runner: Runner, pool: Pool, root: Path) -> None:
+        self.last_error: str | None = None
+        self.seconds: dict[int, list[float]] = {}
+        self._runner, self._pool, self._root = runner, pool, root
+        self._running: _Running | None = None
+        self._done: tuple[Catalog, int] | None = None  # the catalog, and the manifest, that the last round began from
+        self._more = False
+        self.failures, self._retry_at = 0, 0.0
+        self._looked_idle = 0.0
+        self._catalog: Catalog | None = None
+        self._tidy_due = False
+        self._positions: deque[tuple[float, int, int]] = deque()
+
+    def step(self, term: Term) -> bool:
+        """Begins a round where there is something to do, or commits one that is done; whether it committed."""
+        self._forget_dropped(term.snapshot.catalog)
+        if not term.snapshot.catalog.streams:
+            return False
+        if self._running is not None:
+            return self._running.result.done() and self._finish(term, self._running)
+        self._seal_idle(term.snapshot)
+        if time.monotonic() >= self._retry_at and self._is_due(term.snapshot):
+            snapshot, attempt = term.snapshot, term.begin_attempt()
+            round_ = Round(snapshot, self._intake, self._runner, term.epoch, attempt, self.seconds, self._tidy_due)
+            self._done, self._more, self._tidy_due = (snapshot.catalog, snapshot.number), False, False
+            self._running = _Running(round_, self._pool.submit(round_.run))
+        return False
+
+    def finish(self, term: Term) -> None:
+        """Waits for the running round, and commits it."""
+        if self._running is not None:
+            self._running.result.exception()
+            self._finish(term, self._running)
+
+    def close(self) -> None:
+        """Lets go of the log."""
+        if "_intake" in self.__dict__:
+            self._intake.close()
+
+    @cached_property
+    def _intake(self) -> StreamLog:
+        """Opened when the first stream is met."""
+        return StreamLog(self._root)
+
+    def describe(self) -> dict[str, Any]:
+        """What the last parts of each view took (seconds), for the driver's note."""
+        return {str(view): round(sum(times) / len(times), 6) for view, times in self.seconds.items() if times}
+
+    def tidy(self, term: Term, now: float) -> None:
+        """Lets go of log entries and files that are long in, and has old parts looked through in the next round."""
+        self._tidy_due = True
+        for stream in term.snapshot.catalog.streams:
+            position = StreamProgress.from_dict(term.snapshot.progress.get(stream.id)).position
+            self._positions.append((now, stream.id, position))
+        while self._positions and now - self._positions[0][0] > LOG_KEPT_SECONDS:
+            _, stream_id, position = self._positions.popleft()
+            self._intake.trim(stream_id, position)
+        if term.snapshot.catalog.streams:
+            self._intake.sweep(named_files(term.storage, now), now)
+
+    def _forget_dropped(self, catalog: Catalog) -> None:
+        """What is left in the log of streams that are no more goes."""
+        if catalog is not self._catalog:
+            known = {stream.id for stream in catalog.streams}
+            for stream in self._catalog.streams if self._catalog is not None else ():
+                if stream.id not in known:
+                    self._intake.forget(stream.id)
+            self._catalog = catalog
+
+    def _is_due(self, snapshot: Snapshot) -> bool:
+        if self._more or self._tidy_due or self._done is None or self._done[0] is not snapshot.catalog:
+            return True
+        return any(
+            self._intake.end(stream.id) > StreamProgress.from_dict(snapshot.progress.get(stream.id)).position
+            for stream in snapshot.catalog.streams
+        )
+
+    def _finish(self, term: Term, running: _Running) -> bool:
+        self._running = None
+        try:
+            stage = running.result.result()
+            self._more = running.round.more
+            committed = not stage.is_empty and self._commit(term, running.round, stage)
+            self.failures, self.last_error = 0, None
+            return committed
+        except Fenced:
+            raise
+        except Exception as error:  # noqa: BLE001 - nothing was committed; the same is tried again, later and later
+            self.last_error = f"keeping streams failed: {type(error).__name__}: {error}"
+            log.warning("%s", self.last_error)
+            self._done = None
+            self._retry_at = time.monotonic() + min(RETRY_SECONDS * 2**self.failures, RETRY_SECONDS_MAX)
+            self.failures += 1
+            return False
+        finally:
+            term.end_attempt(running.round.attempt)
+
+    def _commit(self, term: Term, round_: Round, stage: Stage) -> bool:
+        if not _fits(term.snapshot, stage.snapshot):
+            self._more = True  # streams or views were declared, altered or dropped meanwhile
+            return False
+        stamp = time.time_ns() // 1000
+        reached("before parts")
+        version = term.snapshot.version + 1
+        term.commit(stage.change(term.storage, version, term.epoch, round_.attempt, stamp))
+        reached("after parts")
+        return True
+
+    def _seal_idle(self, snapshot: Snapshot) -> None:
+        """Seals by the wall clock, where a stream says IDLE and no row has come for so long."""
+        now = time.time()
+        if now - self._looked_idle < IDLE_LOOK_SECONDS:
+            return
+        self._looked_idle = now
+        for stream in snapshot.catalog.streams:
+            if stream.idle is not None:
+                progress = StreamProgress.from_dict(snapshot.progress.get(stream.id))
+                upto = idle_seal(stream, progress, self._intake.last_append(stream.id), now)
+                if upto is not None:
+                    self._intake.seal(stream, upto, f"idle for {stream.idle} s")
+
+
+def _fits(now: Snapshot, then: Snapshot) -> bool:
+    """Whether what was computed over `then` may be committed after `now`."""
+    same = now.catalog is then.catalog or (
+        now.catalog.streams == then.catalog.streams and now.catalog.part_views == then.catalog.part_views
+    )
+    return same and now.progress == then.progress
+
+
+def streams_caught_up(snapshot: Snapshot, ends: Mapping[int, int]) -> bool:
+    """Whether the logs of streams are in up to `ends`, and all that can be built is."""
+    catalog, progress = snapshot.catalog, snapshot.progress
+    if any(StreamProgress.from_dict(progress.get(id_)).position < end for id_, end in ends.items()
+           if catalog.parts_by_id(id_) is not None):  # fmt: skip
+        return False
+    return is_settled(catalog, progress)
+
+
+def log_ends(root: Path, catalog: Catalog) -> dict[int, int]:
+    """The end of each stream's log."""
+    if not catalog.streams:
+        return {}
+    with StreamLog(root) as intake:
+        return {stream.id: intake.end(stream.id) for stream in catalog.streams}

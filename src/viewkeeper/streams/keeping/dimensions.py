@@ -1,0 +1,145 @@
+"""Dimension tables as parts saw them: copies of base tables and core views at recorded versions.
+
+When a part of a stream is sealed, the last version that changed each dimension table is recorded with it; whatever is
+computed or repaired from that part reads the table as of then.  The rows of a recorded version are copied once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+
+from viewkeeper.catalog.model import ERRORS, PartView, Stream, Table, View
+from viewkeeper.errors import Error
+from viewkeeper.streams.blocks import Block
+from viewkeeper.streams.keeping.stage import Stage, new_files
+from viewkeeper.streams.part_files import PartWriter
+from viewkeeper.streams.program import Input
+from viewkeeper.streams.work import Piece
+from viewkeeper.trace.naming import file_name
+
+
+class Unreadable(Error):
+    """A core view that cannot be read now."""
+
+
+class Dimensions:
+    """The dimension tables of one round."""
+
+    def __init__(self, stage: Stage, epoch: int, attempt: int) -> None:
+        self.stage = stage
+        self._epoch, self._attempt = epoch, attempt
+
+    def of_stream(self, stream: int) -> list[int]:
+        """The dimension tables of all views that read a stream, directly or through others."""
+        reached, found = {stream}, dict[int, None]()
+        for view in self.stage.catalog.part_views:
+            if reached & set(view.reads):
+                reached.add(view.id)
+                found.update(dict.fromkeys(view.dimensions))
+        return list(found)
+
+    def record(self, stream: int) -> dict[int, int]:
+        """What is to be recorded with a part of `stream` that is sealed now; what cannot be read now is left out."""
+        found = {}
+        for id_ in self.of_stream(stream):
+            with contextlib.suppress(Unreadable):
+                found[id_] = self.version_now(id_)
+        return found
+
+    def version_now(self, id_: int) -> int:
+        """The last version that changed a table or view; its rows are copied if they are not yet."""
+        item, snapshot = self._item(id_), self.stage.snapshot
+        if isinstance(item, View):
+            self._require_whole(item)
+        version = max((run.last for run in snapshot.states.get(item.stored.state.id, ())), default=0)
+        if self.stage.index(id_).at(version) is None:
+            self._copy(item, version)
+        return version
+
+    def versions(self, view: PartView, inputs: tuple[Input, ...], part: int) -> dict[int, int]:
+        """The versions that `part` of a view reads: those recorded with the newest part of a stream that it names."""
+        for rebuilt in reversed(self.stage.view(view.id).rebuilt):
+            if rebuilt.first <= part <= rebuilt.last:
+                return dict(rebuilt.dimensions)
+        if not view.dimensions:
+            return {}
+        stream, newest = self._newest(inputs, part)
+        return {id_: self._recorded(stream, newest, id_) for id_ in view.dimensions}
+
+    def pieces(self, id_: int, version: int) -> tuple[Piece, ...]:
+        """The copy of a dimension table as of a recorded version."""
+        return self.stage.pieces(id_, version)
+
+    def _newest(self, inputs: tuple[Input, ...], part: int) -> tuple[Stream, int]:
+        """The newest stream part that is named, directly or below a view's part."""
+        found: tuple[int, Stream, int] | None = None
+        for each in inputs:
+            source = self.stage.catalog.parts_by_id(each.object)
+            if source is None:
+                continue
+            end = (each.high.at(part) + 1) * source.length
+            stream = self._stream_below(source)
+            if found is None or end > found[0]:
+                found = (end, stream, end // stream.length - 1)
+        assert found is not None, "a view over streams names a part of one"
+        return found[1], found[2]
+
+    def _stream_below(self, source: Stream | PartView) -> Stream:
+        while isinstance(source, PartView):
+            below = next(self.stage.catalog.parts_by_id(id_) for id_ in source.reads if id_ != source.id)
+            assert below is not None
+            source = below
+        return source
+
+    def _recorded(self, stream: Stream, part: int, id_: int) -> int:
+        """The recorded version; a part that was sealed before anybody joined with the table gets that of now."""
+        found = self.stage.index(stream.id).at(part)
+        if found is None:
+            return self.version_now(id_)
+        version = found.dimensions.get(id_)
+        if version is None:
+            version = self.version_now(id_)
+            last = None if found.rows else found.last
+            self.stage.put(stream.id, found.part, found.pieces, last=last,
+                           dimensions={**found.dimensions, id_: version}, updated=False)  # fmt: skip
+        return version
+
+    def _item(self, id_: int) -> Table | View:
+        item = self.stage.catalog.by_id(id_)
+        assert isinstance(item, (Table, View)), "a dimension table cannot be dropped while it is used"
+        return item
+
+    def _require_whole(self, view: View) -> None:
+        """Raises Unreadable where a core view is not filled, stopped, or holds error rows, itself or below."""
+        waiting, errors = [view], self.stage.snapshot.trace(ERRORS)
+        while waiting:
+            item = waiting.pop()
+            if item.filled is None:
+                raise Unreadable(f"the view {view.name} is still being filled")
+            if item.stopped is not None:
+                raise Unreadable(f"the view {item.name} is kept up to date no more: {item.stopped}")
+            if errors.get([item.id]):
+                raise Unreadable(f"the view {item.name} holds error rows; mend what they come from")
+            waiting += [below for id_ in item.reads if isinstance(below := self.stage.catalog.by_id(id_), View)]
+
+    def _copy(self, item: Table | View, version: int) -> None:
+        stage = self.stage
+        name = file_name(stage.snapshot.version + 1, self._epoch, 0, 0, self._attempt, "batch", "parquet")
+        writer = PartWriter(stage.folder, name, item.columns, stage.catalog.zone, grouped=False)
+        writer.add(version, rows_now(stage, item))
+        ref, pieces = writer.finish(stage.snapshot.storage.publish)
+        stage.put(item.id, version, tuple(pieces.values()))
+        stage.files += new_files(item.id, [] if ref is None else [ref], pieces.items())
+
+
+def rows_now(stage: Stage, item: Table | View) -> Block:
+    """All rows of a table or core view as of the snapshot, in declared columns."""
+    rows = stage.snapshot.trace(item.stored.state).scan()
+    if item.stored.member is not None:
+        rows = rows.filter(rows.columns[0].to_numpy() == item.stored.member)
+    if not (rows.weights == 1).all():
+        rows = rows.take(np.repeat(np.arange(len(rows)), rows.weights))
+    columns = [rows.columns[i] for i in item.stored.order]
+    return Block(columns, np.zeros(len(rows), dtype=np.uint64))

@@ -1,0 +1,182 @@
+"""Keeping a generated view: its parts are computed by a program, many in one job."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from viewkeeper.catalog.model import PartView
+from viewkeeper.errors import ViewBroken
+from viewkeeper.streams.blocks import Block
+from viewkeeper.streams.keeping.dimensions import Unreadable
+from viewkeeper.streams.keeping.stage import Touched, pieces_between, union
+from viewkeeper.streams.keeping.upkeep import Hands, Upkeep, ViewFailed
+from viewkeeper.streams.part_files import read_part
+from viewkeeper.streams.program import Input
+from viewkeeper.streams.programs import program_of
+from viewkeeper.streams.subscripts import UNBOUNDED
+from viewkeeper.streams.work import Outcome, Piece, Place, Work
+
+JOB_ROWS = 4_000_000
+"""Rows of the source that one job reads, about, if it computes more than one part."""
+
+JOB_PARTS = 256
+"""Parts that one job computes, at most."""
+
+
+REPAIR_PARTS = 4
+"""Parts of a first repairing job where what changes in one is carried to the next: most repairs settle soon, and what
+the job's first stage reads is read for nothing then.  Each further job takes twice as many."""
+
+
+class ProgramUpkeep(Upkeep):
+    """Keeps a view whose kind has a program."""
+
+    def __init__(self, hands: Hands, view: PartView) -> None:
+        super().__init__(hands, view)
+        self.program = program_of(self.stage.catalog, view)
+        self.optional = self.program.optional
+
+    def inputs(self, part: int) -> tuple[Input, ...]:
+        return self.program.inputs
+
+    def initial_inputs(self) -> tuple[Input, ...]:
+        return self.program.inputs
+
+    def build(self, first: int, last: int) -> int:
+        parts = self._candidates(first, last, JOB_PARTS)
+        end = last
+        if parts and self._candidates(parts[-1] + 1, last, 1):
+            end = parts[-1]  # there is more for the next job
+        self.mark_empty(first, end)
+        if parts:
+            self.keep(self._run(parts, None), parts[0], repair=False)
+        return end + 1
+
+    def repair(self, touched: dict[int, Touched]) -> None:
+        pending, most = dict(touched), REPAIR_PARTS
+        last = (self.progress.next or 0) - 1
+        while pending:
+            parts = self._repairable(min(pending), last, pending, most)
+            most = min(2 * most, JOB_PARTS)
+            outcome = self._run(parts, {part: pending.pop(part) for part in parts if part in pending})
+            self.keep(outcome, parts[0], repair=True)
+            follower = self._follower(parts[-1], last)
+            carried = self._changed(outcome, parts[-1])
+            if follower is not None and (carried is None or len(carried)):
+                pending[follower] = union(pending[follower], carried) if follower in pending else carried
+
+    def touched_by(self, input_: Input, part: int, j: int, hashes: Touched) -> Touched:
+        """Of late rows in a stream: the groups that they are of; what else changes a source does not say its groups."""
+        if not self.program.shuffled:
+            return hashes
+        late = self.stage.late.get((input_.object, part))
+        if late is None:
+            return None
+        columns, catalog = self.stage.columns[input_.object], self.stage.catalog
+        rows = read_part(self.stage.folder, late, columns, catalog.zone)
+        try:
+            prepared = self.program.prepare(part, rows, self._dimension_blocks(j))
+        except ViewBroken as broken:
+            raise ViewFailed(j, str(broken)) from None
+        return np.unique(prepared.hashes)
+
+    def _candidates(self, first: int, last: int, most: int) -> list[int]:
+        """The parts that must be computed, as far as they fit into one job: any input has rows."""
+        parts: list[int] = []
+        rows, part = 0, self.next_with_input(first, self.program.inputs)
+        while part <= last and len(parts) < most and rows < JOB_ROWS:
+            parts.append(part)
+            source = self.stage.index(self.program.inputs[0].object).at(part)
+            rows += source.rows if source is not None else 0
+            part = self.next_with_input(part + 1, self.program.inputs)
+        return parts
+
+    def _repairable(self, first: int, last: int, pending: dict[int, Touched], most: int) -> list[int]:
+        """What one job may repair from `first` on: what is touched, and what `carry` may reach from there."""
+        if self.program.carry == "none":
+            return sorted(pending)[:JOB_PARTS]
+        reach = {first, *self._candidates(first, last, most)}
+        reach.update(part.part for part in self.stage.index(self.view.id).with_rows(first, max(reach)))
+        reach.update(part for part in pending if part <= max(reach))
+        return sorted(reach)
+
+    def _follower(self, part: int, last: int) -> int | None:
+        """The part after `part` that reads what the program wrote of it; None: there is none, or none is built."""
+        if self.program.carry == "none" or part >= last:
+            return None
+        if self.program.carry == "part":
+            return part + 1
+        follower = self.next_with_input(part + 1, self.program.inputs[:1])
+        return follower if follower <= last else None
+
+    def _changed(self, outcome: Outcome, part: int) -> Touched:
+        """The groups whose rows in any output of `part` are others than before."""
+        changed: Touched = np.zeros(0, dtype=np.uint64)
+        for output in self.program.outputs:
+            made = outcome.made.get((output.object, part))
+            if made is not None:
+                changed = union(changed, made.changed)
+        return changed
+
+    # The work
+
+    def _run(self, parts: list[int], touched: dict[int, Touched] | None) -> Outcome:
+        hands, catalog = self.hands, self.stage.catalog
+        try:
+            dimensions = {part: self._dimension_pieces(part) for part in parts} if self.program.dimensions else {}
+        except Unreadable as problem:
+            raise ViewFailed(parts[0], str(problem)) from None
+        objects = {each.object for each in (*self.program.inputs, *self.program.optional)} | {
+            each.object for each in self.program.outputs
+        }
+        objects |= set(self.program.dimensions)
+        source = self.program.inputs[0].object
+        before = self.stage.index(source).previous_with_rows(parts[0]) if self.program.carry == "row" else None
+        span = f"part {parts[0]}" if len(parts) == 1 else f"parts {parts[0]} to {parts[-1]}"
+        work = Work(
+            root=str(self.stage.snapshot.storage.root), version=hands.version, epoch=hands.epoch,
+            attempt=hands.attempt, zone=catalog.zone, title=f"viewkeeper: {span} of {self.view.name}",
+            servers=hands.runner.servers, program=self.program, parts=tuple(parts),
+            columns={id_: self.stage.columns[id_] for id_ in objects},
+            pieces=self._readable(parts, before, repair=touched is not None), before=before, touched=touched,
+            dimensions=dimensions,
+        )  # fmt: skip
+        started = time.monotonic()
+        outcome = hands.runner.run(work)
+        hands.took(self.view.id, len(parts), time.monotonic() - started)
+        return outcome
+
+    def _readable(self, parts: list[int], before: int | None, *, repair: bool) -> dict[Place, tuple[Piece, ...]]:
+        """The pieces of all that the job may read."""
+        found: dict[Place, tuple[Piece, ...]] = {}
+        for each in (*self.program.inputs, *self.program.optional):
+            done = -UNBOUNDED
+            for part in parts:
+                low, high = max(each.low.at(part), done + 1), each.high.at(part)
+                if low <= high:
+                    found.update(pieces_between(self.stage, each.object, low, high))
+                    done = high
+        for output in self.program.outputs:
+            if self.program.carry == "part":
+                found.update(pieces_between(self.stage, output.object, parts[0] - 1, parts[0] - 1))
+            elif before is not None:
+                found.update(pieces_between(self.stage, output.object, before, before))
+            if repair:
+                found.update(pieces_between(self.stage, output.object, parts[0], parts[-1]))
+        return found
+
+    def _dimension_pieces(self, part: int) -> dict[int, tuple[Piece, ...]]:
+        versions = self.hands.dimensions.versions(self.view, self.program.inputs[:1], part)
+        return {id_: self.hands.dimensions.pieces(id_, version) for id_, version in versions.items()}
+
+    def _dimension_blocks(self, part: int) -> dict[int, Block]:
+        if not self.program.dimensions:
+            return {}
+        try:
+            pieces = self._dimension_pieces(part)
+        except Unreadable as problem:
+            raise ViewFailed(part, str(problem)) from None
+        zone = self.stage.catalog.zone
+        return {id_: read_part(self.stage.folder, each, self.stage.columns[id_], zone) for id_, each in pieces.items()}

@@ -1,0 +1,126 @@
+"""Keeping a ViewDF or a plain view: each part is one query of Spark SQL."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from dataclasses import replace
+
+from viewkeeper.catalog.model import PartView
+from viewkeeper.streams.emptiness import Emptiness
+from viewkeeper.streams.keeping.dimensions import Unreadable
+from viewkeeper.streams.keeping.stage import Touched
+from viewkeeper.streams.keeping.upkeep import Hands, Upkeep, ViewFailed
+from viewkeeper.streams.program import Input
+from viewkeeper.streams.subscripts import naming
+from viewkeeper.streams.viewdf import PlannedQuery, ViewDFPlan
+from viewkeeper.streams.work import Outcome, Piece, QueryWork
+
+
+class QueryUpkeep(Upkeep):
+    """Keeps a view by its INITIALIZE and UPDATE queries (paper 003, sections 2 and 4.1)."""
+
+    def __init__(self, hands: Hands, view: PartView) -> None:
+        super().__init__(hands, view)
+        assert isinstance(view.plan, ViewDFPlan)
+        self.plan = view.plan
+        self._empty = {side: Emptiness.of(side.query) for side in (self.plan.initialize, self.plan.update)}
+
+    def inputs(self, part: int) -> tuple[Input, ...]:
+        return self._side(part).inputs
+
+    def initial_inputs(self) -> tuple[Input, ...]:
+        return self.plan.initialize.inputs
+
+    def build(self, first: int, last: int) -> int:
+        part = first
+        while part <= last:
+            if self._is_surely_empty(part):
+                end = min(last, self._quiet_until(part))
+                self.mark_empty(part, end)
+            else:
+                end = part
+                outcome = self._query(part, None)
+                self.mark_empty(part, part)
+                self.keep(outcome, part, repair=False)
+            part = end + 1
+            self._advance(part)
+            if self.is_behind and time.monotonic() > self.hands.deadline:
+                break
+        return part
+
+    def repair(self, touched: dict[int, Touched]) -> None:
+        waiting, known = sorted(touched), set(touched)
+        while waiting:
+            part = heapq.heappop(waiting)
+            outcome = self._query(part, self.stage.pieces(self.view.id, part))
+            self.keep(outcome, part, repair=True)
+            if outcome.made[self.view.id, part].is_same:
+                continue
+            for follower in self._followers(part):
+                if follower not in known:
+                    known.add(follower)
+                    heapq.heappush(waiting, follower)
+
+    def _followers(self, part: int) -> list[int]:
+        """The built parts of the view that read its own part `part`."""
+        after, found = self.progress.next or 0, list[int]()
+        for each in self.plan.update.inputs:
+            if each.object == self.view.id:
+                low, high = naming(each.low, each.high, part, part)
+                found += range(max(low, part + 1), min(high, after - 1) + 1)
+        return found
+
+    def _advance(self, part: int) -> None:
+        self.stage.set_progress(self.view.id, replace(self.progress, next=part))
+
+    def _side(self, part: int) -> PlannedQuery:
+        return self.plan.initialize if part == self.progress.first else self.plan.update
+
+    def _is_surely_empty(self, part: int) -> bool:
+        side = self._side(part)
+        empty = frozenset(name for name, each in side.named_inputs if not self._has_rows(each, part))
+        return bool(empty) and self._empty[side](empty)
+
+    def _has_rows(self, input_: Input, part: int) -> bool:
+        found = self.stage.next_with_rows(input_.object, input_.low.at(part))
+        return found is not None and found <= input_.high.at(part)
+
+    def _quiet_until(self, part: int) -> int:
+        """The last part from `part` (which is empty) on of which the same is certain since none of its inputs has
+        rows."""
+        side = self.plan.update
+        if not self._empty[side](frozenset(name for name, _ in side.named_inputs)):
+            return part
+        return self.next_with_input(part + 1, side.inputs) - 1
+
+    # The work
+
+    def _query(self, part: int, old: tuple[Piece, ...] | None) -> Outcome:
+        hands, stage, side = self.hands, self.stage, self._side(part)
+        self._require_kept(part)
+        try:
+            versions = hands.dimensions.versions(self.view, side.inputs, part)
+        except Unreadable as problem:
+            raise ViewFailed(part, str(problem)) from None
+        pieces: dict[str, dict[int, tuple[Piece, ...]]] = {}
+        columns, lengths = {}, {}
+        for name, each in side.named_inputs:
+            low, high = each.low.at(part), each.high.at(part)
+            pieces[name] = {p.part: p.pieces for p in stage.index(each.object).with_rows(low, high)}
+            columns[name] = stage.columns[each.object]
+            source = stage.catalog.parts_by_id(each.object)
+            assert source is not None
+            lengths[name] = source.length
+        for name, id_ in side.dimensions:
+            pieces[name] = {versions[id_]: hands.dimensions.pieces(id_, versions[id_])}
+            columns[name] = stage.columns[id_]
+        work = QueryWork(
+            root=str(stage.snapshot.storage.root), version=hands.version, epoch=hands.epoch, attempt=hands.attempt,
+            zone=stage.catalog.zone, title=f"viewkeeper: part {part} of {self.view.name}", view=self.view, part=part,
+            query=side.query, columns=columns, pieces=pieces, lengths=lengths, old=old,
+        )  # fmt: skip
+        started = time.monotonic()
+        outcome = hands.runner.query(work)
+        hands.took(self.view.id, 1, time.monotonic() - started)
+        return outcome

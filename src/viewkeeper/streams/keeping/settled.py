@@ -1,0 +1,63 @@
+"""Whether all that can be built is built, as the progress of streams and views tells it (paper 003, 4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from viewkeeper.catalog.model import Catalog, PartView, Stream
+from viewkeeper.streams.intake.taking import sealed_upto
+from viewkeeper.streams.progress import StreamProgress
+from viewkeeper.streams.subscripts import lowest_at_least
+from viewkeeper.streams.view_progress import ViewProgress
+from viewkeeper.streams.waiting import inputs
+
+Progresses = Mapping[int, dict[str, Any]]
+
+
+def is_settled(catalog: Catalog, progresses: Progresses) -> bool:
+    """Whether every sealed part is visible, and every view that is not stale has all parts that can be built."""
+    for stream in catalog.streams:
+        at = StreamProgress.from_dict(progresses.get(stream.id))
+        sealed = sealed_upto(stream, at)
+        if sealed is not None and (at.next is None or at.next < sealed):
+            return False
+    for view in catalog.part_views:
+        progress = ViewProgress.from_dict(progresses.get(view.id))
+        if progress.stale is None and (progress.redo is not None or can_build(catalog, view, progresses)):
+            return False
+    return True
+
+
+def can_build(catalog: Catalog, view: PartView, progresses: Progresses) -> bool:
+    """Whether all that the next part of `view` reads exists."""
+    part = _next_part(catalog, view, progresses)
+    if part is None:
+        return False
+    first = ViewProgress.from_dict(progresses.get(view.id)).first
+    for each in inputs(catalog, view, initial=first is None or part == first):
+        after = _progress(catalog, each.object, progresses).next
+        if each.object != view.id and (after is None or each.high.at(part) >= after):
+            return False
+    return True
+
+
+def _next_part(catalog: Catalog, view: PartView, progresses: Progresses) -> int | None:
+    """NEXT of a view; None while that is not settled, since a source has no part."""
+    progress = ViewProgress.from_dict(progresses.get(view.id))
+    if progress.next is not None:
+        return progress.next
+    first = view.first
+    for each in inputs(catalog, view, initial=True):
+        start = _progress(catalog, each.object, progresses).first
+        if start is None:
+            return None
+        lowest = lowest_at_least(each.low, start)
+        first = lowest if first is None else max(first, lowest)
+    return first
+
+
+def _progress(catalog: Catalog, id_: int, progresses: Progresses) -> StreamProgress | ViewProgress:
+    data = progresses.get(id_)
+    item = catalog.parts_by_id(id_)
+    return StreamProgress.from_dict(data) if isinstance(item, Stream) else ViewProgress.from_dict(data)

@@ -1,0 +1,20 @@
+"""The program of a generated view, whatever its kind."""
+
+from __future__ import annotations
+
+from viewkeeper.catalog.model import Catalog, PartView
+from viewkeeper.streams.patterns.plan import PatternAnswer, PatternMatches
+from viewkeeper.streams.patterns.program import pattern_program
+from viewkeeper.streams.program import Program
+from viewkeeper.streams.recognize.plan import MatchPlan
+from viewkeeper.streams.recognize.program import match_program
+from viewkeeper.streams.windows.program import window_program
+
+
+def program_of(catalog: Catalog, view: PartView) -> Program:
+    """How the parts of `view`, which is no ViewDF, are computed."""
+    if isinstance(view.plan, (PatternMatches, PatternAnswer)):
+        return pattern_program(catalog, view)
+    if isinstance(view.plan, MatchPlan):
+        return match_program(catalog, view)
+    return window_program(catalog, view)
