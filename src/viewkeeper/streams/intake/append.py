@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from viewkeeper.catalog.model import Stream
 from viewkeeper.streams.intake.conversion import Conversion, Rejects, Rows
 from viewkeeper.streams.intake.entries import Draft, PartFile, rejects
 from viewkeeper.streams.intake.files import read_rows, write_rows
-from viewkeeper.streams.intake.given import batches
+from viewkeeper.streams.intake.given import Given, batches
 from viewkeeper.streams.intake.log import Appended, Numbered, StreamLog, WatermarkMoved
 from viewkeeper.trace.commit import Storage
 
@@ -37,85 +36,83 @@ def append(
     with StreamLog(root) as log:
         if (known := log.known(stream.id, id)) is not None:
             return known
-        return Appending(log, storage, stream, zone, time.time() if now is None else now).append(rows, id)
-
-
-class Appending:
-    """One append: its files are deleted again where it comes to nothing."""
-
-    def __init__(self, log: StreamLog, storage: Storage, stream: Stream, zone: str, now: float) -> None:
-        self._log, self._storage, self._stream, self._now = log, storage, stream, now
-        self._conversion = Conversion(stream, zone, now)
-        self._written: list[PartFile] = []
-
-    def append(self, rows: Any, id_: str | Numbered | None) -> Appended:
-        """Do it."""
+        now = time.time() if now is None else now
+        writing = Writing(storage, stream, Conversion(stream, zone, now))
+        watermark = log.watermark(stream.id)
         try:
-            return self._enter(self._draft(rows), id_)
-        except BaseException:
-            self._delete(self._written)
-            raise
+            if _is_spark_frame(rows):
+                from viewkeeper.streams.spark.frames import write_frame
 
-    def _draft(self, rows: Any) -> Draft:
-        watermark = self._log.watermark(self._stream.id)
-        files, rejected, gathered = list[PartFile](), Tables(), list[Rows]()
-        for given in batches(self._stream, rows):
-            good, bad = self._conversion.rows(given, watermark)
-            rejected.add(bad)
+                draft = write_frame(writing, zone, now, rows, watermark)
+            else:
+                draft = writing.draft(batches(stream, rows), watermark)
+            appended, kept = _enter(log, stream, writing, draft, id, now)
+        except BaseException:
+            writing.delete_except(())
+            raise
+        writing.delete_except(kept)
+        return appended
+
+
+def _is_spark_frame(rows: Any) -> bool:
+    """Whether rows are of a Spark session whose workers see the database's folder; others come by `toArrow`."""
+    return hasattr(rows, "mapInArrow") and not type(rows).__module__.startswith("pyspark.sql.connect")
+
+
+def _enter(
+    log: StreamLog, stream: Stream, writing: Writing, draft: Draft, id_: str | Numbered | None, now: float
+) -> tuple[Appended, Sequence[PartFile]]:
+    """What the append did, and the files that the log names for it."""
+    while True:
+        try:
+            appended = log.append(stream, draft, id_, now)
+            return appended, () if appended.duplicate else draft.files
+        except WatermarkMoved as moved:
+            draft = writing.again(draft, moved.watermark)
+
+
+class Writing:
+    """Writes the files of one append; `written` are all so far."""
+
+    def __init__(self, storage: Storage, stream: Stream, conversion: Conversion) -> None:
+        self.storage, self.stream, self._conversion = storage, stream, conversion
+        self.written: list[PartFile] = []
+
+    def draft(self, given: Iterable[Given], watermark: int | None) -> Draft:
+        """Convert, judge and write rows."""
+        files, rejected, gathered = list[PartFile](), [rejects([])], list[Rows]()
+        for batch in given:
+            good, bad = self._conversion.rows(batch, watermark)
+            rejected += _tables(bad)
             gathered.append(good)
             if sum(map(len, gathered)) >= FILE_ROWS or sum(part.bytes for part in gathered) >= FILE_BYTES:
                 files += self._write(gathered)
                 gathered = []
-        return Draft((*files, *self._write(gathered)), rejected.whole())
+        return Draft((*files, *self._write(gathered)), pa.concat_tables(rejected))
 
-    def _enter(self, draft: Draft, id_: str | Numbered | None) -> Appended:
-        while True:
-            try:
-                appended = self._log.append(self._stream, draft, id_, self._now)
-            except WatermarkMoved as moved:
-                draft = self._again(draft, moved.watermark)
-                continue
-            if appended.duplicate:
-                self._delete(self._written)
-            else:
-                kept = {file.ref.name for file in draft.files}
-                self._delete([file for file in self._written if file.ref.name not in kept])
-            return appended
-
-    def _again(self, draft: Draft, watermark: int) -> Draft:
+    def again(self, draft: Draft, watermark: int) -> Draft:
         """The draft as it is with a watermark that another append has moved."""
-        files, rejected = list[PartFile](), Tables([draft.rejected])
+        files, rejected = list[PartFile](), [draft.rejected]
         for file in draft.files:
-            columns = read_rows(self._storage, self._stream, file)
-            good, bad = self._conversion.rows_again(columns, watermark)
-            rejected.add(bad)
+            good, bad = self._conversion.rows_again(read_rows(self.storage, self.stream, file), watermark)
+            rejected += _tables(bad)
             files += self._write([good]) if bad else [file]
-        return Draft(tuple(files), rejected.whole())
+        return Draft(tuple(files), pa.concat_tables(rejected))
+
+    def delete_except(self, kept: Sequence[PartFile]) -> None:
+        """Delete what was written, but for `kept`."""
+        names = {file.ref.name for file in kept}
+        for file in self.written:
+            if file.ref.name not in names:
+                (self.storage.state / file.ref.name).unlink(missing_ok=True)
 
     def _write(self, gathered: list[Rows]) -> Iterator[PartFile]:
         if any(map(len, gathered)):
             rows = Rows.concat(gathered)
-            file = write_rows(self._storage, self._stream, rows.columns, rows.times)
-            self._written.append(file)
+            file = write_rows(self.storage, self.stream, rows.columns, rows.times)
+            self.written.append(file)
             yield file
 
-    def _delete(self, files: list[PartFile]) -> None:
-        for file in files:
-            with suppress(FileNotFoundError):
-                (self._storage.state / file.ref.name).unlink()
 
-
-class Tables:
-    """Rejected rows, gathered as Arrow tables."""
-
-    def __init__(self, tables: list[pa.Table] | None = None) -> None:
-        self._tables = [rejects([]), *(tables or [])]
-
-    def add(self, rows: Rejects) -> None:
-        """More of them."""
-        if rows:
-            self._tables.append(rejects(rows))
-
-    def whole(self) -> pa.Table:
-        """All."""
-        return pa.concat_tables(self._tables)
+def _tables(bad: Rejects) -> list[pa.Table]:
+    return [rejects(bad)] if bad else []

@@ -31,10 +31,11 @@ class Given:
 
 
 def batches(stream: Stream, rows: Any) -> Iterator[Given]:
-    """`rows` in batches: dicts or tuples (in declared order), Arrow tables, batches and readers of them, a pandas or
-    Spark DataFrame.  Raises InputError for what is none of these, or has columns that the stream has not."""
+    """`rows` in batches: dicts or tuples (in declared order), Arrow tables, batches and readers of them, a pandas
+    DataFrame, what has `toArrow`.  Raises InputError for what is none of these, and for columns that the stream has
+    not."""
     reader = _Reader(stream)
-    if hasattr(rows, "toArrow"):  # a Spark DataFrame
+    if hasattr(rows, "toArrow"):
         rows = rows.toArrow()
     if isinstance(rows, pa.RecordBatchReader):
         return (given for batch in rows for given in reader.arrow(batch))
@@ -48,19 +49,29 @@ def batches(stream: Stream, rows: Any) -> Iterator[Given]:
     return reader.objects(rows)
 
 
+def whole_positions(stream: Stream, names: Iterable[Any]) -> tuple[int, ...]:
+    """The columns of a table of rows, which must have those that every row needs; raises InputError."""
+    positions = ColumnNames(stream.name, stream.columns).positions(names)
+    for i, column in enumerate(stream.columns):
+        if i not in positions and (i == stream.time or not column.nullable):
+            needed = "it is when a row happened" if i == stream.time else "it is NOT NULL"
+            raise InputError(f"{stream.name}: column {column.name} is missing; {needed}")
+    return positions
+
+
 class _Reader:
     def __init__(self, stream: Stream) -> None:
         self._stream, self._names = stream, ColumnNames(stream.name, stream.columns)
         self._number = 0
 
     def arrow(self, rows: pa.Table | pa.RecordBatch) -> Iterator[Given]:
-        positions = self._whole(rows.schema.names)
+        positions = whole_positions(self._stream, rows.schema.names)
         found = rows.to_batches(max_chunksize=BATCH_ROWS) if isinstance(rows, pa.Table) else [rows]
         for batch in found:
             yield Given(positions, tuple(map(_plain, batch.columns)), len(batch))
 
     def pandas(self, rows: Any) -> Iterator[Given]:
-        positions = self._whole(rows.columns)
+        positions = whole_positions(self._stream, rows.columns)
         for start in range(0, len(rows), BATCH_ROWS):
             part = rows.iloc[start : start + BATCH_ROWS]
             values = tuple(self._series(part.iloc[:, at], position) for at, position in enumerate(positions))
@@ -71,15 +82,6 @@ class _Reader:
         while block := list(islice(remaining, ROWS_AT_ONCE)):
             yield self._objects(block)
             self._number += len(block)
-
-    def _whole(self, names: Iterable[Any]) -> tuple[int, ...]:
-        """The columns of a table, which must have those that every row needs."""
-        positions = self._names.positions(names)
-        for i, column in enumerate(self._stream.columns):
-            if i not in positions and (i == self._stream.time or not column.nullable):
-                needed = "it is when a row happened" if i == self._stream.time else "it is NOT NULL"
-                raise InputError(f"{self._stream.name}: column {column.name} is missing; {needed}")
-        return positions
 
     def _series(self, series: Any, position: int) -> Values:
         # As `stores.columns.from_pandas`: NaN, NaT and NA are NULL, and integers held as floats are integers.

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 import struct
 import time
 from collections.abc import Collection, Iterator
@@ -211,7 +212,8 @@ class StreamLog:
         self._unlink(doomed)
 
     def forget(self, stream_id: int) -> None:
-        """Delete all that is known of a dropped stream; appends to it are refused from now on."""
+        """Delete all that is known of a dropped stream, its follows' checkpoints too; appends to it are refused from
+        now on."""
         self.trim(stream_id, (1 << 64) - 1)
         with self._transaction(write=True) as txn:
             with txn.cursor(self._environment.ids) as cursor:
@@ -219,6 +221,7 @@ class StreamLog:
                 while found and cursor.key()[: _STREAM.size] == _STREAM.pack(stream_id):
                     found = cursor.delete()
             self._set_record(txn, stream_id, _Record(gone=True))
+        shutil.rmtree(self.folder / "follow" / str(stream_id), ignore_errors=True)
 
     # Reading
 

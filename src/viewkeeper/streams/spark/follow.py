@@ -1,0 +1,168 @@
+"""`follow`: a Spark streaming DataFrame into a stream, each row once, whatever is killed and when.
+
+Each micro-batch is one append, whose id is made of the checkpoint's own id and the batch's number.  Spark does the
+batch that it had not committed again, with the same number and rows, and the append is found to have been done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import threading
+import weakref
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pyspark.errors import StreamingQueryException
+
+from viewkeeper.catalog.model import Stream
+from viewkeeper.errors import Busy, Error, InputError
+from viewkeeper.streams.intake.append import append
+from viewkeeper.streams.intake.given import whole_positions
+from viewkeeper.streams.intake.log import Appended, Numbered
+from viewkeeper.trace.commit import Storage
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+def follow(
+    root: str | Path, storage: Storage, stream: Stream, zone: str, df: Any, name: str, *,
+    trigger: dict[str, Any] | None = None,
+) -> Follow:  # fmt: skip
+    """Append all that comes in `df`, a Spark streaming DataFrame, until stopped; goes on where the last follow of this
+    name ended.
+
+    `trigger` are the arguments of Spark's `DataStreamWriter.trigger`, such as {"processingTime": "1 second"} or
+    {"availableNow": True}; by default the next micro-batch begins when the last one is stored.  Raises Busy where a
+    live process follows under this name, InputError for what is no streaming DataFrame of the stream's columns.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InputError(f"name={name!r}: a follow's name is made of letters, digits, _ and -, at most 100")
+    if not getattr(df, "isStreaming", False):
+        given = "one that is not streaming: append it" if hasattr(df, "isStreaming") else type(df).__name__
+        raise InputError(f"{stream.name}: follow takes a streaming DataFrame, made by spark.readStream, not {given}")
+    whole_positions(stream, df.columns)
+    folder = Path(root).resolve() / "streams" / "follow" / str(stream.id) / name
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = _Lock(folder / "lock", f"stream {stream.name} is followed under the name {name!r}")
+    try:
+        return Follow(Path(root), storage, stream, zone, df, name, folder / "checkpoint", lock, trigger)
+    except BaseException:
+        lock.release()
+        raise
+
+
+class Follow:
+    """A running follow.  It ends by `stop`, at the end of its block, with its process, or by an error."""
+
+    def __init__(
+        self, root: Path, storage: Storage, stream: Stream, zone: str, df: Any, name: str, checkpoint: Path,
+        lock: _Lock, trigger: dict[str, Any] | None,
+    ) -> None:  # fmt: skip
+        self.name, self.stream = name, stream
+        self.last: Appended | None = None
+        self._root, self._storage, self._zone = root, storage, zone
+        self._checkpoint, self._lock = checkpoint, lock
+        self._source: str | None = None
+        self._failure: BaseException | None = None
+        self._stopping, self._storing = False, threading.Lock()
+        writer = df.writeStream.foreachBatch(self._append).option("checkpointLocation", checkpoint.as_uri())
+        self._query = (writer.trigger(**trigger) if trigger else writer).start()
+
+    def stop(self) -> None:
+        """End it; the micro-batch that is at work is stored by now, or will be by the next follow of this name."""
+        self._stopping = True
+        try:
+            self._query.stop()
+        finally:
+            with self._storing:  # Spark does not wait for Python.
+                pass
+            self._lock.release()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Return when it has ended, or after `timeout` seconds: whether it has.  Raises Error with what ended it."""
+        try:
+            ended = bool(self._query.awaitTermination(timeout))
+        except StreamingQueryException:
+            ended = True
+        if ended:
+            self._lock.release()
+            if (error := self.last_error) is not None:
+                raise Error(f"the follow {self.name!r} of stream {self.stream.name} has ended: {error}")
+        return ended
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it still waits for rows."""
+        return bool(self._query.isActive)
+
+    @property
+    def last_error(self) -> str | None:
+        """What ended it; None while it runs, or if nothing did."""
+        if self._failure is not None:
+            return f"{type(self._failure).__name__}: {self._failure}"
+        error = None if self._stopping else self._query.exception()
+        return None if error is None else str(error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.stop()
+
+    def _append(self, frame: Any, number: int) -> None:
+        """Store micro-batch `number`; Spark commits it in the checkpoint after this."""
+        with self._storing:
+            try:
+                if self._source is None:
+                    self._source = f"follow:{self.name}:{self._incarnation()}"
+                self.last = append(
+                    self._root, self._storage, self.stream, frame, self._zone, Numbered(self._source, number)
+                )
+            except BaseException as failure:
+                if not self._stopping:
+                    self._failure = failure
+                raise
+
+    def _incarnation(self) -> str:
+        """The id that Spark gave to the checkpoint when it was made: without it, the numbers begin anew."""
+        return str(json.loads((self._checkpoint / "metadata").read_text())["id"])
+
+
+class _Lock:
+    """A flock that goes with its process; a forked child neither holds nor can release it."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        _held.add(self)  # before it is locked: another thread may fork at any time
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._descriptor, 20, 0).decode() or "that has just started"
+            self.release()
+            raise Busy(f"{what} by process {holder}; stop that one, or take another name") from None
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
+
+    def release(self) -> None:
+        """Let it go; once is enough."""
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                os.close(self._descriptor)
+        self._descriptor = None
+        _held.discard(self)
+
+
+_held: weakref.WeakSet[_Lock] = weakref.WeakSet()
+
+
+def _release_in_child() -> None:
+    for lock in list(_held):
+        lock.release()
+
+
+os.register_at_fork(after_in_child=_release_in_child)
