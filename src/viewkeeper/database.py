@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from viewkeeper.catalog.model import Catalog, Table
+from viewkeeper.catalog.model import Catalog, PartView, Table
 from viewkeeper.changes.positions import Token
 from viewkeeper.checker.check import check_views
 from viewkeeper.checker.report import Report
@@ -30,9 +30,11 @@ from viewkeeper.trace.commit import Storage
 from viewkeeper.views.answering import READING, answer, explain
 from viewkeeper.views.reader import ViewReader
 from viewkeeper.views.result import Result
-from viewkeeper.views.source import Held, Newest
+from viewkeeper.views.source import Held, Newest, Source
 from viewkeeper.views.spark_frames import SparkFrames, run_on_spark
 from viewkeeper.views.spark_session import SparkUse
+from viewkeeper.views.stream_handle import StreamHandle
+from viewkeeper.views.stream_reader import PartsReader
 
 
 def connect(
@@ -67,7 +69,7 @@ class Database:
         self._store = store
         self._newest = Newest(storage)
         self._spark = SparkUse(self.catalog.zone)
-        self._frames = SparkFrames(self._spark)
+        self._frames = SparkFrames(self._spark, holds=True)
 
     @property
     def root(self) -> Path:
@@ -106,10 +108,13 @@ class Database:
         """The base table `name`, to write and to read rows as written."""
         return TableHandle(self._newest, self._store, name)
 
-    def view(self, name: str) -> ViewReader:
-        """The view `name`, to read at the newest version."""
-        self._newest.version().view(name)
-        return ViewReader(self._newest, name, self._frames)
+    def view(self, name: str) -> Any:
+        """The view `name`, to read at the newest version: a ViewReader; of a view over streams, what `stream` gives."""
+        return self.stream(name) if _has_parts(self._newest, name) else _view(self._newest, name, self._frames)
+
+    def stream(self, name: str) -> StreamHandle:
+        """The stream or view over streams `name`, to read part by part; a stream is written here, too."""
+        return StreamHandle(self._storage, self._newest, name, self._frames)
 
     def snapshot(self) -> Snapshot:
         """The newest version, held until it is closed: `with db.snapshot() as s: ...`."""
@@ -198,10 +203,13 @@ class Snapshot:
         """The version that is read."""
         return self._held.version().number
 
-    def view(self, name: str) -> ViewReader:
-        """The view `name` as of this version."""
-        self._held.version().view(name)
-        return ViewReader(self._held, name, self._frames)
+    def view(self, name: str) -> Any:
+        """The view `name` as of this version: a ViewReader; of a view over streams, what `stream` gives."""
+        return self.stream(name) if _has_parts(self._held, name) else _view(self._held, name, self._frames)
+
+    def stream(self, name: str) -> PartsReader:
+        """The stream or view over streams `name` as of this version, to read part by part."""
+        return PartsReader(self._held, name, self._frames)
 
     def sql(self, text: str, *, engine: str = "viewkeeper") -> Result:
         """Runs statements that read, as `Database.sql` does; the result is the last one's."""
@@ -278,6 +286,15 @@ class TableHandle:
             said = f"{self.name!r} is not a table" if found else f"the table {self.name!r} does not exist"
             raise NotFound(f"{said}; SHOW TABLES lists all")
         return found
+
+
+def _has_parts(source: Source, name: str) -> bool:
+    return isinstance(source.version().catalog.find_parts(name), PartView)
+
+
+def _view(source: Source, name: str, frames: SparkFrames) -> ViewReader:
+    source.version().view(name)
+    return ViewReader(source, name, frames)
 
 
 def _wants_spark(engine: str) -> bool:

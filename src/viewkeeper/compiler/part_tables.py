@@ -42,5 +42,7 @@ def with_parts(catalog: Catalog, parts: PartQuery | None) -> tuple[Catalog, dict
         target = catalog.find_parts(reference.target)
         if target is not None:
             add(reference.name, target, reference)
+    if not tables:
+        return catalog, {}
     free = catalog.next_id + len(tables)
     return replace(catalog, tables=(*catalog.tables, *tables), next_id=free), meaning

@@ -6,10 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from viewkeeper.catalog.model import Index, Table
+from viewkeeper.catalog.model import Index, PartView, Stream, Table
 from viewkeeper.compiler.statements import CreateView, Describe, ExplainCreateView, ExplainView, Select, Show, Statement
 from viewkeeper.errors import NotFound
 from viewkeeper.maintenance.explain import explain_new_view, explain_view
+from viewkeeper.views import part_listing
 from viewkeeper.views.query import run_select
 from viewkeeper.views.result import Result
 from viewkeeper.views.version import Version
@@ -22,7 +23,7 @@ def answer(version: Version, statement: Statement) -> Result:
     if isinstance(statement, Select):
         return run_select(version, statement)
     if isinstance(statement, Show):
-        return _show_tables(version) if statement.kind == "TABLES" else _show_views(version)
+        return {"TABLES": _show_tables, "VIEWS": _show_views, "STREAMS": _show_streams}[statement.kind](version)
     if isinstance(statement, Describe):
         return _describe(version, statement.name.name)
     if isinstance(statement, ExplainCreateView):
@@ -43,23 +44,32 @@ def _show_tables(version: Version) -> Result:
     return _listed(rows, {"table": pa.string(), "columns": pa.int32(), "key": pa.string(), "indexes": pa.string()})
 
 
+def _show_streams(version: Version) -> Result:
+    return _listed(part_listing.streams(version), part_listing.STREAM_COLUMNS)
+
+
 def _show_views(version: Version) -> Result:
     rows = [{"view": view.name, "key": _names(view.columns, view.key), "unique": view.unique,
              "filled": view.filled is not None, "indexes": _indexes(version, view.id), "query": view.sql}
             for view in version.catalog.views]  # fmt: skip
+    rows += [{"view": view.name, "filled": version.parts_of(view).kept is not None, "query": view.sql}
+             for view in part_listing.views(version)]  # fmt: skip
     return _listed(rows, {"view": pa.string(), "key": pa.string(), "unique": pa.bool_(), "filled": pa.bool_(),
                           "indexes": pa.string(), "query": pa.string()})  # fmt: skip
 
 
 def _describe(version: Version, name: str) -> Result:
-    found = version.catalog.find(name)
+    found = version.catalog.find(name) or version.catalog.find_parts(name)
     if found is None:
-        raise NotFound(f"there is no table, view or index {name!r}; SHOW TABLES and SHOW VIEWS list what there is")
+        raise NotFound(f"there is no table, view, index or stream {name!r}; SHOW TABLES, SHOW VIEWS and SHOW STREAMS "
+                       "list what there is")  # fmt: skip
     if isinstance(found, Index):
         of = version.catalog.by_id(found.on)
         assert of is not None and not isinstance(of, Index), "an index is on a table or view"
         columns, key = tuple(of.columns[position] for position in found.columns), tuple(range(len(found.columns)))
         note = f"index on {of.name}"
+    elif isinstance(found, (Stream, PartView)):
+        columns, key, note = found.columns, (), part_listing.note(found)
     else:
         columns, key = found.columns, found.key
         note = _key_note(found)

@@ -1,4 +1,4 @@
-"""SELECT without Spark: over tables and views, at one version."""
+"""SELECT without Spark: over tables, views, streams and views over streams, at one version."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from viewkeeper.errors import NotFound
 from viewkeeper.maintenance.query import run_query
 from viewkeeper.trace.rows import Rows
 from viewkeeper.views.ordering import Term, sort_indices
+from viewkeeper.views.part_query import PartTables
 from viewkeeper.views.result import Result
 from viewkeeper.views.shape import logical_table
 from viewkeeper.views.version import Version, repeated
@@ -19,9 +20,13 @@ from viewkeeper.views.version import Version, repeated
 
 def run_select(version: Version, statement: Select) -> Result:
     """The rows of a SELECT; raises NotSupported for what the compiler does not admit (engine="spark" may)."""
-    query = bind_query(version.catalog, statement)
+    parts = PartTables(version, statement)
+    query = bind_query(parts.catalog, statement)
+    parts.read_by(query.relation)
 
     def scan(id_: int) -> Rows:
+        if id_ in parts:
+            return parts.rows(id_)
         found = version.catalog.by_id(id_)
         if found is None or isinstance(found, Index):
             raise NotFound(f"there is no table or view with id {id_}")

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from viewkeeper.catalog.model import ERRORS, Catalog, Index, Table, View
+from viewkeeper.catalog.model import ERRORS, Catalog, Index, PartView, Stream, Table, View
 from viewkeeper.errors import NotFound, NotReady, ViewBroken
 from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.status import progress
+from viewkeeper.streams.parts import PartIndex, read_index
 from viewkeeper.trace.commit import Snapshot
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
+from viewkeeper.views.parts import Parts
 from viewkeeper.views.shape import Shape
 
 
@@ -36,6 +39,7 @@ class Version:
         same = before is not None and before.catalog is self.catalog
         self._shapes: dict[tuple[str, str | None], Shape] = before._shapes if before and same else {}
         self._readable: dict[tuple[str, str | None], Readable] = {}
+        self._parts: dict[int, Parts] = {}
 
     @property
     def number(self) -> int:
@@ -97,6 +101,25 @@ class Version:
                 if isinstance(below, View) and below.id not in seen:
                     seen.add(below.id)
                     stack.append(below)
+
+    def parts_named(self, name: str) -> Parts:
+        """The parts of the stream, or view over streams, called `name`; raises NotFound."""
+        found = self.catalog.find_parts(name)
+        if found is None:
+            what = "is neither a stream nor a view over streams" if self.catalog.find(name) else "does not exist"
+            raise NotFound(f"{name!r} {what}; SHOW STREAMS and SHOW VIEWS list what there is")
+        return self.parts_of(found)
+
+    def parts_of(self, of: Stream | PartView) -> Parts:
+        """The parts of a stream or view of this version's catalog."""
+        found = self._parts.get(of.id)
+        if found is None:
+            found = self._parts[of.id] = Parts(self.snapshot, of, self._indexes.get(of.id) or PartIndex())
+        return found
+
+    @cached_property
+    def _indexes(self) -> Mapping[int, PartIndex]:
+        return read_index(self.snapshot)
 
     def view(self, name: str) -> View:
         """The view called `name`; raises NotFound."""

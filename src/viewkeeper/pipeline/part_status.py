@@ -1,0 +1,125 @@
+"""How streams and the views over them are doing: what is there, what it waits for, how far it is behind."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from viewkeeper.catalog.model import PartView, Stream
+from viewkeeper.streams.intake.entries import Append
+from viewkeeper.streams.intake.log import StreamLog
+from viewkeeper.streams.parts import PartIndex, read_index
+from viewkeeper.streams.progress import StreamProgress
+from viewkeeper.streams.subscripts import UNBOUNDED
+from viewkeeper.streams.view_progress import ViewProgress
+from viewkeeper.streams.waiting import next_part, progress_of, waits_for
+from viewkeeper.trace.snapshot import Snapshot
+
+ENTRIES_READ = 10_000
+"""Log entries that are looked into for rows that wait, at most."""
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def part_status(snapshot: Snapshot, log: StreamLog, rejected: Mapping[int, int]) -> dict[str, list[dict[str, Any]]]:
+    """`streams` and `part_views` of `status`; `rejected` has the number of rejected rows by stream."""
+    if not snapshot.catalog.streams:
+        return {"streams": [], "part_views": []}
+    indexes = read_index(snapshot)
+    views = [view for view in snapshot.catalog.part_views if view.kind != "helper"]
+    return {
+        "streams": [
+            {"name": stream.name, **_stream(snapshot, stream, indexes.get(stream.id) or PartIndex(), log),
+             "rejected": rejected.get(stream.id, 0)}
+            for stream in snapshot.catalog.streams
+        ],
+        "part_views": [{"name": view.name, **_view(snapshot, view, indexes)} for view in views],
+    }  # fmt: skip
+
+
+def _stream(snapshot: Snapshot, stream: Stream, index: PartIndex, log: StreamLog) -> dict[str, Any]:
+    at = StreamProgress.from_dict(snapshot.progress.get(stream.id))
+    end, entries = log.end(stream.id), []
+    if end > at.position:
+        entries = log.entries(stream.id, at.position, ENTRIES_READ)
+    unsealed = -UNBOUNDED if at.next is None else at.next
+    opened = sum(part.rows for part in index.with_rows(unsealed, UNBOUNDED))
+    opened += sum(int(file.rows.sum()) for entry in entries if isinstance(entry, Append) for file in entry.files)
+    return {
+        "length": stream.length, **_extent(at, index),
+        "sealed": None if at.next is None else at.next - 1,
+        "watermark": None if at.watermark is None else _moment(at.watermark, snapshot.catalog.zone),
+        "open_rows": opened, "waiting_entries": end - at.position,
+    }  # fmt: skip
+
+
+def _view(snapshot: Snapshot, view: PartView, indexes: Mapping[int, PartIndex]) -> dict[str, Any]:
+    catalog, progress = snapshot.catalog, snapshot.progress
+    at = ViewProgress.from_dict(progress.get(view.id))
+    after = next_part(catalog, view, progress)
+    waiting = waits_for(catalog, progress, view)
+    behind = _behind(snapshot, view, after)
+    state = "kept" if at.stale is None else f"stale: {at.stale}"
+    return {
+        "kind": view.kind, "length": view.length, **_extent(at, indexes.get(view.id) or PartIndex()),
+        "next": after, "waits_for": "; ".join(map(str, waiting)) or None,
+        "lag_parts": None if behind is None else -(-behind // view.length), "lag_seconds": behind,
+        "partial_matches": _partial_matches(snapshot, view, indexes), "state": state,
+    }  # fmt: skip
+
+
+def _extent(at: StreamProgress | ViewProgress, index: PartIndex) -> dict[str, int | None]:
+    """The first part that is kept, how many parts are, and their rows."""
+    bounds = [bound for bound in (at.first, at.kept) if bound is not None]
+    if not bounds or at.next is None or at.next <= max(bounds):
+        return {"first": None, "parts": 0, "rows": 0}
+    first = max(bounds)
+    rows = sum(part.rows for part in index.with_rows(first, at.next - 1))
+    return {"first": first, "parts": at.next - first, "rows": rows}
+
+
+def _behind(snapshot: Snapshot, view: PartView, after: int | None) -> int | None:
+    """How many seconds before the end of the newest sealed part of its streams the parts of `view` end; None where it
+    has no part that could be built, or no source has one."""
+    ends = [at.next * stream.length for stream in _streams_below(snapshot, view)
+            if (at := StreamProgress.from_dict(snapshot.progress.get(stream.id))).next is not None]  # fmt: skip
+    return None if after is None or not ends else max(0, max(ends) - after * view.length)
+
+
+def _streams_below(snapshot: Snapshot, view: PartView) -> list[Stream]:
+    found, seen, waiting = list[Stream](), {view.id}, list(view.reads)
+    while waiting:
+        id_ = waiting.pop()
+        if id_ not in seen:
+            seen.add(id_)
+            item = snapshot.catalog.parts_by_id(id_)
+            if isinstance(item, Stream):
+                found.append(item)
+            elif item is not None:
+                waiting += item.reads
+    return found
+
+
+def _partial_matches(snapshot: Snapshot, view: PartView, indexes: Mapping[int, PartIndex]) -> int | None:
+    """How many partial matches a pattern keeps: the rows of the newest part of what holds them."""
+    if view.kind not in ("pattern", "match"):
+        return None
+    holders: list[tuple[int, int | None]] = [(helper.id, ViewProgress.from_dict(snapshot.progress.get(view.id)).next)
+                                             for helper in view.helpers]  # fmt: skip
+    for id_ in view.reads:
+        item = snapshot.catalog.parts_by_id(id_)
+        if isinstance(item, PartView) and item.kind == "helper":
+            holders.append((id_, progress_of(item, snapshot.progress).next))
+    count = 0
+    for id_, after in holders:
+        index = indexes.get(id_)
+        last = None if index is None or after is None else index.previous_with_rows(after)
+        newest = None if index is None or last is None else index.at(last)
+        count += 0 if newest is None else newest.rows
+    return count
+
+
+def _moment(microseconds: int, zone: str) -> str:
+    return (_EPOCH + datetime.timedelta(microseconds=microseconds)).astimezone(ZoneInfo(zone)).isoformat(" ")

@@ -1,0 +1,89 @@
+"""SELECT without Spark over the parts of streams and of views over them: which parts it reads, and their rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.model import PartView, Stream
+from viewkeeper.catalog.types import physical_type
+from viewkeeper.compiler.part_tables import with_parts
+from viewkeeper.compiler.references import Reference
+from viewkeeper.compiler.relations import Relation
+from viewkeeper.compiler.scope import did_you_mean
+from viewkeeper.compiler.statements import Select
+from viewkeeper.errors import DeclarationError
+from viewkeeper.trace.rows import Rows
+from viewkeeper.views.part_pruning import Use, uses
+from viewkeeper.views.parts import Parts
+from viewkeeper.views.version import Version, require_whole
+
+
+class PartTables:
+    """The part tables that one SELECT may name, at one version.
+
+    A stream or view that is named without subscripts is all its parts; one that is referred to, `t[5]` or `t[5..9]`,
+    raises NotReady or NotFound where one of these parts is not there.
+    """
+
+    def __init__(self, version: Version, statement: Select) -> None:
+        self._version = version
+        for reference in () if statement.parts is None else statement.parts.references:
+            _require_parts(version, reference)
+        self.catalog, self._meaning = with_parts(version.catalog, statement.parts)
+        self._uses: dict[int, Use] = {}
+
+    def __contains__(self, id_: int) -> bool:
+        return id_ in self._meaning
+
+    def read_by(self, relation: Relation) -> None:
+        """Remembers what of them the bound query `relation` reads."""
+        self._uses = uses(relation)
+
+    def rows(self, id_: int) -> Rows:
+        """What the query needs of one of them; columns that it does not read are all NULL."""
+        parts, chosen = self.chosen(id_)
+        shown, used = parts.of.columns, self._uses[id_].columns
+        wanted = [i for i in range(len(shown)) if i in used]
+        block, subscripts = parts.rows(chosen, wanted)
+        columns: list[pa.Array] = [pa.nulls(len(subscripts), physical_type(column.type)) for column in shown]
+        for i, array in zip(wanted, block.columns, strict=True):
+            columns[i] = array
+        columns.append(pa.array(subscripts * (parts.of.length * 1_000_000)))
+        return Rows(columns, np.ones(len(subscripts), dtype=np.int64))
+
+    def chosen(self, id_: int) -> tuple[Parts, list[int]]:
+        """Of one of them, the parts with rows that the query reads, after its conditions on PART_TIMESTAMP."""
+        parts, first, last = meant(self._version, self._meaning[id_])
+        present = parts.with_rows(first, last)
+        starts = np.array(present, dtype=np.int64) * (parts.of.length * 1_000_000)
+        kept = self._uses[id_].leaves(starts, self.catalog.zone)
+        return parts, [part for part, keep in zip(present, kept.tolist(), strict=True) if keep]
+
+
+def meant(
+    version: Version, what: Stream | PartView | Reference
+) -> tuple[Parts, int | None, int | None]:  # fmt: skip
+    """The parts that a query names, from the first to the last (None: all that are there).  Raises DeclarationError
+    where the name is of something without parts, ViewBroken, NotReady or NotFound where the parts cannot be read."""
+    if not isinstance(what, Reference):
+        parts, first, last = version.parts_of(what), None, None
+    else:
+        _require_parts(version, what)
+        parts = version.parts_named(what.target)
+        first = None if what.low is None else what.low.at(0)
+        last = None if what.high is None else what.high.at(0)
+    require_whole(parts.stale, False)
+    if first is not None and last is not None:
+        parts.require(first, last)
+    return parts, first, last
+
+
+def _require_parts(version: Version, reference: Reference) -> None:
+    """Raises DeclarationError where a reference is to something that has no parts."""
+    named = reference.target
+    if version.catalog.find_parts(named) is None:
+        known = did_you_mean(named, [item.name for item in version.catalog.parts()])
+        is_other = version.catalog.find(named) is not None
+        said = "has no parts: it is no stream and no view over streams" if is_other else "does not exist"
+        raise DeclarationError(f"{named} {said}" + known, *reference.place)

@@ -1,0 +1,166 @@
+"""The parts of one stream, or of one view over streams, at one version: which there are, and their rows."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.model import PartView, Stream
+from viewkeeper.errors import NotFound, NotReady
+from viewkeeper.streams.blocks import Block
+from viewkeeper.streams.part_files import read_part
+from viewkeeper.streams.parts import PartIndex
+from viewkeeper.streams.progress import StreamProgress
+from viewkeeper.streams.subscripts import UNBOUNDED
+from viewkeeper.streams.view_progress import ViewProgress
+from viewkeeper.streams.waiting import reason
+from viewkeeper.streams.work import Piece
+from viewkeeper.trace.snapshot import Snapshot
+from viewkeeper.views.shape import logical_table
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+@dataclass(frozen=True)
+class Changed:
+    """Parts `first` to `last` were made, or last changed, by `version` of the database, at `time`."""
+
+    first: int
+    last: int
+    version: int
+    time: datetime.datetime
+
+
+class Parts:
+    """`kept` is the lowest part that has not expired and `next` the first that is not there yet; both None while there
+    is none."""
+
+    def __init__(self, snapshot: Snapshot, of: Stream | PartView, index: PartIndex) -> None:
+        self.of, self._snapshot, self._index = of, snapshot, index
+        self._zone = snapshot.catalog.zone
+        data = snapshot.progress.get(of.id)
+        self.progress = StreamProgress.from_dict(data) if isinstance(of, Stream) else ViewProgress.from_dict(data)
+        self.next = self.progress.next
+        bounds = [bound for bound in (self.progress.first, self.progress.kept) if bound is not None]
+        there = bool(bounds) and self.next is not None and max(bounds) < self.next
+        self.kept = max(bounds) if there else None
+
+    @property
+    def newest(self) -> int | None:
+        """The newest part that is there."""
+        return None if self.kept is None or self.next is None else self.next - 1
+
+    @property
+    def stale(self) -> str | None:
+        """Why a view is behind because of an error; None where all is well."""
+        if isinstance(self.progress, ViewProgress) and self.progress.stale is not None:
+            return f"{self.of.name} is stale: {self.progress.stale}"
+        return None
+
+    def require(self, first: int, last: int) -> None:
+        """Raises NotReady or NotFound where one of the parts `first` to `last` is not there, saying why."""
+        if self.next is None or last >= self.next:
+            missing = last if self.next is None else max(first, self.next)
+            done = "sealed" if isinstance(self.of, Stream) else "built"
+            why = reason(self._snapshot.catalog, self._snapshot.progress, self.of, missing)
+            raise NotReady(f"{self.of.name}[{missing}] is not {done} yet: {why}")
+        begin, kept = self.progress.first, self.progress.kept
+        if kept is not None and first < kept and (begin is None or first >= begin):
+            raise NotFound(f"{self.of.name}[{first}] has expired: parts from {kept} on are kept")
+        if begin is not None and first < begin:
+            raise NotFound(f"{self.of.name}[{first}] lies before the first part, {self.of.name}[{begin}]")
+
+    def with_rows(self, first: int | None = None, last: int | None = None) -> list[int]:
+        """The subscripts of the parts that have rows, from `first` to `last` (None: to the end), ascending."""
+        return self._index.filled(*self._between(first, last)).tolist()
+
+    def count(self, first: int | None = None, last: int | None = None) -> int:
+        """How many rows these parts have together."""
+        return sum(part.rows for part in self._index.with_rows(*self._between(first, last)))
+
+    def pieces(self, first: int | None = None, last: int | None = None) -> dict[int, tuple[Piece, ...]]:
+        """Where the rows of these parts stand, for each part that has any."""
+        return {part.part: part.pieces for part in self._index.with_rows(*self._between(first, last))}
+
+    def rows(self, parts: Iterable[int], wanted: Sequence[int] | None = None) -> tuple[Block, np.ndarray]:
+        """The rows of some parts (of the columns at `wanted`, all by default), and the part (int64) of each."""
+        chosen = [found for found in map(self._index.at, parts) if found is not None]
+        subscripts = np.array([part.part for part in chosen], dtype=np.int64)
+        lengths = np.array([part.rows for part in chosen], dtype=np.int64)
+        pieces = _merged(piece for part in chosen for piece in part.pieces)
+        block = read_part(self.folder, pieces, self.of.columns, self._zone, wanted=wanted)
+        return block, np.repeat(subscripts, lengths)
+
+    @property
+    def folder(self) -> Path:
+        """Where the files of parts lie."""
+        return self._snapshot.storage.state
+
+    def table(self, parts: Iterable[int]) -> pa.Table:
+        """The rows of some parts, in the types that users see."""
+        return logical_table(self.of.columns, self.rows(parts)[0].columns, self._zone)
+
+    def open(self) -> list[int]:
+        """Of a stream: the subscripts of the parts that have rows and are not sealed yet."""
+        after = -UNBOUNDED if self.next is None else self.next
+        return self._index.filled(after, UNBOUNDED).tolist()
+
+    def changed(self, version: int | None = None, stamp: int | None = None) -> list[Changed]:
+        """The kept parts that were made or changed after a version, or after a time (microseconds), in ranges of equal
+        changes."""
+        found: list[Changed] = []
+        if self.kept is None or self.newest is None:
+            return found
+        for low, high in self._index.changed_since(version, stamp=stamp):
+            at = max(low, self.kept)
+            while at <= min(high, self.newest):
+                here = self.last_updated(at)
+                before = found[-1] if found else None
+                if before and (before.last + 1, before.version) == (at, here.version):
+                    found[-1] = replace(before, last=here.last)
+                else:
+                    found.append(here)
+                at = here.last + 1
+        return found
+
+    def _between(self, first: int | None, last: int | None) -> tuple[int, int]:
+        """What is there of it.  (The part catalog has the open parts of streams as well.)"""
+        if self.kept is None or self.newest is None:
+            return 0, -1
+        low = self.kept if first is None else max(first, self.kept)
+        return low, self.newest if last is None else min(last, self.newest)
+
+    def last_updated(self, part: int) -> Changed:
+        """When `part`, which is there, was last changed; and up to which part the same holds, if it is in a run of
+        empty parts."""
+        found = self._index.at(part)
+        assert found is not None and self.newest is not None, "parts that are there stand in the part catalog"
+        return Changed(part, min(found.last, self.newest), found.updated, self.moment(found.stamp))
+
+    def begin(self, part: int) -> datetime.datetime:
+        """When `part` begins."""
+        return self.moment(part * self.of.length * 1_000_000)
+
+    def moment(self, microseconds: int) -> datetime.datetime:
+        """Microseconds since 1970 as a user sees them: in the database's time zone."""
+        moment = _EPOCH + datetime.timedelta(microseconds=microseconds)
+        return moment.astimezone(ZoneInfo(self._zone))
+
+
+def _merged(pieces: Iterable[Piece]) -> list[Piece]:
+    """The same rows in the same order, with pieces that stand behind one another in a file as one: small parts share
+    row groups, and each is then read once."""
+    found: list[Piece] = []
+    for piece in pieces:
+        last = found[-1] if found else None
+        if last is not None and (last.file, last.offset + last.rows) == (piece.file, piece.offset):
+            found[-1] = Piece(last.file, last.offset, last.rows + piece.rows)
+        else:
+            found.append(piece)
+    return found
