@@ -1,0 +1,146 @@
+"""Spark's word on a query of a view before it is declared: its columns, or why it cannot be one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot.tokens import Token, TokenType
+
+from viewkeeper.catalog.model import Column
+from viewkeeper.catalog.types import logical_type
+from viewkeeper.compiler.part_tables import PART_TIMESTAMP
+from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.syntax import tokenize
+from viewkeeper.errors import DeclarationError
+from viewkeeper.streams.spark.failures import FAILURES, raise_unless_of_query, refusal
+from viewkeeper.streams.spark.hidden import HiddenQuery, without_hidden
+from viewkeeper.streams.spark.plans import changing, outside_relation, plan_of, unnamed_relation
+from viewkeeper.streams.spark.sessions import Sessions
+from viewkeeper.streams.spark.types import catalog_type, schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_QUERY = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
+_SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
+_ADVICE = {
+    "void": "it is NULL in every row; write CAST(... AS a type)",
+    "array": "take an element, or make a row of each with explode",
+    "map": "take a value by its key, or make a row of each entry with explode",
+    "struct": "select its fields one by one",
+    "interval": "use two TIMESTAMPs, or a number of seconds",
+    "time": "use a TIMESTAMP, or a number of seconds",
+    "variant": "take a value out of it with variant_get",
+    "string": "write COLLATE UTF8_BINARY behind it",
+}
+
+
+class SparkAnalyst:
+    """Analyses queries over empty tables, in sessions of its own of the Spark that `session_factory` gives."""
+
+    def __init__(self, session_factory: Callable[[], SparkSession]) -> None:
+        self._sessions = Sessions(session_factory)
+
+    def columns(
+        self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
+        zone: str = "UTC",
+    ) -> tuple[Column, ...]:  # fmt: skip
+        """The columns of a query (`PartQuery.sql`) over tables of these shapes, as Spark names and types them.
+
+        `timed` are the tables that have a hidden PART_TIMESTAMP, all by default.  Names may be given twice.  Raises
+        DeclarationError, its place within `sql`: where Spark refuses the query, where it is none, reads anything but
+        `tables`, may answer otherwise another time, or gives a type that no column can have.
+        """
+        _refuse_other_statements(sql)
+        timed_tables = frozenset(name.lower() for name in (tables if timed is None else timed))
+        query = without_hidden(sql, timed_tables)
+        with self._sessions.session(zone, 0) as session:
+            try:
+                self._refuse_other_tables(session, query, tables)
+                with _empty_tables(session, query, tables):
+                    frame = session.sql(query.sql)
+                    analysed = frame._jdf.queryExecution().analyzed()
+                    self._refuse_changing(query, analysed)
+                    return _columns(query, frame)
+            except FAILURES as error:
+                raise_unless_of_query(error)
+                raise refusal(error, query) from None
+
+    def _refuse_other_tables(self, session: SparkSession, query: HiddenQuery, names: Collection[str]) -> None:
+        parsed = session._jsparkSession.sessionState().sqlParser().parseQuery(query.sql)
+        other = unnamed_relation(plan_of(parsed), names)
+        if other is not None:
+            raise _at(query, other.split("."), f"{other} is no stream, view or table of this database that is named "
+                      "here; a view can read those alone")  # fmt: skip
+
+    def _refuse_changing(self, query: HiddenQuery, analysed: object) -> None:
+        plan = plan_of(analysed)
+        other = outside_relation(plan)
+        if other is not None:
+            raise DeclarationError(f"the query reads what is not in this database ({other}); a view can read its "
+                                   "streams, views and tables alone")  # fmt: skip
+        found = changing(plan, analysed.deterministic())  # type: ignore[attr-defined]
+        if found is not None:
+            raise _at(query, found.names, found.what)
+
+
+def _refuse_other_statements(sql: str) -> None:
+    source = Source(sql)
+    tokens = tokenize(source)
+    if not tokens or tokens[0].text.upper() not in _QUERY:
+        raise source.error("expected a query, which begins with SELECT or WITH", tokens[0].start if tokens else 0)
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            raise source.error("one query is expected here, without a semicolon", token.start)
+    for before, token in zip(tokens, tokens[1:], strict=False):
+        if _is_moment(before) and token.token_type == TokenType.STRING and _SPECIAL.fullmatch(token.text):
+            raise source.error(f"{before.text} '{token.text}' is another one each time; use the stream's timestamp or "
+                               "PART_TIMESTAMP", before.start)  # fmt: skip
+
+
+def _is_moment(token: Token) -> bool:
+    return token.text.upper() in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
+
+
+def _at(query: HiddenQuery, names: Collection[str], message: str) -> DeclarationError:
+    """An error that points at the first of `names` that stands in the query."""
+    source, wanted = Source(query.text), {name.lower() for name in names}
+    for token in tokenize(source):
+        if token.text.lower() in wanted:
+            return source.error(message, token.start)
+    return DeclarationError(message)
+
+
+@contextmanager
+def _empty_tables(
+    session: SparkSession, query: HiddenQuery, tables: Mapping[str, tuple[Column, ...]]
+) -> Iterator[None]:
+    try:
+        for name, columns in tables.items():
+            hidden = query.columns.get(name.lower())
+            shape = (*columns, Column(hidden, PART_TIMESTAMP.type, False)) if hidden else columns
+            arrow = pa.schema([pa.field(column.name, logical_type(column.type)) for column in shape])
+            session.createDataFrame(arrow.empty_table(), schema(shape)).createOrReplaceTempView(f"`{name}`")
+        yield
+    finally:
+        for name in tables:
+            session.catalog.dropTempView(name)
+
+
+def _columns(query: HiddenQuery, frame: DataFrame) -> tuple[Column, ...]:
+    found = []
+    for field in frame.schema.fields:
+        name, type_ = query.shown(field.name), catalog_type(field.dataType)
+        if type_ is None:
+            written = field.dataType.simpleString()
+            kind = field.dataType.typeName().split("(")[0].split(" ")[0]
+            advice = next((text for key, text in _ADVICE.items() if kind.startswith(key) or key in written),
+                          "convert it to a type that a column can have")  # fmt: skip
+            type_name = written.upper()
+            raise DeclarationError(f"the column {name} is of type {type_name}, which no column can have; {advice}")
+        found.append(Column(name, type_, field.nullable))
+    return tuple(found)

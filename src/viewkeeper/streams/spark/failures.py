@@ -1,0 +1,76 @@
+"""What Spark says is wrong with a query, in one line and with the place."""
+
+from __future__ import annotations
+
+import re
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.base import QueryContextType
+
+from viewkeeper.compiler.source import Place
+from viewkeeper.errors import DeclarationError, Error
+from viewkeeper.streams.spark.hidden import HiddenQuery
+
+FAILURES = (PySparkException, Py4JJavaError)
+"""All that Spark raises for a query; the loss of its Java process is none of them."""
+
+_END = re.compile(r"(?:;?\s*SQLSTATE: \w+|\n== SQL|\n== DataFrame|\nJVM stacktrace:|; line \d+ pos \d+).*", re.DOTALL)
+_AT = re.compile(r"line (\d+),? pos (\d+)")
+_ADVICE = re.compile(r'\s*If necessary set "?spark\.sql\.ansi\.enabled"? to "?false"? to bypass this error\.')
+
+
+def refusal(error: Exception, query: HiddenQuery) -> DeclarationError:
+    """`error` came of analysing `query`: the same, with its place in the text."""
+    return DeclarationError(f"Spark refuses this query: {_text(error, query)}", *(_place(error, query) or ()))
+
+
+def failure(error: Exception, query: HiddenQuery) -> str:
+    """`error` came of running `query`: what is to be said of it."""
+    place = _place(error, query)
+    where = f" (line {place[0]}, column {place[1]} of the query)" if place else ""
+    return _text(error, query) + where
+
+
+def raise_unless_of_query(error: Exception) -> None:
+    """Raises Error where a failure is not the query's own: Spark was stopped, or lost a file."""
+    condition = (error.getCondition() if isinstance(error, PySparkException) else None) or ""
+    text = str(error)
+    if (
+        "SparkContext was shut down" in text
+        or "stopped SparkContext" in text
+        or "SparkContext has been shutdown" in text
+    ):
+        raise Error("Spark was stopped while a query ran; start this process again") from error
+    if condition.startswith("FAILED_READ_FILE"):
+        raise Error(f"Spark cannot read a part file: {_one_line(text)}; check the database") from error
+
+
+def _text(error: Exception, query: HiddenQuery) -> str:
+    return query.shown(_one_line(_deepest(error)))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(_ADVICE.sub("", _END.sub("", text.strip())).split())
+
+
+def _deepest(error: Exception) -> str:
+    """The message; of a Java exception that Spark does not name, that of the cause behind its causes."""
+    if not isinstance(error, Py4JJavaError):
+        return str(error)
+    found = error.java_exception
+    while found.getCause() is not None:
+        found = found.getCause()
+    return f"{found.getClass().getSimpleName()}: {found.getMessage()}"
+
+
+def _place(error: Exception, query: HiddenQuery) -> Place | None:
+    if not isinstance(error, PySparkException):
+        return None
+    for context in error.getQueryContext():
+        if context.contextType() == QueryContextType.SQL and not context.objectName():
+            return query.place(context.startIndex())
+    if at := _AT.search(str(error)):
+        lines = query.sql.split("\n")[: int(at[1]) - 1]
+        return query.place(sum(len(line) + 1 for line in lines) + int(at[2]))
+    return None

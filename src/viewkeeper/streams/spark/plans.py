@@ -1,0 +1,176 @@
+"""Spark's own reading of a query, parsed or analysed: what it reads, and whether it has the same answer each time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+_PLANS = ("org.apache.spark.sql.catalyst.plans.logical.", "org.apache.spark.sql.execution.")
+
+
+@dataclass
+class Node:
+    """A plan or expression; `inside` are those that stand in its fields, `children` the others below it."""
+
+    path: str
+    fields: dict[str, Any]
+    children: list[Node] = field(default_factory=list)
+    inside: list[Node] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The class, without its package."""
+        return self.path.rsplit(".", 1)[-1].rstrip("$")
+
+    def walk(self) -> Iterator[tuple[Node, tuple[Node, ...]]]:
+        """All nodes, each with those above it, the nearest last."""
+        waiting: list[tuple[Node, tuple[Node, ...]]] = [(self, ())]
+        while waiting:
+            node, above = waiting.pop()
+            yield node, above
+            waiting += [(each, (*above, node)) for each in reversed([*node.inside, *node.children])]
+
+
+def plan_of(java_plan: Any) -> Node:
+    """The plan that Spark's `java_plan` is."""
+    return _tree(json.loads(java_plan.toJSON()))
+
+
+def _tree(items: list[dict[str, Any]]) -> Node:
+    """The tree whose nodes stand in `items`, each before its children."""
+    nodes = [Node(item["class"], item) for item in items]
+    open_: list[tuple[Node, int]] = []
+    for node, item in zip(nodes, items, strict=True):
+        while open_ and len(open_[-1][0].children) == open_[-1][1]:
+            open_.pop()
+        if open_:
+            open_[-1][0].children.append(node)
+        open_.append((node, item["num-children"]))
+        node.inside = [each for key, value in item.items() if key != "class" for each in _within(value)]
+    return nodes[0]
+
+
+def _within(value: Any) -> Iterator[Node]:
+    if isinstance(value, list):
+        if value and all(isinstance(each, dict) and "num-children" in each for each in value):
+            yield _tree(value)
+        else:
+            for each in value:
+                yield from _within(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _within(each)
+
+
+def unnamed_relation(parsed: Node, names: Collection[str]) -> str | None:
+    """The first thing that a parsed query reads and that is neither in `names` nor a query of its WITH."""
+    known = {f"[{name.lower()}]" for name in (*names, *_common_names(parsed))}
+    for node, _ in parsed.walk():
+        if node.name == "UnresolvedRelation" and str(node.fields["multipartIdentifier"]).lower() not in known:
+            return str(node.fields["multipartIdentifier"]).strip("[]").replace(", ", ".")
+        if node.name == "PlanWithUnresolvedIdentifier":
+            return "IDENTIFIER(...)"
+    return None
+
+
+def _common_names(parsed: Node) -> Iterator[str]:
+    for node, _ in parsed.walk():
+        if node.name == "UnresolvedWith":
+            yield from (str(common["_1"]) for common in node.fields["cteRelations"])
+
+
+_READ = {"LocalRelation", "OneRowRelation", "CTERelationRef", "UnionLoopRef", "Range", "LogicalRDD", "Values"}
+
+
+def outside_relation(analysed: Node) -> str | None:
+    """What an analysed query reads from outside the session: a stored table, files."""
+    for node, above in analysed.walk():
+        if node.path.startswith(_PLANS) and not node.children and node.name not in _READ and _is_plan(above):
+            return node.name
+    return None
+
+
+def _is_plan(above: tuple[Node, ...]) -> bool:
+    return not above or above[-1].path.startswith(_PLANS) or above[-1].name.endswith(("Subquery", "Exists"))
+
+
+@dataclass(frozen=True)
+class Changing:
+    """Why a query has another answer each time; `names` are what it may be called in SQL, for its place."""
+
+    names: tuple[str, ...]
+    what: str
+
+
+_NOW = "the value depends on when the query runs; use the stream's timestamp or PART_TIMESTAMP"
+_WHO = "the value depends on who runs the query; write the value itself"
+_CHANCE = "the value is another one each time; store it in the stream instead"
+_WHERE = "the value depends on how Spark splits the work; number rows by row_number() OVER (ORDER BY ...)"
+_FIRST = "which row it takes is chance; use min_by or max_by, or write it OVER (... ORDER BY ...)"
+_LISTED = "the order of its values is chance; put sort_array(...) around it, or WITHIN GROUP (ORDER BY ...) after it"
+
+_FUNCTIONS: dict[str, tuple[tuple[str, ...], str]] = {
+    "CurrentTimestamp": (("current_timestamp", "now", "unix_timestamp", "to_unix_timestamp"), _NOW),
+    "Now": (("now",), _NOW), "CurrentDate": (("current_date", "curdate"), _NOW),
+    "CurrentTime": (("current_time",), _NOW), "LocalTimestamp": (("localtimestamp",), _NOW),
+    "CurrentUser": (("current_user", "user", "session_user"), _WHO),
+    "CurrentDatabase": (("current_database", "current_schema"), _WHO), "CurrentCatalog": (("current_catalog",), _WHO),
+    "SparkVersion": (("version",), _WHO), "Rand": (("rand", "random"), _CHANCE), "Randn": (("randn",), _CHANCE),
+    "RandStr": (("randstr",), _CHANCE), "Uniform": (("uniform",), _CHANCE), "Uuid": (("uuid",), _CHANCE),
+    "Shuffle": (("shuffle",), _CHANCE), "Sample": (("tablesample",), _CHANCE),
+    "MonotonicallyIncreasingID": (("monotonically_increasing_id",), _WHERE),
+    "SparkPartitionID": (("spark_partition_id",), _WHERE), "InputFileName": (("input_file_name",), _WHERE),
+    "InputFileBlockStart": (("input_file_block_start",), _WHERE),
+    "InputFileBlockLength": (("input_file_block_length",), _WHERE),
+    "CallMethodViaReflection": (("reflect", "java_method"), "what a Java method answers is not known; leave it out"),
+    "TryReflect": (("try_reflect",), "what a Java method answers is not known; leave it out"),
+    "ScriptTransformation": (("transform", "map", "reduce"), "what a script answers is not known; leave it out"),
+    "ScriptInputOutputSchema": (("transform",), "what a script answers is not known; leave it out"),
+}  # fmt: skip
+_TAKES_FIRST = {"First": ("first", "first_value"), "Last": ("last", "last_value"), "AnyValue": ("any_value",)}
+_LISTS = {"CollectList": ("collect_list", "array_agg"), "CollectSet": ("collect_set",),
+          "ListAgg": ("listagg", "string_agg")}  # fmt: skip
+_UNORDERED = {"SortArray", "ArraySort", "Size", "ArrayMin", "ArrayMax", "ArrayContains", "ArraySize", "Cardinality"}
+_PASSED = {"Project", "LocalLimit", "GlobalLimit", "Offset", "Filter", "SubqueryAlias"}
+
+
+def changing(analysed: Node, deterministic: bool) -> Changing | None:
+    """What in an analysed query makes its answer another one each time; `deterministic` is Spark's own word."""
+    for node, above in analysed.walk():
+        if node.name in _FUNCTIONS:
+            names, what = _FUNCTIONS[node.name]
+            return Changing(names, f"{names[0]} cannot stand in a view: {what}")
+        if node.name in _TAKES_FIRST and not _is_ordered_window(above):
+            names = _TAKES_FIRST[node.name]
+            return Changing(names, f"{names[0]} cannot stand in a view so: {_FIRST}")
+        if node.name in _LISTS and not _is_put_in_order(node, above):
+            names = _LISTS[node.name]
+            return Changing(names, f"{names[0]} cannot stand in a view so: {_LISTED}")
+        if node.name in ("GlobalLimit", "Offset") and not _is_sorted(node):
+            name = "LIMIT" if node.name == "GlobalLimit" else "OFFSET"
+            return Changing((name.lower(),), f"{name} without ORDER BY takes any rows; add an ORDER BY before it")
+    if not deterministic:
+        return Changing((), "the query has another answer each time it runs; leave out the function that does it")
+    return None
+
+
+def _is_ordered_window(above: tuple[Node, ...]) -> bool:
+    window = next((node for node in reversed(above) if node.name == "WindowExpression"), None)
+    if window is None:
+        return False
+    return any(node.name == "SortOrder" for spec in window.children[1:] for node, _ in spec.walk())
+
+
+def _is_put_in_order(node: Node, above: tuple[Node, ...]) -> bool:
+    if _is_ordered_window(above) or any(child.name == "SortOrder" for child in (*node.children, *node.inside)):
+        return True
+    parents = [each.name for each in reversed(above) if each.name != "AggregateExpression"]
+    return bool(parents) and parents[0] in _UNORDERED
+
+
+def _is_sorted(node: Node) -> bool:
+    while node.name in _PASSED and node.children:
+        node = node.children[-1]
+    return node.name in ("Sort", "OneRowRelation")

@@ -1,0 +1,163 @@
+"""Parts of views that Spark SQL computes: the query of a ViewDF over the pieces it names, its rows into a part file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Column
+from viewkeeper.catalog.types import logical_type, to_physical
+from viewkeeper.errors import ViewBroken
+from viewkeeper.streams.blocks import Block
+from viewkeeper.streams.part_files import PartWriter, read_part
+from viewkeeper.streams.spark.failures import FAILURES, failure, raise_unless_of_query
+from viewkeeper.streams.spark.hidden import HiddenQuery, without_hidden
+from viewkeeper.streams.spark.reading import frame, rows_of
+from viewkeeper.streams.spark.sessions import Sessions
+from viewkeeper.streams.spark.types import spark_type
+from viewkeeper.streams.work import Made, Outcome, Piece, QueryWork
+from viewkeeper.trace.grouping import group_rows
+from viewkeeper.trace.hashing import hash_columns
+from viewkeeper.trace.local import LocalDisk
+from viewkeeper.trace.naming import file_name
+from viewkeeper.trace.receipt import FileRef
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_ROWS_AT_ONCE = 1 << 18
+
+
+class _Failed(Exception):
+    """The query failed while it ran, or does not fit the tables any more; the message is for the user."""
+
+
+class QueryRunner:
+    """Runs queries in sessions of its own of the Spark that `session_factory` gives; several threads may call it."""
+
+    def __init__(self, session_factory: Callable[[], SparkSession]) -> None:
+        self._sessions = Sessions(session_factory)
+
+    def query(self, work: QueryWork) -> Outcome:
+        """The part that `work` asks for, in a file that is durable; what fails in the query is `Outcome.error`."""
+        started = time.monotonic()
+        place = (work.view.id, work.part)
+        try:
+            table = self._answer(work)
+        except _Failed as failed:
+            return Outcome(error=str(failed), seconds=time.monotonic() - started)
+        if work.old is not None and self._is_as_before(work, work.old, table):
+            return Outcome({place: Made(work.old, np.zeros(0, dtype=np.uint64))}, (), time.monotonic() - started)
+        file, pieces = _write(work, table)
+        files = () if file is None else (file,)
+        return Outcome({place: Made(pieces)}, files, time.monotonic() - started)
+
+    def recompute(self, work: QueryWork) -> pa.Table:
+        """The rows of the part that `work` asks for, as users see them; nothing is written.  Raises ViewBroken where
+        the query fails."""
+        try:
+            table = self._answer(work)
+        except _Failed as failed:
+            raise ViewBroken(f"{work.view.name}[{work.part}]: {failed}") from None
+        fields = [pa.field(column.name, logical_type(column.type, work.zone)) for column in work.view.columns]
+        arrays = [_logical(table.column(i), column, work.zone) for i, column in enumerate(work.view.columns)]
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _answer(self, work: QueryWork) -> pa.Table:
+        """The query's rows in the types of the view's columns, as Spark gives them."""
+        query = without_hidden(work.query.sql, frozenset(name.lower() for name in work.lengths))
+        rows = sum(rows_of(pieces) for pieces in work.pieces.values())
+        with self._sessions.session(work.zone, rows) as session, _described(session, work.title):
+            try:
+                with _tables(session, work, query):
+                    return _converted(session.sql(query.sql), work.view.columns).toArrow()
+            except FAILURES as error:
+                raise_unless_of_query(error)
+                raise _Failed(failure(error, query)) from None
+
+    def _is_as_before(self, work: QueryWork, old: Sequence[Piece], table: pa.Table) -> bool:
+        if sum(piece.rows for piece in old) != len(table):
+            return False
+        before = read_part(_folder(work), old, work.view.columns, work.zone)
+        return not len(table) or same_rows(before, Block.concat(list(_blocks(table, work.view.columns, work.zone))))
+
+
+def same_rows(left: Block, right: Block) -> bool:
+    """Whether two blocks are the same bag of rows: NaN equals NaN, and -0.0 equals 0.0."""
+    if len(left) != len(right):
+        return False
+    both = [pa.concat_arrays(pair) for pair in zip(left.columns, right.columns, strict=True)]
+    groups = group_rows(hash_columns(both, 2 * len(left)), both)
+    weights = np.where(groups.order < len(left), 1, -1)
+    return not len(weights) or not np.add.reduceat(weights, groups.starts).any()
+
+
+def _folder(work: QueryWork) -> Path:
+    return Path(work.root) / "state"
+
+
+@contextmanager
+def _tables(session: SparkSession, work: QueryWork, query: HiddenQuery) -> Iterator[None]:
+    """The tables that the query names, as views of the session while the block runs."""
+    try:
+        for name, columns in work.columns.items():
+            hidden = query.columns.get(name.lower())
+            rows = frame(session, _folder(work), columns, work.pieces.get(name, {}), work.zone,
+                         work.lengths.get(name), hidden)  # fmt: skip
+            rows.createOrReplaceTempView(f"`{name}`")
+        yield
+    finally:
+        for name in work.columns:
+            session.catalog.dropTempView(name)
+
+
+@contextmanager
+def _described(session: SparkSession, title: str) -> Iterator[None]:
+    """Spark's own user interface names the jobs of the block by `title`."""
+    context = session.sparkContext
+    context.setJobDescription(title)
+    try:
+        yield
+    finally:
+        context.setJobDescription("")
+
+
+def _converted(answer: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """The answer's columns converted by position, where they are of other types; ANSI: what does not fit raises."""
+    from pyspark.sql import functions as f
+
+    wanted = [spark_type(column.type) for column in columns]
+    if [field.dataType for field in answer.schema.fields] == wanted:
+        return answer
+    names = [f"c{i}" for i in range(len(columns))]
+    return answer.toDF(*names).select(*(f.col(name).cast(type_) for name, type_ in zip(names, wanted, strict=True)))
+
+
+def _blocks(table: pa.Table, columns: Sequence[Column], zone: str) -> Iterator[Block]:
+    """The rows of `table`, at most _ROWS_AT_ONCE in each block."""
+    for start in range(0, len(table), _ROWS_AT_ONCE):
+        some = table.slice(start, _ROWS_AT_ONCE)
+        arrays = []
+        for i, column in enumerate(columns):
+            logical = _logical(some.column(i), column, zone).combine_chunks()
+            arrays.append(to_physical(logical, column.type))
+        yield Block(arrays, np.zeros(len(some), dtype=np.uint64))
+
+
+def _logical(values: pa.ChunkedArray, column: Column, zone: str) -> pa.ChunkedArray:
+    return values.cast(logical_type(column.type, zone))
+
+
+def _write(work: QueryWork, table: pa.Table) -> tuple[FileRef | None, tuple[Piece, ...]]:
+    name = file_name(work.version, work.epoch, 0, 0, work.attempt, "batch", "parquet")
+    writer = PartWriter(_folder(work), name, work.view.columns, work.zone, grouped=False)
+    for block in _blocks(table, work.view.columns, work.zone):
+        writer.add(work.part, block)
+    file, pieces = writer.finish(LocalDisk().publish)
+    return file, tuple(pieces.values())

@@ -1,0 +1,63 @@
+"""Spark sessions for queries: each used by one thread at a time, so that the names in it are the query's own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SMALL_ROWS = 20_000
+"""Up to so many rows in all, what a query costs is planning: one partition a table, no shuffle, no adaptive plan."""
+
+ROWS_A_PARTITION = 250_000
+
+_SQL = {
+    "spark.sql.ansi.enabled": "true", "spark.sql.timestampType": "TIMESTAMP_LTZ", "spark.sql.caseSensitive": "false",
+    "spark.sql.variable.substitute": "false", "spark.sql.broadcastTimeout": "-1",
+    "spark.sql.execution.arrow.useLargeVarTypes": "false", "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+}  # fmt: skip
+_SMALL = {
+    "spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}  # fmt: skip
+
+
+class Sessions:
+    """Sessions of the Spark that `factory` gives a session of; its own settings are not touched.
+
+    They are kept: a new one costs 50 ms.  There are as many as were ever used at once.
+    """
+
+    def __init__(self, factory: Callable[[], SparkSession]) -> None:
+        self._factory = factory
+        self._lock = threading.Lock()
+        self._idle: dict[bool, list[SparkSession]] = {True: [], False: []}
+
+    @contextmanager
+    def session(self, zone: str, rows: int) -> Iterator[SparkSession]:
+        """A session with ANSI SQL in the time zone `zone`, set for a query over so many rows."""
+        small = rows <= SMALL_ROWS
+        session = self._take(small)
+        session.conf.set("spark.sql.session.timeZone", zone)
+        if not small:
+            session.conf.set("spark.sql.shuffle.partitions", str(max(2, min(200, rows // ROWS_A_PARTITION))))
+        try:
+            yield session
+        finally:
+            with self._lock:
+                self._idle[small].append(session)
+
+    def _take(self, small: bool) -> SparkSession:
+        with self._lock:
+            while self._idle[small]:
+                session = self._idle[small].pop()
+                if session.sparkContext._jsc is not None:  # else its Spark was stopped
+                    return session
+        session = self._factory().newSession()
+        for name, value in {**_SQL, **(_SMALL if small else {})}.items():
+            session.conf.set(name, value)
+        return session
