@@ -208,11 +208,13 @@ class StreamReader(LengthReader):
         self._next += 1
         first = self._part_name(name, "INITIALIZE")
         update = self._find_update(initialize_at)
+        starts = [self._start(self._next, "INITIALIZE")]
         initialize = self._part_query(self._next, update, first)
         self._next = update + 1
         self._take("VIEW")  # as in one of the paper's examples
         second = self._part_name(name, "UPDATE")
         partition = self._find_partition()
+        starts.append(self._start(self._next, "UPDATE"))
         body = self._part_query(self._next, partition, second)
         self._next = partition + 2
         length = self._length("PARTITION LENGTH")
@@ -221,7 +223,8 @@ class StreamReader(LengthReader):
         if self._take("EXPIRE"):
             self._expect("AFTER")
             expire = self._length("EXPIRE AFTER")
-        made = CreateViewDF(text, place, name, initialize.query, body.query, length, backfill, expire)
+        made = CreateViewDF(text, place, name, initialize.query, body.query, length, backfill, expire,
+                            (starts[0], starts[1]))  # fmt: skip
         return self._ended(made, "CREATE VIEW ... UPDATE")
 
     def _part_name(self, view: Identifier, what: str) -> str:
@@ -238,6 +241,11 @@ class StreamReader(LengthReader):
         self._expect("]")
         self._expect("AS")
         return variable.name
+
+    def _start(self, index: int, what: str) -> tuple[int, int]:
+        if index >= len(self._tokens):
+            raise self._failure(f"the query of {what}")
+        return self._source.place(self._tokens[index].start)
 
     def _find_update(self, initialize: Token) -> int:
         for i in self._outside_parentheses(self._next):

@@ -15,10 +15,10 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.compiler.references import PartQuery, Reference
-from viewkeeper.compiler.source import Source, offset_of
+from viewkeeper.compiler.source import Place, Source, offset_of
 from viewkeeper.compiler.subscript_text import read_subscript
 from viewkeeper.compiler.supported import NOT_DETERMINISTIC
-from viewkeeper.compiler.syntax import syntax_tree
+from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.errors import NotSupported
 
 Tree = Callable[[Source, Sequence[Token]], exp.Expr]
@@ -204,6 +204,7 @@ def _replaced(
         if token.start in bare:
             sql += f" AS {quoted(reference.target)}"
         done = (token if group is None else tokens[group.close]).end + 1
+        sql += "\n" * source.text.count("\n", token.end, done)  # lines of `sql` are lines of the text
     sql += source.text[done:last]
     return PartText(PartQuery(source.text[first:last], sql, tuple(references.values())), parsed)
 
@@ -217,6 +218,36 @@ def _renamed(token: Token, reference: Reference | None) -> Token:
 def quoted(name: str) -> str:
     """`name` as SQL takes any name."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def place_in_text(query: PartQuery, place: Place, start: Place) -> Place:
+    """A place in `query.sql` as one in the script, where the query's text begins at `start`."""
+    sql, text = Source(query.sql), Source(query.text)
+    wanted = sql.offset(place)
+    tokens = tokenize(text)
+    groups = {tokens[group.name].start: tokens[group.close].end + 1 for group in _brackets(tokens)}
+    ends = {token.start: token.end + 1 for token in tokens}
+    in_sql = in_text = 0
+    for reference in query.references:
+        own = quoted(reference.name)
+        at = query.sql.index(own, in_sql)
+        if at > wanted:
+            break
+        in_text += at - in_sql
+        in_sql = at + len(own)
+        if in_sql > wanted:
+            return _moved(text.place(in_text), start)
+        behind = ends[in_text] if reference.low is None else groups[in_text]
+        alias = f" AS {quoted(reference.target)}"
+        if query.sql.startswith(alias, in_sql) and not query.text.startswith(alias, behind):
+            in_sql += len(alias)
+        in_sql += query.text.count("\n", in_text, behind)
+        in_text = behind
+    return _moved(text.place(max(in_text, min(in_text + wanted - in_sql, len(query.text)))), start)
+
+
+def _moved(place: Place, start: Place) -> Place:
+    return start[0] + place[0] - 1, place[1] + (start[1] - 1 if place[0] == 1 else 0)
 
 
 def _refuse_chance(source: Source, tree: exp.Expr) -> None:

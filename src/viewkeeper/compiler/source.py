@@ -26,6 +26,13 @@ class Source:
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
+    def offset(self, place: Place) -> int:
+        """The inverse of `place`; what lies beyond the text is its end."""
+        line, column = place
+        if line > len(self._line_starts):
+            return len(self.text)
+        return min(self._line_starts[line - 1] + column - 1, len(self.text))
+
     def error(
         self, message: str, offset: int | None, kind: type[DeclarationError] = DeclarationError
     ) -> DeclarationError:

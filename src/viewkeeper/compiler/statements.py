@@ -119,7 +119,10 @@ class CreateStream(Statement):
 
 @dataclass(frozen=True)
 class CreateViewDF(Statement):
-    """CREATE VIEW name AS INITIALIZE name[i] AS query UPDATE name[j] AS query PARTITION LENGTH n (paper 003, 4.1)."""
+    """CREATE VIEW name AS INITIALIZE name[i] AS query UPDATE name[j] AS query PARTITION LENGTH n (paper 003, 4.1).
+
+    `starts` says where in the script the two queries begin.
+    """
 
     name: Identifier
     initialize: PartQuery
@@ -127,6 +130,7 @@ class CreateViewDF(Statement):
     length: int
     backfill: bool
     expire: int | None
+    starts: tuple[Place, Place] = ((1, 1), (1, 1))
 
 
 @dataclass(frozen=True)

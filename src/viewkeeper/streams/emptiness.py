@@ -130,7 +130,7 @@ _ROW_BY_ROW = (
 row; so this list may lack some, and what it lacks only costs a query."""
 
 
-def _joined(rows: Form, joins: Collection[exp.Expr], names: _Names) -> Form:
+def _joined(rows: Form, joins: Collection[exp.Join], names: _Names) -> Form:
     for join in joins:
         right = NEVER if isinstance(join.this, exp.Lateral | exp.Unnest) else _item(join.this, names)
         if join.side == "RIGHT":

@@ -62,15 +62,37 @@ class PlannedQuery:
 
 @stored
 @dataclass(frozen=True)
-class ViewDFPlan:
-    """`initialize` computes the view's first part, `update` every later one; each by position, converted to the types
-    of the view's columns."""
+class Earlier:
+    """The queries by which parts before `until` were made: ALTER VIEW has given the view others since."""
 
+    until: int
     initialize: PlannedQuery
     update: PlannedQuery
 
 
+@stored
+@dataclass(frozen=True)
+class ViewDFPlan:
+    """`initialize` computes the view's first part, `update` every later one; each by position, converted to the types
+    of the view's columns.  `earlier` are older queries, which still hold for older parts, by rising `until`."""
+
+    initialize: PlannedQuery
+    update: PlannedQuery
+    earlier: tuple[Earlier, ...] = ()
+
+    def query(self, part: int, first: int | None) -> PlannedQuery:
+        """What computes `part`, where `first` is the view's initial subscript."""
+        sides: ViewDFPlan | Earlier = next((old for old in self.earlier if part < old.until), self)
+        return sides.initialize if part == first else sides.update
+
+    @cached_property
+    def queries(self) -> tuple[PlannedQuery, ...]:
+        """All queries by which parts are computed."""
+        sides: list[ViewDFPlan | Earlier] = [*self.earlier, self]
+        return tuple(query for each in sides for query in (each.initialize, each.update))
+
+
 def inputs(view: PartView, initial: bool = False) -> tuple[Input, ...]:
-    """What a part of a view that Spark SQL computes reads: a later one, or the initial one."""
+    """What a new part of a view that Spark SQL computes reads: a later one, or the initial one."""
     assert isinstance(view.plan, ViewDFPlan)
     return view.plan.initialize.inputs if initial else view.plan.update.inputs

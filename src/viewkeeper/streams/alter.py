@@ -1,0 +1,210 @@
+"""Streams and the views over them, altered and dropped: from a catalog to the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+
+from viewkeeper.catalog.model import Catalog, Column, PartView, Stream
+from viewkeeper.compiler.scope import did_you_mean
+from viewkeeper.compiler.statements import AlterView, CreateView, Drop, Identifier, RebuildView
+from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.streams.analyst import Analyst
+from viewkeeper.streams.declare import Known, declare_view, is_over_parts, new_views
+from viewkeeper.streams.viewdf import Earlier, ViewDFPlan
+
+
+@dataclass(frozen=True)
+class Altered:
+    """The new catalog; `redo` says from which part on a view (by its id) is to be computed anew."""
+
+    catalog: Catalog
+    redo: dict[int, int] = field(default_factory=dict)
+
+
+def alter_view(catalog: Catalog, statement: AlterView, analyst: Analyst, known: Known) -> Altered:
+    """The catalog in which a view has another definition; raises DeclarationError."""
+    name, new = statement.view.name, statement.view
+    old = _view(catalog, name, "ALTER VIEW ... AS")
+    if isinstance(new, CreateView) and not is_over_parts(catalog, new):
+        raise NotSupported(f"{old.name} is kept part by part, and its new query reads no stream, nor a view over one; "
+                           "drop the view and create it again", *name.place)  # fmt: skip
+    others = replace(catalog, part_views=tuple(view for view in catalog.part_views if view.id != old.id))
+    (*helpers, view) = new_views(others, new, analyst, known, _Ids(old.id, catalog.next_id))
+    if helpers or not (isinstance(view.plan, ViewDFPlan) and isinstance(old.plan, ViewDFPlan)):
+        return _replaced_whole(catalog, statement, old, analyst, known)
+    _refuse_cycle(catalog, old, view, name)
+    view, redo = _succeeding(catalog, statement, old, view, known)
+    altered = replace(catalog, part_views=_in_order(catalog, tuple(
+        view if each.id == old.id else each for each in catalog.part_views)))  # fmt: skip
+    return Altered(altered, {} if redo is None else {old.id: redo})
+
+
+class _Ids:
+    """The old id for the view itself, new ones for all else."""
+
+    def __init__(self, first: int, next_: int) -> None:
+        self._ids = [first]
+        self._next = next_
+
+    def __call__(self) -> int:
+        if self._ids:
+            return self._ids.pop()
+        self._next += 1
+        return self._next - 1
+
+
+def _replaced_whole(catalog: Catalog, statement: AlterView, old: PartView, analyst: Analyst, known: Known) -> Altered:
+    """A view by PATTERN, WINDOW or MATCH_RECOGNIZE is filled from the oldest kept part: it is another view."""
+    name = statement.view.name
+    if statement.since is not None:
+        raise NotSupported("a view by PATTERN, WINDOW or MATCH_RECOGNIZE is always filled from the oldest part that is "
+                           "kept; leave out FROM", *name.place)  # fmt: skip
+    users = _users(catalog, {old.id})
+    if users:
+        raise NotSupported(f"{old.name} is read by {_listed(users)}, and a view by PATTERN, WINDOW or MATCH_RECOGNIZE "
+                           "gets all its parts anew; drop what reads it first", *name.place)  # fmt: skip
+    return Altered(declare_view(_without(catalog, {old.id}), statement.view, analyst, known))
+
+
+def _succeeding(
+    catalog: Catalog, statement: AlterView, old: PartView, new: PartView, known: Known
+) -> tuple[PartView, int | None]:
+    """The view with its new queries, and the old ones for older parts; and from which part on to compute anew."""
+    name = statement.view.name
+    newest, oldest = known.newest(old.id), known.oldest(old.id)
+    if newest is None or oldest is None:
+        if _users(catalog, {old.id}):
+            new = replace(new, columns=_same_columns(catalog, old, new, name))
+        return new, None
+    if new.length != old.length:
+        raise NotSupported(f"parts of {old.name} are {old.length} seconds long; drop the view and create it again to "
+                           "give it others", *name.place)  # fmt: skip
+    since = newest + 1 if statement.since is None else statement.since
+    columns = _same_columns(catalog, old, new, name)
+    earlier: tuple[Earlier, ...] = ()
+    if since > oldest:
+        kept = tuple(each for each in old.plan.earlier if oldest < each.until < since)
+        earlier = (*kept, Earlier(since, old.plan.initialize, old.plan.update))
+    plan = ViewDFPlan(new.plan.initialize, new.plan.update, earlier)
+    reads = tuple(dict.fromkeys(part.object for query in plan.queries for part in query.parts if part.object != old.id))
+    dimensions = tuple(dict.fromkeys(table.object for query in plan.queries for table in query.tables))
+    view = replace(new, columns=columns, plan=plan, reads=reads, dimensions=dimensions, first=old.first,
+                   fills=old.fills)  # fmt: skip
+    return view, since if since <= newest else None
+
+
+def _same_columns(catalog: Catalog, old: PartView, new: PartView, name: Identifier) -> tuple[Column, ...]:
+    """Columns that both definitions have: what is stored, and what others read, stays what it is."""
+    advice = "a view that has parts keeps its columns: drop it and create it again"
+    for one, other in zip(old.columns, new.columns, strict=False):
+        if (one.name.lower(), one.type) != (other.name.lower(), other.type):
+            raise DeclarationError(f"the column {one.name} {one.type} of {old.name} would become {other.name} "
+                                   f"{other.type}; {advice}", *name.place)  # fmt: skip
+    if len(old.columns) != len(new.columns):
+        raise DeclarationError(f"{old.name} has {len(old.columns)} columns, and its new definition "
+                               f"{len(new.columns)}; {advice}", *name.place)  # fmt: skip
+    columns = tuple(Column(one.name, one.type, one.nullable or other.nullable)
+                    for one, other in zip(old.columns, new.columns, strict=True))  # fmt: skip
+    loose = [one.name for one, both in zip(old.columns, columns, strict=True) if one.nullable != both.nullable]
+    users = _users(catalog, {old.id})
+    if loose and users:
+        raise DeclarationError(f"the column {loose[0]} of {old.name} was never NULL, and {_listed(users)} relies on "
+                               "that; COALESCE it", *name.place)  # fmt: skip
+    return columns
+
+
+def rebuild_view(catalog: Catalog, statement: RebuildView) -> Altered:
+    """ALTER VIEW ... REBUILD FROM: the catalog stays as it is; raises DeclarationError."""
+    view = _view(catalog, statement.name, "REBUILD")
+    return Altered(catalog, {view.id: statement.since})
+
+
+def _view(catalog: Catalog, name: Identifier, what: str) -> PartView:
+    found = catalog.find_parts(name.name)
+    if isinstance(found, PartView) and found.kind != "helper":
+        return found
+    if isinstance(found, Stream):
+        raise DeclarationError(f"{found.name} is a stream; {what} is for views", *name.place)
+    core = catalog.find(name.name)
+    if core is not None:
+        raise NotSupported(f"{core.name} is not kept part by part, so {what} is not supported for it; drop it and "
+                           "create it again", *name.place)  # fmt: skip
+    names = [view.name for view in catalog.part_views if view.kind != "helper"]
+    raise DeclarationError(f"there is no view {name}" + did_you_mean(name.name, names), *name.place)
+
+
+def drop(catalog: Catalog, statement: Drop) -> tuple[Catalog, str]:
+    """The catalog without a stream or a view over streams (which is there), and its name as declared; with a view go
+    the helpers that nothing else needs.  Raises DeclarationError where others read it."""
+    name = statement.name
+    found = catalog.find_parts(name.name)
+    assert found is not None
+    kind = "STREAM" if isinstance(found, Stream) else "VIEW"
+    if isinstance(found, PartView) and found.kind == "helper":
+        users = _users(catalog, {found.id})
+        raise DeclarationError(f"{found.name} is a hidden helper of {_listed(users)}, and goes with what needs it",
+                               *name.place)  # fmt: skip
+    if kind != statement.kind:
+        raise DeclarationError(f"{found.name} is a {kind.lower()}; use DROP {kind} {found.name}", *name.place)
+    users = _users(catalog, {found.id})
+    if users:
+        raise DeclarationError(f"{found.name} is used by {_listed(users)}; drop what uses it first", *name.place)
+    return _without(catalog, {found.id}), found.name
+
+
+def users_of_dimension(catalog: Catalog, id_: int) -> list[str]:
+    """The views over streams that join with a table or core view."""
+    names = [view.name for view in catalog.part_views if id_ in view.dimensions and view.kind != "helper"]
+    return names + _users(catalog, {view.id for view in catalog.part_views
+                                    if id_ in view.dimensions and view.kind == "helper"})  # fmt: skip
+
+
+def _users(catalog: Catalog, ids: Collection[int]) -> list[str]:
+    """The views that read one of `ids`; for a hidden helper that does, those that need the helper."""
+    reached, names = set(ids), []
+    for view in catalog.part_views:
+        if reached & set(view.reads) and view.id not in ids:
+            if view.kind == "helper":
+                reached.add(view.id)
+            else:
+                names.append(view.name)
+    return names
+
+
+def _without(catalog: Catalog, ids: set[int]) -> Catalog:
+    """The catalog without the streams and views `ids`, nor helpers that only they needed."""
+    gone = set(ids)
+    views = [view for view in catalog.part_views if view.id not in gone]
+    for view in reversed(catalog.part_views):
+        needed = any(view.id in other.reads for other in views)
+        if view.kind == "helper" and not needed and view in views:
+            views.remove(view)
+    streams = tuple(stream for stream in catalog.streams if stream.id not in gone)
+    return replace(catalog, streams=streams, part_views=tuple(views))
+
+
+def _refuse_cycle(catalog: Catalog, old: PartView, new: PartView, name: Identifier) -> None:
+    above = {old.id}
+    for view in catalog.part_views:
+        if view.id != old.id and above & set(view.reads):
+            above.add(view.id)
+    if cycle := above & set(new.reads):
+        known = next(view.name for view in catalog.part_views if view.id in cycle)
+        raise DeclarationError(f"{known} is made of {old.name}, so {old.name} cannot be made of {known}", *name.place)
+
+
+def _in_order(catalog: Catalog, views: tuple[PartView, ...]) -> tuple[PartView, ...]:
+    """Each view behind those it reads, else as they stand."""
+    placed = {stream.id for stream in catalog.streams}
+    waiting, ordered = list(views), list[PartView]()
+    while waiting:
+        view = next(each for each in waiting if placed >= set(each.reads))
+        waiting.remove(view)
+        placed.add(view.id)
+        ordered.append(view)
+    return tuple(ordered)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

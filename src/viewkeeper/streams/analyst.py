@@ -1,0 +1,39 @@
+"""What declaring a ViewDF asks of Spark, without knowing it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Protocol
+
+from viewkeeper.catalog.model import Column
+
+
+class Analyst(Protocol):
+    """Spark's own analysis of queries."""
+
+    def columns(
+        self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
+        zone: str = "UTC",
+    ) -> tuple[Column, ...]:  # fmt: skip
+        """The columns of the query `sql`, where the names in it are tables of these shapes; those of `timed` (None:
+        all) have a hidden PART_TIMESTAMP besides.
+
+        Raises DeclarationError, with the place in `sql` where one is known.
+        """
+
+
+class LazyAnalyst:
+    """The analyst that `make` makes when it is first needed."""
+
+    def __init__(self, make: Callable[[], Analyst]) -> None:
+        self._make = make
+        self._made: Analyst | None = None
+
+    def columns(
+        self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
+        zone: str = "UTC",
+    ) -> tuple[Column, ...]:  # fmt: skip
+        """As `Analyst.columns`."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made.columns(sql, tables, timed, zone)

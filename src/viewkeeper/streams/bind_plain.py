@@ -1,0 +1,88 @@
+"""A plain view: selection, projection and joins with dimension tables over one stream, or view over one.
+
+It is kept part by part: its part j is its query over part j.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from viewkeeper.catalog.model import Catalog, Column, PartView, Stream, Table, View
+from viewkeeper.compiler.bind import bind_view
+from viewkeeper.compiler.part_tables import with_parts
+from viewkeeper.compiler.parts import read_view_query
+from viewkeeper.compiler.references import Subscript
+from viewkeeper.compiler.relations import Aggregate, Relation
+from viewkeeper.compiler.statements import CreateView
+from viewkeeper.compiler.syntax import query_tokens
+from viewkeeper.errors import NotSupported
+from viewkeeper.streams.bind_viewdf import refused_names, timed
+from viewkeeper.streams.viewdf import NamedDimension, NamedInput, PlannedQuery, ViewDFPlan
+
+OWN_PART = Subscript(1, 0)
+
+_CHOICES = (
+    "[WINDOW 60 MINUTES] aggregates over a sliding window, PATTERN [a, b+] finds rows that follow each other, and "
+    "INITIALIZE ... UPDATE ... with subscripts such as {0}[j-1] says what each part is made of"
+)
+
+
+@dataclass(frozen=True)
+class BoundPlain:
+    """A plain view as declared: `source` is the stream or view that it reads part by part."""
+
+    source: Stream | PartView
+    columns: tuple[Column, ...]
+    plan: ViewDFPlan
+    dimensions: tuple[int, ...]
+
+
+def sources_in(catalog: Catalog, tree: exp.Expr) -> list[tuple[Stream | PartView, exp.Table]]:
+    """The streams and views over them that stand in a query without part references, helpers left out."""
+    found = [(catalog.find_parts(table.name), table) for table in tree.find_all(exp.Table)]
+    return [(of, table) for of, table in found
+            if of is not None and not (isinstance(of, PartView) and of.kind == "helper")]  # fmt: skip
+
+
+def bind_plain(catalog: Catalog, statement: CreateView) -> BoundPlain:
+    """Looks up and checks a query over a stream; raises DeclarationError or NotSupported with line and column."""
+    query = statement.query
+    sources = sources_in(catalog, query.tree)
+    source, node = sources[0]
+    choices = _CHOICES.format(source.name)
+    if len(sources) > 1:
+        second, node = sources[1]
+        raise query.error(f"{source.name} and {second.name} both have parts; a join of them must say which parts meet: "
+                          f"{choices}", node, NotSupported)  # fmt: skip
+    for aggregate in query.tree.find_all(exp.AggFunc, exp.Group, exp.Having):
+        raise query.error(f"an aggregate over {source.name} must say over which rows, since the stream never ends: "
+                          f"{choices}", aggregate, NotSupported)  # fmt: skip
+    extended, _ = with_parts(catalog, None)
+    bound = bind_view(extended, statement)
+    if _has_aggregate(bound.relation):
+        raise query.error(f"an aggregate over {source.name} is not kept as it is: {choices}", query.tree, NotSupported)
+    for name, problem in refused_names(column.name for column in bound.columns):
+        raise query.error(f"{problem}; give {name} another name by AS", query.tree)
+    text = read_view_query(query.source, query_tokens(query), "j").query
+    own = source.name.lower()
+    references = tuple(replace(each, low=OWN_PART, high=OWN_PART) if each.target.lower() == own else each
+                       for each in text.references)  # fmt: skip
+    text = replace(text, references=references)
+    parts = tuple(NamedInput(each.name, source.id, OWN_PART, OWN_PART) for each in references if each.low is not None)
+    tables = []
+    for each in references:
+        table = catalog.find(each.target)
+        if each.low is None and isinstance(table, (Table, View)):
+            tables.append(NamedDimension(each.name, table.id))
+    planned = PlannedQuery(text, parts, tuple(tables), timed(text, {part.name for part in parts}))
+    dimensions = tuple(dict.fromkeys(table.object for table in tables))
+    return BoundPlain(source, bound.columns, ViewDFPlan(planned, planned), dimensions)
+
+
+def _has_aggregate(relation: Relation) -> bool:
+    if isinstance(relation, Aggregate):
+        return True
+    below = (getattr(relation, part, None) for part in ("input", "left", "right"))
+    return any(_has_aggregate(each) for each in below if each is not None)

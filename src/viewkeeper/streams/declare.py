@@ -1,0 +1,191 @@
+"""Streams and the views over them, declared, altered and dropped: from a catalog to the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from typing import Protocol
+
+from sqlglot import exp
+
+from viewkeeper.catalog.model import Catalog, Column, PartView, Stream
+from viewkeeper.catalog.types import TIMESTAMP, TIMESTAMP_NTZ
+from viewkeeper.compiler.parse_streams import AnyView
+from viewkeeper.compiler.scope import did_you_mean
+from viewkeeper.compiler.statements import (
+    CreateMatchView,
+    CreatePatternView,
+    CreateStream,
+    CreateView,
+    CreateViewDF,
+    CreateWindowView,
+    Identifier,
+)
+from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.streams.analyst import Analyst
+from viewkeeper.streams.bind_plain import bind_plain, sources_in
+from viewkeeper.streams.bind_viewdf import bind_viewdf, readable_names, refused_names, viewdf_columns
+from viewkeeper.streams.subscripts import lowest_at_least
+from viewkeeper.streams.viewdf import PlannedQuery, ViewDFPlan
+
+
+class Known(Protocol):
+    """Which parts of a stream or view exist, by its id; None: none does."""
+
+    def oldest(self, id_: int) -> int | None:
+        """The lowest subscript."""
+
+    def newest(self, id_: int) -> int | None:
+        """The greatest subscript."""
+
+
+class Nothing:
+    """No part of anything exists."""
+
+    def oldest(self, id_: int) -> int | None:
+        """None."""
+        return None
+
+    newest = oldest
+
+
+def require_free(catalog: Catalog, name: Identifier) -> None:
+    """Raises DeclarationError where anything is called `name` already, helpers' parts included."""
+    core = catalog.find(name.name)
+    if core is not None:
+        kind, known = type(core).__name__.lower(), core.name
+    else:
+        found = next(((kind, known) for kind, known in _names(catalog) if known.lower() == name.name.lower()), None)
+        if found is None:
+            return
+        kind, known = found
+    article = "an" if kind[0] in "aeiou" else "a"
+    raise DeclarationError(f"{name} cannot be created: there is {article} {kind} {known} already; drop it, or take "
+                           "another name", *name.place)  # fmt: skip
+
+
+def _names(catalog: Catalog) -> list[tuple[str, str]]:
+    names = [("stream", stream.name) for stream in catalog.streams]
+    for view in catalog.part_views:
+        names.append(("view" if view.kind != "helper" else "helper of a view", view.name))
+        names += [("helper of a view", helper.name) for helper in view.helpers]
+    return names
+
+
+def declare_stream(catalog: Catalog, statement: CreateStream) -> Catalog:
+    """The catalog with the stream; raises DeclarationError."""
+    require_free(catalog, statement.name)
+    columns = tuple(Column(each.name.name, each.type, each.nullable) for each in statement.columns)
+    for name, problem in refused_names(column.name for column in columns):
+        place = [each.name.place for each in statement.columns if each.name.name == name][-1]
+        raise DeclarationError(f"{problem}; take another name", *place)
+    time = next((i for i, column in enumerate(columns) if column.name.lower() == statement.time.name.lower()), None)
+    if time is None:
+        known = did_you_mean(statement.time.name, [column.name for column in columns])
+        raise DeclarationError(f"{statement.name} has no column {statement.time}" + known, *statement.time.place)
+    if columns[time].type not in (TIMESTAMP, TIMESTAMP_NTZ) or columns[time].nullable:
+        raise DeclarationError(f"{statement.time} must be TIMESTAMP NOT NULL or TIMESTAMP_NTZ NOT NULL to be a row's "
+                               "time", *statement.columns[time].name.place)  # fmt: skip
+    stream = Stream(catalog.next_id, statement.name.name, columns, time, statement.length, statement.lateness,
+                    statement.horizon, statement.idle, statement.ahead, statement.expire)  # fmt: skip
+    return replace(catalog, streams=(*catalog.streams, stream), next_id=catalog.next_id + 1)
+
+
+def is_over_parts(catalog: Catalog, statement: CreateView) -> bool:
+    """Whether a view without any clause of streams' reads a stream, or a view over one."""
+    return bool(sources_in(catalog, statement.query.tree))
+
+
+def declare_view(catalog: Catalog, statement: AnyView, analyst: Analyst, known: Known) -> Catalog:
+    """The catalog with a view over streams and whatever hidden helpers it needs; raises DeclarationError."""
+    require_free(catalog, statement.name)
+    ids = count(catalog.next_id)
+    views = new_views(catalog, statement, analyst, known, lambda: next(ids))
+    return replace(catalog, part_views=(*catalog.part_views, *views), next_id=next(ids))
+
+
+def new_views(
+    catalog: Catalog, statement: AnyView, analyst: Analyst, known: Known, new_id: Callable[[], int]
+) -> list[PartView]:
+    """The view that `statement` declares, behind the hidden helpers that it needs."""
+    if isinstance(statement, CreateViewDF):
+        return [_viewdf(catalog, statement, analyst, known, new_id())]
+    if isinstance(statement, CreateView):
+        return [_plain(catalog, statement, new_id())]
+    source = _only_source(catalog, statement)
+    if isinstance(statement, CreatePatternView):
+        from viewkeeper.streams.patterns.declare import declare_pattern
+
+        views = declare_pattern(catalog, statement, source, new_id)
+    elif isinstance(statement, CreateWindowView):
+        from viewkeeper.streams.windows.declare import declare_window
+
+        views = declare_window(catalog, statement, source, new_id)
+    else:
+        from viewkeeper.streams.recognize.declare import declare_match
+
+        views = declare_match(catalog, statement, source, new_id)
+    for name, problem in refused_names(column.name for column in views[-1].columns):
+        raise DeclarationError(f"{problem}; give {name} another name by AS", *statement.name.place)
+    return [*views[:-1], replace(views[-1], sql=statement.text)]
+
+
+def _viewdf(catalog: Catalog, statement: CreateViewDF, analyst: Analyst, known: Known, id_: int) -> PartView:
+    initialize, update = planned = bind_viewdf(catalog, statement, id_)
+    columns = viewdf_columns(catalog, statement, planned, id_, analyst)
+    first = None if statement.backfill else _initial_subscript(catalog, initialize, statement.length, known)
+    both = (initialize, update)
+    reads = tuple(dict.fromkeys(part.object for query in both for part in query.parts if part.object != id_))
+    dimensions = tuple(dict.fromkeys(table.object for query in both for table in query.tables))
+    return PartView(
+        id=id_, name=statement.name.name, sql=statement.text, kind="viewdf", columns=columns, length=statement.length,
+        reads=reads, dimensions=dimensions, plan=ViewDFPlan(initialize, update), first=first,
+        fills=statement.backfill, expire=statement.expire,
+    )  # fmt: skip
+
+
+def _initial_subscript(catalog: Catalog, initialize: PlannedQuery, length: int, known: Known) -> int | None:
+    """The smallest newest part of the sources, through the ratio of the lengths (paper 003, 4.1 and 4.2), or the first
+    one above it that names no part before a source's first; None where a source has no part yet."""
+    found: list[int] = []
+    lowest: list[int] = []
+    for part in initialize.parts:
+        newest, oldest, source = known.newest(part.object), known.oldest(part.object), catalog.parts_by_id(part.object)
+        if newest is None or oldest is None or source is None:
+            return None
+        found.append(newest * source.length // length)
+        if part.low.factor:
+            lowest.append(lowest_at_least(part.low, oldest))
+    return max(min(found), *lowest)
+
+
+def _plain(catalog: Catalog, statement: CreateView, id_: int) -> PartView:
+    bound = bind_plain(catalog, statement)
+    return PartView(
+        id=id_, name=statement.name.name, sql=statement.text, kind="plain", columns=bound.columns,
+        length=bound.source.length, reads=(bound.source.id,), dimensions=bound.dimensions, plan=bound.plan, fills=True,
+        expire=statement.expire,
+    )  # fmt: skip
+
+
+def _only_source(
+    catalog: Catalog, statement: CreatePatternView | CreateWindowView | CreateMatchView
+) -> Stream | PartView:
+    sources = sources_in(catalog, statement.query.tree)
+    if len(sources) == 1:
+        return sources[0][0]
+    if sources:
+        message = (f"one stream, or view over one, can stand in FROM here; join {sources[0][0].name} and "
+                   f"{sources[1][0].name} in a view of its own, then take that")  # fmt: skip
+        raise statement.query.error(message, sources[1][1], NotSupported)
+    table = statement.query.tree.find(exp.Table)
+    if table is None:
+        raise statement.query.error("a stream, or a view over one, must stand in FROM here", statement.query.tree)
+    found = catalog.find(table.name)
+    if found is not None:
+        message = (f"{found.name} is not cut into parts: PATTERN, WINDOW and MATCH_RECOGNIZE are for streams and "
+                   "views over them")  # fmt: skip
+        raise statement.query.error(message, table, NotSupported)
+    names = did_you_mean(table.name, readable_names(catalog))
+    raise statement.query.error(f"there is no stream or view {table.name}" + names, table)
