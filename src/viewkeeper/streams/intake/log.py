@@ -203,12 +203,12 @@ class StreamLog:
         """Delete the entries up to and including `upto`.  Their files belong to whoever took them; ids stay known."""
         doomed = []
         with self._transaction(write=True) as txn, txn.cursor(self._environment.entries) as cursor:
-            found = cursor.set_range(_ENTRY.pack(stream_id, 0))
-            while found and _ENTRY.unpack(cursor.key()) <= (stream_id, upto):
-                if _ENTRY.unpack(cursor.key())[0] != stream_id:
+            while cursor.set_range(_ENTRY.pack(stream_id, 0)):
+                stream, sequence = _ENTRY.unpack(cursor.key())
+                if stream != stream_id or sequence > upto:
                     break
                 doomed += self._rejects_file(cursor)
-                found = cursor.delete()
+                cursor.delete()
         self._unlink(doomed)
 
     def forget(self, stream_id: int) -> None:
@@ -217,9 +217,9 @@ class StreamLog:
         self.trim(stream_id, (1 << 64) - 1)
         with self._transaction(write=True) as txn:
             with txn.cursor(self._environment.ids) as cursor:
-                found = cursor.set_range(_STREAM.pack(stream_id))
-                while found and cursor.key()[: _STREAM.size] == _STREAM.pack(stream_id):
-                    found = cursor.delete()
+                prefix = _STREAM.pack(stream_id)
+                while cursor.set_range(prefix) and cursor.key()[: len(prefix)] == prefix:
+                    cursor.delete()
             self._set_record(txn, stream_id, _Record(gone=True))
         shutil.rmtree(self.folder / "follow" / str(stream_id), ignore_errors=True)
 
