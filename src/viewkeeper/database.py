@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from viewkeeper.catalog.model import Catalog, PartView, Table
+from viewkeeper.catalog.model import Catalog, PartView, Stream, Table
 from viewkeeper.changes.positions import Token
 from viewkeeper.checker.check import check_views
 from viewkeeper.checker.report import Report
@@ -168,11 +168,13 @@ class Database:
         return lag(self._newest.version().snapshot, self._store)
 
     def rejected(self, table: str | None = None) -> list[dict[str, Any]]:
-        """Operations (of one table) that came in by a log and could not be applied, with the reason."""
+        """Operations (of one table) that came in by a log and could not be applied, and rows that a stream could not
+        take, with the reason."""
         return list(rejected_rows(self._storage.newest(), table))
 
     def put_rejected_again(self, table: str | None = None) -> int:
-        """Does the rejected operations again; returns how many were accepted, and so are no longer on the list."""
+        """Does the rejected operations (of one table or stream) again; returns how many were accepted, and so are no
+        longer on the list."""
         return put_again(self._storage, self._store, table)
 
     def close(self) -> None:
@@ -283,9 +285,13 @@ class TableHandle:
     def _table(self) -> Table:
         found = self._newest.version().catalog.find(self.name)
         if not isinstance(found, Table):
-            said = f"{self.name!r} is not a table" if found else f"the table {self.name!r} does not exist"
-            raise NotFound(f"{said}; SHOW TABLES lists all")
+            raise NotFound(f"{self._what(found)}; SHOW TABLES lists all")
         return found
+
+    def _what(self, found: object) -> str:
+        if isinstance(self._newest.version().catalog.find_parts(self.name), Stream):
+            return f"{self.name!r} is a stream: rows are appended, with db.stream({self.name!r}) or viewkeeper load"
+        return f"{self.name!r} is not a table" if found else f"the table {self.name!r} does not exist"
 
 
 def _has_parts(source: Source, name: str) -> bool:

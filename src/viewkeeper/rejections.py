@@ -1,16 +1,25 @@
-"""Operations that came in by a log and could not be applied: what they are, and putting them again."""
+"""Operations that came in by a log and could not be applied, and rows that a stream could not take: what they are, and
+putting them again."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from viewkeeper.catalog.model import REJECTED, Catalog, Table
+from viewkeeper.catalog.model import REJECTED, Catalog, Stream, Table
 from viewkeeper.errors import InputError, NotFound
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.embedded import EmbeddedStore
+from viewkeeper.streams.intake.append import append
+from viewkeeper.streams.intake.conversion import Conversion
+from viewkeeper.streams.intake.given import batches
+from viewkeeper.streams.intake.log import StreamLog
+from viewkeeper.streams.intake.taking import NO_NODE
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.file import ZoneFile
 from viewkeeper.trace.lock import DriverLock
@@ -23,31 +32,42 @@ WAIT_SECONDS = 30.0
 
 
 def rejected_rows(snapshot: Snapshot, name: str | None) -> Iterator[dict[str, Any]]:
-    """The rejected operations (of the table `name`) as dicts; a dropped table is shown by its id."""
+    """What was rejected (of the table or stream `name`) as dicts; what was dropped since is shown by its id.
+
+    Of a stream, `operation` is the row as a JSON text, `sequence` the place of its append in the stream's log.
+    """
     rows = _rejected(snapshot, name)
     names = {table.id: table.name for table in snapshot.catalog.tables}
+    names |= {stream.id: stream.name for stream in snapshot.catalog.streams}
     columns = [column.name for column in REJECTED.columns]
-    for values in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+    lists = [column.to_pylist() for column in rows.columns]
+    for *values, weight in zip(*lists, rows.weights.tolist(), strict=True):
         row = dict(zip(columns, values, strict=True))
-        yield {**row, "table": names.get(row["table"], str(row["table"]))}
+        if row["node"] == NO_NODE:
+            row["operation"] = row["operation"].decode()
+        for _ in range(weight):
+            yield {**row, "table": names.get(row["table"], str(row["table"]))}
 
 
 def put_again(storage: Storage, store: EmbeddedStore, name: str | None) -> int:
-    """Does the rejected operations (of the table `name`) again and takes those that are now accepted off the list.
+    """Does what was rejected (of the table or stream `name`) again and takes what is now accepted off the list.
 
     Returns their number.  The list belongs to the driver, so a running pipeline must be stopped first: raises Busy.
-    After a crash in the middle some may be done and still be on the list; doing them once more is harmless where the
-    table has a primary key.
+    After a crash in the middle some may be done and still be on the list; doing them once more is harmless for a
+    stream, and where a table has a primary key.
     """
     lock = DriverLock(storage)
     lock.acquire("statement", WAIT_SECONDS)
     term = Term(storage, lock)
     try:
         rows = _rejected(term.snapshot, name)
-        accepted = _apply(term.snapshot.catalog, store, rows)
+        tables = _apply(term.snapshot.catalog, store, rows)
+        streams = [_append_again(storage, stream, term.snapshot.catalog.zone, rows)
+                   for stream in term.snapshot.catalog.streams]  # fmt: skip
+        accepted = np.concatenate([tables, *streams])
         if len(accepted):
             _take_off(term, rows.take(accepted))
-        return len(accepted)
+        return int(rows.weights[accepted].sum())
     finally:
         term.close()
 
@@ -56,10 +76,10 @@ def _rejected(snapshot: Snapshot, name: str | None) -> Rows:
     rows = snapshot.trace(REJECTED).scan()
     if name is None:
         return rows
-    table = snapshot.catalog.find(name)
-    if not isinstance(table, Table):
-        raise NotFound(f"there is no table {name!r}; SHOW TABLES lists all")
-    return rows.filter(rows.columns[0].to_numpy() == table.id)
+    found = snapshot.catalog.find_parts(name) or snapshot.catalog.find(name)
+    if not isinstance(found, (Table, Stream)):
+        raise NotFound(f"there is no table or stream {name!r}; SHOW TABLES and SHOW STREAMS list what there is")
+    return rows.filter(rows.columns[0].to_numpy() == found.id)
 
 
 def _apply(catalog: Catalog, store: EmbeddedStore, rows: Rows) -> np.ndarray:
@@ -74,6 +94,27 @@ def _apply(catalog: Catalog, store: EmbeddedStore, rows: Rows) -> np.ndarray:
             except InputError:
                 continue  # still not acceptable: it stays on the list
             accepted.append(int(i))
+    return np.array(accepted, dtype=np.int64)
+
+
+def _append_again(storage: Storage, stream: Stream, zone: str, rows: Rows) -> np.ndarray:
+    """The indices of the rows of `stream` that it took now, in one append: with an id that is made of them, so that
+    after a crash it is not done twice."""
+    mine = np.flatnonzero(rows.columns[0].to_numpy() == stream.id)
+    if not len(mine):
+        return mine
+    with StreamLog(storage.root) as log:
+        watermark = log.watermark(stream.id)
+    conversion, given, accepted, digest = Conversion(stream, zone, time.time()), [], [], hashlib.sha256()
+    for i in mine.tolist():
+        operation = rows.columns[5][i].as_py()
+        row = json.loads(operation)
+        if not any(conversion.rows(batch, watermark)[1] for batch in batches(stream, [row])):
+            given += [row] * int(rows.weights[i])
+            accepted.append(i)
+            digest.update(f"{rows.columns[2][i]} {rows.weights[i]} {len(operation)} ".encode() + operation)
+    if given:
+        append(storage.root, storage, stream, given, zone, f"rejected, and put again: {digest.hexdigest()}")
     return np.array(accepted, dtype=np.int64)
 
 

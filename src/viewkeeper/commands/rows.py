@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from viewkeeper.catalog.model import Catalog, Column, Index, Table
+from viewkeeper.catalog.model import Catalog, Column, Index, Stream, Table
 from viewkeeper.commands.output import console, database_option, json_option, print_json, print_rows, progress_bar
-from viewkeeper.database import connect
+from viewkeeper.database import Database, connect
 from viewkeeper.errors import InputError, NotFound
 from viewkeeper.views.result import Result
 
@@ -49,16 +49,30 @@ def _print_result(result: Result, as_json: bool) -> None:
 @click.command()
 @click.argument("table")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--id", "id_", help="Streams: a file that was loaded under this id before is not stored again.")
 @json_option
 @database_option
-def load(db: Path, table: str, files: tuple[Path, ...], as_json: bool) -> None:
-    """Write the rows of Parquet, CSV, Arrow or JSON-lines FILES into TABLE.
+def load(db: Path, table: str, files: tuple[Path, ...], id_: str | None, as_json: bool) -> None:
+    """Write the rows of Parquet, CSV, Arrow or JSON-lines FILES into a table or stream.
+
+    Rows that a stream cannot take are rejected: `viewkeeper rejected` lists them.  Each file is one append.
 
     \b
     viewkeeper load --db shop orders orders.parquet more-orders.csv
+    viewkeeper load --db net m --id monday monday.csv
     """
-    with connect(db) as database, progress_bar() as progress:
-        handle, rows, token = database.table(table), 0, None
+    with connect(db) as database:
+        if isinstance(database.catalog.find_parts(table), Stream):
+            _append_files(database, table, files, id_, as_json)
+        elif id_ is not None:
+            raise InputError(f"--id is for streams, and {table} is none; putting rows of a table again changes nothing")
+        else:
+            _put_files(database, table, files, as_json)
+
+
+def _put_files(database: Database, table: str, files: tuple[Path, ...], as_json: bool) -> None:
+    handle, rows, token = database.table(table), 0, None
+    with progress_bar() as progress:
         for file in files:
             task = progress.add_task(f"loading {file.name}", total=None)
             for written, token in handle.load(file):  # noqa: B007 - the last token covers all
@@ -68,6 +82,24 @@ def load(db: Path, table: str, files: tuple[Path, ...], as_json: bool) -> None:
         print_json({"rows": rows, "token": None if token is None else str(token)})
     else:
         console().print(f"{rows:,} rows written; token {token}")
+
+
+def _append_files(database: Database, stream: str, files: tuple[Path, ...], id_: str | None, as_json: bool) -> None:
+    stored = rejected = again = 0
+    with progress_bar() as progress:
+        task = progress.add_task(f"loading into {stream}", total=len(files))
+        for appended in database.stream(stream).load(*files, id=id_):
+            if appended.duplicate:
+                again += 1
+            else:
+                stored, rejected = stored + appended.stored, rejected + appended.rejected
+            progress.update(task, advance=1)
+    if as_json:
+        print_json({"stored": stored, "rejected": rejected, "loaded_before": again})
+    else:
+        text = f"{stored:,} rows stored"
+        text += f", {rejected:,} rejected (viewkeeper rejected lists them)" if rejected else ""
+        console().print(text + (f"; {again:,} of {len(files):,} files were loaded before" if again else ""))
 
 
 @click.command()
@@ -138,6 +170,8 @@ def get(db: Path, name: str, key: tuple[str, ...], index: str | None, after: str
 def _key_columns(catalog: Catalog, name: str, index: str | None) -> list[Column]:
     """What NAME is read by."""
     of, way = catalog.find(name), catalog.find(index) if index is not None else None
+    if catalog.find_parts(name) is not None:
+        raise NotFound(f"{name} has parts, and no keys: viewkeeper sql 'SELECT * FROM {name}[5]' reads part 5")
     if of is None or isinstance(of, Index):
         raise NotFound(f"there is no table or view {name!r}; SHOW TABLES and SHOW VIEWS list what there is")
     if index is not None and not isinstance(way, Index):

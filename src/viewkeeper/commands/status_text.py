@@ -10,7 +10,11 @@ from rich.table import Table
 
 _HEADINGS = {
     "lag_operations": "lag (operations)", "lag_seconds": "lag (seconds)", "shares_state": "shared", "filled": "since",
+    "lag_parts": "lag (parts)", "length": "seconds a part", "sealed": "sealed up to", "open_rows": "rows not sealed",
+    "waiting_entries": "appends waiting", "next": "NEXT", "waits_for": "waits for",
+    "partial_matches": "partial matches",
 }  # fmt: skip
+_TITLES = {"part_views": "views over streams"}
 
 
 def status_lines(state: Mapping[str, Any]) -> Iterator[str | Table]:
@@ -30,9 +34,9 @@ def status_lines(state: Mapping[str, Any]) -> Iterator[str | Table]:
         yield f"{state['rejected_elsewhere']:,} operations of no table were rejected"
     if state["last_error"]:
         yield f"last error: {state['last_error']}"
-    for name in ("nodes", "tables", "views", "indexes"):
+    for name in ("nodes", "tables", "views", "indexes", "streams", "part_views"):
         if state[name]:
-            yield _table(name, state[name])
+            yield _table(_TITLES.get(name, name), state[name])
 
 
 def _moment(seconds: float) -> str:
@@ -41,8 +45,9 @@ def _moment(seconds: float) -> str:
 
 def _table(name: str, rows: list[dict[str, Any]]) -> Table:
     table = Table(title=name, title_justify="left")
-    for column, value in rows[0].items():
-        right = isinstance(value, (int, float)) and not isinstance(value, bool)
+    for column in rows[0]:
+        found = [row[column] for row in rows if row[column] is not None]
+        right = bool(found) and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in found)
         table.add_column(_HEADINGS.get(column, column), justify="right" if right else "left")
     for row in rows:
         table.add_row(*(_cell(value) for value in row.values()))

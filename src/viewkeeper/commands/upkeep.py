@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
@@ -48,11 +48,20 @@ def _live() -> Live:
     return Live(console=screen, refresh_per_second=4, transient=True, auto_refresh=screen.is_terminal)
 
 
-def _lag(state: dict[str, Any]) -> Table:
+def _lag(state: dict[str, Any]) -> Group:
     table = Table("node", "position", "lag (operations)", "lag (seconds)", title=f"version {state['version']}")
     for node in state["nodes"]:
         table.add_row(*(cell(node[name]) for name in ("node", "position", "lag_operations", "lag_seconds")))
-    return table
+    streams, views = Table("stream", "sealed up to", "watermark"), Table("view", "NEXT", "lag (seconds)", "state")
+    for stream in state["streams"]:
+        streams.add_row(*(_shown(stream[name]) for name in ("name", "sealed", "watermark")))
+    for view in state["part_views"]:
+        views.add_row(*(_shown(view[name]) for name in ("name", "next", "lag_seconds", "state")))
+    return Group(table, *(each for each in (streams, views) if each.row_count))
+
+
+def _shown(value: Any) -> str:
+    return "-" if value is None else cell(value)
 
 
 @click.command("catch-up")
@@ -142,7 +151,7 @@ def check(db: Path, views: tuple[str, ...], as_json: bool) -> None:
 @json_option
 @database_option
 def rejected(db: Path, table: str | None, put_again: bool, as_json: bool) -> None:
-    """List operations that came in by a log and could not be applied.
+    """List operations on tables that could not be applied, and rows that streams could not take.
 
     \b
     viewkeeper rejected --db shop orders

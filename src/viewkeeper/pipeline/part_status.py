@@ -8,7 +8,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from viewkeeper.catalog.model import PartView, Stream
-from viewkeeper.streams.intake.entries import Append
+from viewkeeper.errors import Error
+from viewkeeper.streams.intake.entries import Append, Entry
 from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.streams.parts import PartIndex, read_index
 from viewkeeper.streams.progress import StreamProgress
@@ -23,51 +24,81 @@ ENTRIES_READ = 10_000
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
-def part_status(snapshot: Snapshot, log: StreamLog, rejected: Mapping[int, int]) -> dict[str, list[dict[str, Any]]]:
+def part_status(snapshot: Snapshot, rejected: Mapping[int, int]) -> dict[str, list[dict[str, Any]]]:
     """`streams` and `part_views` of `status`; `rejected` has the number of rejected rows by stream."""
     if not snapshot.catalog.streams:
         return {"streams": [], "part_views": []}
     indexes = read_index(snapshot)
-    views = [view for view in snapshot.catalog.part_views if view.kind != "helper"]
-    return {
-        "streams": [
+    with StreamLog(snapshot.storage.root) as log:
+        streams = [
             {"name": stream.name, **_stream(snapshot, stream, indexes.get(stream.id) or PartIndex(), log),
              "rejected": rejected.get(stream.id, 0)}
             for stream in snapshot.catalog.streams
-        ],
+        ]  # fmt: skip
+    views = [view for view in snapshot.catalog.part_views if view.kind != "helper"]
+    return {
+        "streams": streams,
         "part_views": [{"name": view.name, **_view(snapshot, view, indexes)} for view in views],
-    }  # fmt: skip
+    }
+
+
+def part_lag(snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
+    """What of `part_status` tells how far streams and views are; made for polling."""
+    streams = [
+        {"name": stream.name, **_sealed(snapshot, StreamProgress.from_dict(snapshot.progress.get(stream.id)))}
+        for stream in snapshot.catalog.streams
+    ]
+    views = [{"name": view.name, **_lag(snapshot, view)} for view in snapshot.catalog.part_views
+             if view.kind != "helper"]  # fmt: skip
+    return {"streams": streams, "part_views": views}
 
 
 def _stream(snapshot: Snapshot, stream: Stream, index: PartIndex, log: StreamLog) -> dict[str, Any]:
     at = StreamProgress.from_dict(snapshot.progress.get(stream.id))
-    end, entries = log.end(stream.id), []
-    if end > at.position:
-        entries = log.entries(stream.id, at.position, ENTRIES_READ)
+    end, entries = log.end(stream.id), _waiting(snapshot, stream, at.position, log)
     unsealed = -UNBOUNDED if at.next is None else at.next
     opened = sum(part.rows for part in index.with_rows(unsealed, UNBOUNDED))
     opened += sum(int(file.rows.sum()) for entry in entries if isinstance(entry, Append) for file in entry.files)
     return {
         "length": stream.length, **_extent(at, index),
-        "sealed": None if at.next is None else at.next - 1,
-        "watermark": None if at.watermark is None else _moment(at.watermark, snapshot.catalog.zone),
-        "open_rows": opened, "waiting_entries": end - at.position,
+        **_sealed(snapshot, at),
+        "open_rows": opened, "waiting_entries": max(0, end - at.position),
     }  # fmt: skip
+
+
+def _sealed(snapshot: Snapshot, at: StreamProgress) -> dict[str, Any]:
+    watermark = None if at.watermark is None else _moment(at.watermark, snapshot.catalog.zone)
+    return {"sealed": None if at.next is None else at.next - 1, "watermark": watermark}
+
+
+def _waiting(snapshot: Snapshot, stream: Stream, position: int, log: StreamLog) -> list[Entry]:
+    """The entries that wait for the driver, at most ENTRIES_READ; none where a newer version has taken some of them
+    meanwhile."""
+    try:
+        return log.entries(stream.id, position, ENTRIES_READ)
+    except Error:
+        newest = StreamProgress.from_dict(snapshot.storage.newest().progress.get(stream.id))
+        if newest.position == position:
+            raise
+        return []
 
 
 def _view(snapshot: Snapshot, view: PartView, indexes: Mapping[int, PartIndex]) -> dict[str, Any]:
-    catalog, progress = snapshot.catalog, snapshot.progress
-    at = ViewProgress.from_dict(progress.get(view.id))
-    after = next_part(catalog, view, progress)
-    waiting = waits_for(catalog, progress, view)
-    behind = _behind(snapshot, view, after)
-    state = "kept" if at.stale is None else f"stale: {at.stale}"
+    at = ViewProgress.from_dict(snapshot.progress.get(view.id))
+    waiting = waits_for(snapshot.catalog, snapshot.progress, view)
     return {
         "kind": view.kind, "length": view.length, **_extent(at, indexes.get(view.id) or PartIndex()),
-        "next": after, "waits_for": "; ".join(map(str, waiting)) or None,
-        "lag_parts": None if behind is None else -(-behind // view.length), "lag_seconds": behind,
-        "partial_matches": _partial_matches(snapshot, view, indexes), "state": state,
+        **_lag(snapshot, view), "waits_for": "; ".join(map(str, waiting)) or None,
+        "partial_matches": _partial_matches(snapshot, view, indexes),
     }  # fmt: skip
+
+
+def _lag(snapshot: Snapshot, view: PartView) -> dict[str, Any]:
+    stale = ViewProgress.from_dict(snapshot.progress.get(view.id)).stale
+    after = next_part(snapshot.catalog, view, snapshot.progress)
+    behind = _behind(snapshot, view, after)
+    return {"next": after, "lag_parts": None if behind is None else -(-behind // view.length), "lag_seconds": behind,
+            "state": "kept" if stale is None else f"stale: {stale}"}  # fmt: skip
 
 
 def _extent(at: StreamProgress | ViewProgress, index: PartIndex) -> dict[str, int | None]:
@@ -103,21 +134,19 @@ def _streams_below(snapshot: Snapshot, view: PartView) -> list[Stream]:
 
 
 def _partial_matches(snapshot: Snapshot, view: PartView, indexes: Mapping[int, PartIndex]) -> int | None:
-    """How many partial matches a pattern keeps: the rows of the newest part of what holds them."""
+    """How many partial matches a pattern keeps: the rows of what holds them, where it was last written."""
     if view.kind not in ("pattern", "match"):
         return None
-    holders: list[tuple[int, int | None]] = [(helper.id, ViewProgress.from_dict(snapshot.progress.get(view.id)).next)
-                                             for helper in view.helpers]  # fmt: skip
-    for id_ in view.reads:
-        item = snapshot.catalog.parts_by_id(id_)
-        if isinstance(item, PartView) and item.kind == "helper":
-            holders.append((id_, progress_of(item, snapshot.progress).next))
+    below = [snapshot.catalog.parts_by_id(id_) for id_ in view.reads]
+    holders = [(item.id, item) for item in below if isinstance(item, PartView) and item.kind == "helper"]
+    holders += [(helper.id, view) for helper in view.helpers]
     count = 0
-    for id_, after in holders:
-        index = indexes.get(id_)
-        last = None if index is None or after is None else index.previous_with_rows(after)
-        newest = None if index is None or last is None else index.at(last)
-        count += 0 if newest is None else newest.rows
+    for id_, of in holders:
+        index, after = indexes.get(id_) or PartIndex(), progress_of(of, snapshot.progress).next
+        # A pattern's matches end where a part has no rows; MATCH_RECOGNIZE's go on.
+        last = None if after is None else after - 1 if view.kind == "pattern" else index.previous_with_rows(after)
+        held = None if last is None else index.at(last)
+        count += 0 if held is None else held.rows
     return count
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from viewkeeper.catalog.model import ERRORS, REJECTED, Index, StateSpec, Table, View
 from viewkeeper.pipeline.note import read_note
+from viewkeeper.pipeline.part_status import part_lag, part_status
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.lock import DriverLock
@@ -24,11 +25,12 @@ COUNTS_KEPT = 256
 
 
 def status(storage: Storage, store: Store) -> dict[str, Any]:
-    """Plain data, fit for JSON: version, who maintains, nodes, tables, views and indexes, files, last error."""
+    """Plain data, fit for JSON: version, who maintains, nodes, tables, views, indexes, streams and the views over them,
+    files, last error."""
     snapshot, note = storage.newest(), read_note(storage.root)
     holder = DriverLock(storage).holder()
     rejected, broken = _by_first_column(snapshot, REJECTED), _by_first_column(snapshot, ERRORS)
-    known = {table.id for table in snapshot.catalog.tables}
+    known = {table.id for table in snapshot.catalog.tables} | {stream.id for stream in snapshot.catalog.streams}
     alive = note if holder is not None else None
     return {
         "version": snapshot.version,
@@ -48,6 +50,7 @@ def status(storage: Storage, store: Store) -> dict[str, Any]:
             {"name": index.name, **_state(snapshot, index), **_filling(index, alive)}
             for index in snapshot.catalog.indexes
         ],
+        **part_status(snapshot, rejected),
         "rejected_elsewhere": sum(count for id_, count in rejected.items() if id_ not in known),
         "files": storage.summary(),
         "pipeline": alive,
@@ -57,7 +60,7 @@ def status(storage: Storage, store: Store) -> dict[str, Any]:
 
 def lag(snapshot: Snapshot, store: Store) -> dict[str, Any]:
     """The part of `status` that tells how far the views are behind the logs; costs microseconds, so may be polled."""
-    return {"version": snapshot.version, "nodes": _nodes(snapshot, store)}
+    return {"version": snapshot.version, "nodes": _nodes(snapshot, store), **part_lag(snapshot)}
 
 
 def progress(root_note: dict[str, Any] | None, id_: int) -> str:

@@ -73,8 +73,8 @@ class PartRows:
             raise self._gone() from None
 
     def _gone(self) -> NotFound:
-        return NotFound(f"version {self.version}, of which this is {self._parts.of.name}[{self._span}], is kept no more: "
-                        "ask for the part again, or read within db.snapshot(), which holds its version")  # fmt: skip
+        said = f"{self._parts.of.name}[{self._span}] as of version {self.version} is kept no more"
+        return NotFound(f"{said}; ask for it again, or read within db.snapshot(), which holds its version")
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return self.rows()
