@@ -63,12 +63,24 @@ class Program(Protocol):
     step is called.  Values of the class can be pickled and compared.
     """
 
-    inputs: tuple[Input, ...]
-    optional: tuple[Input, ...]  # read too, but may lie before the first part: they do not move the initial subscript
-    outputs: tuple[Output, ...]
-    shuffled: bool
-    carry: Carry
-    dimensions: tuple[int, ...]
+    @property
+    def inputs(self) -> tuple[Input, ...]: ...
+
+    @property
+    def optional(self) -> tuple[Input, ...]:
+        """Read too, but may lie before the first part: they do not move the initial subscript."""
+
+    @property
+    def outputs(self) -> tuple[Output, ...]: ...
+
+    @property
+    def shuffled(self) -> bool: ...
+
+    @property
+    def carry(self) -> Carry: ...
+
+    @property
+    def dimensions(self) -> tuple[int, ...]: ...
 
     def prepared_columns(self) -> tuple[Column, ...]:
         """The shape of what `prepare` gives."""
