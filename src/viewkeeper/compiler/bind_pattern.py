@@ -86,8 +86,11 @@ class PatternOrder:
 @stored
 @dataclass(frozen=True)
 class BoundPattern:
-    """A pattern query as bound.  `keys` are over a row, `outputs` over the keys and then the calls; places are lines and
-    columns of `sql`.  `time` is the column by which rows are taken first, None over a view."""
+    """A pattern query as bound.
+
+    `keys` are over a row, `outputs` over the keys and then the calls; places are lines and columns of `sql`.  `time` is
+    the column by which rows are taken first, None over a view.
+    """
 
     sql: str
     width: int
@@ -323,8 +326,9 @@ class _PatternBinder:
             raise self._query.error_at("this condition is on no variable; leave it out", term.place)
         if len(variables) > 2:
             third = self._third(columns)
-            message = ("a condition, with all that OR joins in it, may name two variables, and "
-                       f"{self._aliases[self._variable(third.index)]} is the third; write conditions joined by AND")  # fmt: skip
+            name = self._aliases[self._variable(third.index)]
+            message = (f"a condition, with all that OR joins in it, may name two variables, and {name} is the third; "
+                       "write conditions joined by AND")  # fmt: skip
             raise self._query.error_at(message, third.place)
         owner, earlier = variables[-1], variables[0] if len(variables) == 2 else 0
         return PatternCondition(owner, earlier, self._moved(term, owner, earlier))

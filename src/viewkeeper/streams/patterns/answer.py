@@ -1,0 +1,102 @@
+"""The program of a pattern view: its rows from the answers that its Helper's part holds (paper 003, Algorithm 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Column
+from viewkeeper.compiler.bind_pattern import PatternCall
+from viewkeeper.compiler.references import Subscript
+from viewkeeper.errors import ViewBroken
+from viewkeeper.maintenance import exact
+from viewkeeper.maintenance.error_codes import ARITHMETIC_OVERFLOW, format_error, pack_error
+from viewkeeper.maintenance.evaluate import evaluate
+from viewkeeper.maintenance.raising import can_raise
+from viewkeeper.streams.blocks import Block
+from viewkeeper.streams.patterns.faults import group_text
+from viewkeeper.streams.patterns.plan import PatternAnswer, PatternMatches
+from viewkeeper.streams.patterns.shape import BEST, helper_shape
+from viewkeeper.streams.program import Carry, Input, Output, Past
+
+
+@dataclass(frozen=True)
+class AnswerProgram:
+    """Gives a row for each group whose pattern is matched in the part.  `matches` is the Helper's plan, `columns` are
+    the columns of the Helper's source."""
+
+    plan: PatternAnswer
+    matches: PatternMatches
+    view: int
+    name: str
+    columns: tuple[Column, ...]
+    zone: str = "UTC"
+    optional: tuple[Input, ...] = ()
+    shuffled: bool = False
+    carry: Carry = "none"
+    dimensions: tuple[int, ...] = ()
+
+    @cached_property
+    def inputs(self) -> tuple[Input, ...]:
+        return (Input(self.plan.helper, Subscript(1, 0), Subscript(1, 0)),)
+
+    @cached_property
+    def outputs(self) -> tuple[Output, ...]:
+        return (Output(self.view, self.plan.bound.columns),)
+
+    def prepared_columns(self) -> tuple[Column, ...]:
+        """The Helper's own."""
+        return helper_shape(self.matches, self.columns).columns
+
+    def prepare(self, part: int, rows: Block, dimensions: Mapping[int, Block]) -> Block:
+        """Nothing is to be done."""
+        return rows
+
+    def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
+        """The view's part from the Helper's."""
+        shape = helper_shape(self.matches, self.columns)
+        best = rows.filter(rows.columns[shape.role].to_numpy() & BEST != 0)
+        keys = [best.columns[i] for i in shape.keys]
+        inputs = list(keys)
+        for call, m in zip(self.plan.bound.calls, self.plan.measures, strict=True):
+            columns = [best.columns[i] for i in shape.measures[m]] if m >= 0 else [best.columns[shape.length]]
+            inputs.append(self._value(call, columns, keys))
+        outputs = []
+        for output in self.plan.bound.outputs:
+            values, errors = evaluate(output, inputs, len(best), zone=self.zone)
+            self._check(errors, keys)
+            outputs.append(values)
+        return {self.view: Block(outputs, best.hashes)}
+
+    def _value(self, call: PatternCall, columns: list[pa.Array], keys: list[pa.Array]) -> pa.Array:
+        argument = call.argument
+        if argument is None:
+            return columns[0]
+        if can_raise(argument):
+            self._check(columns[-1].to_numpy(), keys)
+            columns = columns[:-1]
+        if call.function not in ("sum", "avg"):
+            return columns[0]
+        counts = columns[0].to_numpy()
+        if call.function == "sum":
+            values, overflow = exact.total(columns[1:], argument.type, call.type)
+        else:
+            values, overflow = exact.average(columns[1:], counts, argument.type, call.type)
+        if overflow is not None:
+            self._check(np.where(overflow, pack_error(ARITHMETIC_OVERFLOW, call.place), 0), keys)
+        absent = counts == 0
+        if not absent.any():
+            return values
+        places = np.where(absent, -1, np.arange(len(counts)))
+        return values.take(pa.array(places, mask=absent))
+
+    def _check(self, errors: np.ndarray | None, keys: list[pa.Array]) -> None:
+        wrong = np.flatnonzero(errors) if errors is not None else ()
+        if len(wrong):
+            assert errors is not None
+            where = f"{self.name}, group {group_text(keys, int(wrong[0]))}"
+            raise ViewBroken(f"{where}: {format_error(int(errors[wrong[0]]))}; mend the data or the query")

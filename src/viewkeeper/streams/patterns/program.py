@@ -1,0 +1,23 @@
+"""The programs of pattern views and of their Helpers."""
+
+from __future__ import annotations
+
+from viewkeeper.catalog.model import Catalog, PartView
+from viewkeeper.streams.patterns.answer import AnswerProgram
+from viewkeeper.streams.patterns.machine import MatchesProgram
+from viewkeeper.streams.patterns.plan import PatternAnswer, PatternMatches
+from viewkeeper.streams.program import Program
+
+
+def pattern_program(catalog: Catalog, view: PartView) -> Program:
+    """The program of a Helper or of a pattern view."""
+    if isinstance(view.plan, PatternMatches):
+        source = catalog.parts_by_id(view.plan.source)
+        assert source is not None
+        return MatchesProgram(view.plan, view.id, view.name.removesuffix("__matches"), source.columns, catalog.zone)
+    assert isinstance(view.plan, PatternAnswer)
+    helper = catalog.parts_by_id(view.plan.helper)
+    assert isinstance(helper, PartView)
+    source = catalog.parts_by_id(helper.plan.source)
+    assert source is not None
+    return AnswerProgram(view.plan, helper.plan, view.id, view.name, source.columns, catalog.zone)
