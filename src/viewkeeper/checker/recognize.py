@@ -117,7 +117,11 @@ def expected_parts(
         answers[part] = Answer([])
         moment = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(seconds=part * length)
         rows = [(*row, moment) for row in parts[part]]
-        for row in sorted(rows, key=cmp_to_key(lambda a, b: _in_order(query, a, b))):
+
+        def in_order(left: Row, right: Row) -> int:
+            return _in_order(query, left, right)
+
+        for row in sorted(rows, key=cmp_to_key(in_order)):
             key = tuple(canonical(row[i]) for i in query.partition)
             group = groups.setdefault(key, _Group())
             group.rows.append(row)
