@@ -100,7 +100,8 @@ class Database:
             else:
                 declared = list(group)
                 with storage_named(self.root):
-                    done = requests.submit(self.root, text if len(declared) == len(statements) else _in_place(declared))
+                    script = text if len(declared) == len(statements) else _in_place(declared)
+                    done = requests.submit(self.root, script, analyst=self._spark.analyst)
                 result = Result(note="\n".join(" ".join(change) for change in done.objects))
         return result
 
