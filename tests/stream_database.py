@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,10 @@ _TYPES = {"HUGEINT": BIGINT, "INTEGER": INT, "VARCHAR": STRING, "TIMESTAMP WITH 
 class DuckAnalyst:
     """Tells the columns of a query as DuckDB sees them."""
 
-    def columns(self, sql: str, tables: Mapping[str, tuple[Column, ...]]) -> tuple[Column, ...]:
+    def columns(
+        self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
+        zone: str = "UTC",
+    ) -> tuple[Column, ...]:  # fmt: skip
         with duckdb.connect() as connection:
             for name, columns in tables.items():
                 connection.register(name, schema_of(columns).empty_table())

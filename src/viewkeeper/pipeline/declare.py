@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
-from viewkeeper.catalog.model import Catalog, Index, Table, View
+from viewkeeper.catalog.model import Catalog, Column, Index, Table, View
 from viewkeeper.compiler.bind import BoundView, bind_index, bind_table, bind_view
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.compiler.statements import CreateIndex, CreateTable, CreateView, Drop, Identifier, Statement
-from viewkeeper.errors import DeclarationError
+from viewkeeper.compiler.parse_streams import AnyView
+from viewkeeper.compiler.parts import quoted
+from viewkeeper.compiler.statements import (
+    AlterView,
+    CreateIndex,
+    CreateStream,
+    CreateTable,
+    CreateView,
+    Drop,
+    Identifier,
+    RebuildView,
+    Statement,
+)
+from viewkeeper.errors import DeclarationError, Error
 from viewkeeper.maintenance import declare
+from viewkeeper.streams import alter
+from viewkeeper.streams import declare as streams
+from viewkeeper.streams.analyst import Analyst
 from viewkeeper.trace.receipt import RunRef
 from viewkeeper.trace.snapshot import Snapshot
 
@@ -18,37 +34,56 @@ _KINDS = {Table: "TABLE", View: "VIEW", Index: "INDEX"}
 
 @dataclass(frozen=True)
 class Declared:
-    """The new catalog (the old one itself where nothing changed), and what was done: (CREATE or DROP, kind, name)."""
+    """The new catalog (the old one itself where nothing changed), and what was done: (CREATE, DROP, ALTER or REBUILD,
+    kind, name).  `redo` says from which part on a view over streams (by its id) is to be computed anew."""
 
     catalog: Catalog
     objects: tuple[tuple[str, str, str], ...]
+    redo: dict[int, int] = field(default_factory=dict)
 
 
-def run(catalog: Catalog, script: str) -> Declared:
-    """Applies all statements of `script`, in order, to `catalog`; raises `DeclarationError` for the first wrong one."""
-    declaring = _Declaring(catalog)
+def run(catalog: Catalog, script: str, analyst: Analyst | None = None, known: streams.Known | None = None) -> Declared:
+    """Applies all statements of `script`, in order, to `catalog`; raises `DeclarationError` for the first wrong one.
+
+    `analyst` is asked about the queries of ViewDFs (None: there must not be any), `known` says which parts exist.
+    """
+    declaring = _Declaring(catalog, analyst or _NoAnalyst(), known or streams.Nothing())
     for statement in parse_script(script):
         declaring.apply(statement)
     declaring.flush()
-    return Declared(declaring.catalog, tuple(declaring.objects))
+    return Declared(declaring.catalog, tuple(declaring.objects), declaring.redo)
 
 
 def runs_without_use(snapshot: Snapshot, catalog: Catalog) -> list[RunRef]:
-    """The runs of `snapshot` whose states `catalog` does not have."""
-    kept = declare.states(catalog)
+    """The runs of `snapshot` whose states `catalog` does not have, and those of parts of objects that it has not: parts
+    of streams and of views over them, and the copies of dimension tables, which have the table's id."""
+    kept = {*declare.states(catalog), *(table.id for table in catalog.tables), *(view.id for view in catalog.views)}
+    kept.update(item.id for item in catalog.parts())
+    kept.update(helper.id for view in catalog.part_views for helper in view.helpers)
     return [run for state, runs in snapshot.states.items() if state not in kept for run in runs]
+
+
+class _NoAnalyst:
+    def columns(
+        self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
+        zone: str = "UTC",
+    ) -> tuple[Column, ...]:  # fmt: skip
+        raise Error("the queries of INITIALIZE and UPDATE are analysed by Spark, which this process does not have; "
+                    "declare the view by db.sql, or while db.maintain() runs")  # fmt: skip
 
 
 class _Declaring:
     """Views that follow one another are declared together, so that thousands of them cost one new catalog."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, analyst: Analyst, known: streams.Known) -> None:
         self.catalog = catalog
         self.objects: list[tuple[str, str, str]] = []
+        self.redo: dict[int, int] = {}
+        self._analyst, self._known = analyst, known
         self._views: dict[str, BoundView] = {}
 
     def apply(self, statement: Statement) -> None:
-        if isinstance(statement, CreateView):
+        if isinstance(statement, CreateView) and not self._is_over_parts(statement):
             self._create_view(statement)
             return
         self.flush()
@@ -56,16 +91,43 @@ class _Declaring:
             self._require_free(statement.name)
             columns, key = bind_table(statement)
             self.catalog = declare.declare_table(self.catalog, statement.name.name, columns, key)
+            self._made("TABLE", statement.name)
         elif isinstance(statement, CreateIndex):
             self._require_free(statement.name)
             index = bind_index(self.catalog, statement)
             self.catalog = declare.declare_index(self.catalog, index.name, index.on, index.columns)
+            self._made("INDEX", statement.name)
+        elif isinstance(statement, CreateStream):
+            self.catalog = streams.declare_stream(self.catalog, statement)
+            self._made("STREAM", statement.name)
+        elif isinstance(statement, AnyView):
+            self.catalog = streams.declare_view(self.catalog, statement, self._analyst, self._known)
+            self._made("VIEW", statement.name)
+        elif isinstance(statement, AlterView):
+            self._alter(alter.alter_view(self.catalog, statement, self._analyst, self._known))
+            self._made("VIEW", statement.view.name, "ALTER")
+        elif isinstance(statement, RebuildView):
+            self._alter(alter.rebuild_view(self.catalog, statement, self._known))
+            self._made("VIEW", statement.name, "REBUILD")
         elif isinstance(statement, Drop):
             self._drop(statement)
-            return
         else:
             raise DeclarationError("this statement declares nothing", *statement.place)
-        self.objects.append(("CREATE", "TABLE" if isinstance(statement, CreateTable) else "INDEX", statement.name.name))
+
+    def _is_over_parts(self, statement: CreateView) -> bool:
+        over = bool(self.catalog.streams) and streams.is_over_parts(self.catalog, statement)
+        if statement.expire is not None and not over:
+            raise DeclarationError(f"{statement.name} reads no stream, nor a view over one: it has no parts that could "
+                                   "expire; leave out EXPIRE AFTER", *statement.name.place)  # fmt: skip
+        return over
+
+    def _alter(self, altered: alter.Altered) -> None:
+        self.catalog = altered.catalog
+        for id_, since in altered.redo.items():
+            self.redo[id_] = min(since, self.redo.get(id_, since))
+
+    def _made(self, kind: str, name: Identifier, verb: str = "CREATE") -> None:
+        self.objects.append((verb, kind, name.name))
 
     def flush(self) -> None:
         """Declares the views that wait for it."""
@@ -76,7 +138,7 @@ class _Declaring:
     def _create_view(self, statement: CreateView) -> None:
         self._require_free(statement.name)
         self._bind(statement)
-        self.objects.append(("CREATE", "VIEW", statement.name.name))
+        self._made("VIEW", statement.name)
 
     def _bind(self, statement: CreateView) -> None:
         try:
@@ -89,18 +151,19 @@ class _Declaring:
         self._views[bound.name.lower()] = bound
 
     def _require_free(self, name: Identifier) -> None:
-        item = self.catalog.find(name.name)
-        if item is not None or name.name.lower() in self._views:
-            kind, known = (_KINDS[type(item)], item.name) if item is not None else ("VIEW", name.name)
-            raise DeclarationError(
-                f"{name} cannot be created: there is {_article(kind)} {known} already; drop it, or take another name",
-                *name.place,
-            )
+        streams.require_free(self.catalog, name)
+        if name.name.lower() in self._views:
+            message = f"{name} cannot be created: there is a view {name} already; drop it, or take another name"
+            raise DeclarationError(message, *name.place)
 
     def _drop(self, statement: Drop) -> None:
         name = statement.name
         item = self.catalog.find(name.name)
         if item is None:
+            if self.catalog.find_parts(name.name) is not None:
+                self.catalog, known = alter.drop(self.catalog, statement)
+                self.objects.append(("DROP", statement.kind, known))
+                return
             if statement.if_exists:
                 return
             raise DeclarationError(f"there is no {statement.kind.lower()} {name} to drop", *name.place)
@@ -108,6 +171,7 @@ class _Declaring:
         if kind != statement.kind:
             raise DeclarationError(f"{item.name} is {_article(kind)}; use DROP {kind} {item.name}", *name.place)
         users = [view.name for view in self.catalog.views if item.id in view.reads]
+        users += alter.users_of_dimension(self.catalog, item.id)
         if users:
             shown = ", ".join(users[:5]) + (f" and {len(users) - 5} more" if len(users) > 5 else "")
             raise DeclarationError(f"{item.name} is used by {shown}; drop what uses it first", *name.place)
@@ -138,11 +202,6 @@ class _Declaring:
             on = self.catalog.find(names[index.on])
             assert on is not None
             self.catalog = declare.declare_index(self.catalog, index.name, on.id, index.columns)
-
-
-def quoted(name: str) -> str:
-    """`name` as SQL takes any name."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _article(kind: str) -> str:

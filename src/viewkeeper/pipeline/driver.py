@@ -47,6 +47,7 @@ class Maintainer:
         self.fills = Fills(executor, self._pool)
         self.merging = Merging(executor, self._pool)
         self.parts = PartKeeping(executor.part_runner(), self._pool, term.storage.root)
+        self._analyst = executor.analyst
         self._note = Note(term.storage.root)
         self._last_batch = time.monotonic()
         self._tidied = 0.0
@@ -64,7 +65,7 @@ class Maintainer:
 
     def step(self) -> bool:
         """One round; whether it committed a batch, or anything that somebody may be waiting for."""
-        answered = requests.answer_all(self.term)
+        answered = requests.answer_all(self.term, self._analyst)
         filled = self.fills.step(self.term)
         kept = self.parts.step(self.term)
         cut = self.batches.step(self.term)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from viewkeeper.streams.analyst import Analyst
 from viewkeeper.streams.work import Runner
 from viewkeeper.trace.merge import MergeTask
 from viewkeeper.trace.receipt import Receipt, RunRef
@@ -88,6 +89,9 @@ class Executor(Protocol):
 
     def part_runner(self) -> Runner:
         """What computes parts of views over streams, with the same view servers."""
+
+    def analyst(self) -> Analyst:
+        """Who is asked about the queries of ViewDFs when they are declared; raises Error where that takes Spark."""
 
     def close(self) -> None:
         """Frees what the executor itself has started."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 
+from viewkeeper.errors import Error
 from viewkeeper.pipeline import blocks, tasks
 from viewkeeper.pipeline.job import Job, MergeJob
+from viewkeeper.streams.analyst import Analyst
 from viewkeeper.streams.local import LocalRunner
 from viewkeeper.streams.work import Runner
 from viewkeeper.trace.receipt import Receipt
@@ -37,6 +39,10 @@ class LocalExecutor:
     def part_runner(self) -> Runner:
         """Generated views in this process; ViewDFs need Spark."""
         return LocalRunner(self.servers)
+
+    def analyst(self) -> Analyst:
+        """There is none without Spark."""
+        raise Error("the queries of INITIALIZE and UPDATE are analysed by Spark, and this driver runs without it")
 
     def close(self) -> None:
         """Nothing was started."""

@@ -15,7 +15,8 @@ import json
 import os
 import secrets
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,12 @@ from viewkeeper import errors
 from viewkeeper.errors import Busy, DeclarationError, Error, NotFound, Timeout
 from viewkeeper.pipeline import declare
 from viewkeeper.pipeline.term import Term
+from viewkeeper.streams.analyst import Analyst, LazyAnalyst
+from viewkeeper.streams.existing import ExistingParts
+from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.lock import DriverLock
-from viewkeeper.trace.snapshot import Change
+from viewkeeper.trace.snapshot import Change, Snapshot
 
 POLL_SECONDS = 0.005
 ANSWERS_KEPT_SECONDS = 3600.0
@@ -41,9 +45,10 @@ class Answer:
     version: int
 
 
-def submit(root: Path, sql: str, wait: float | None = None) -> Answer:
+def submit(root: Path, sql: str, wait: float | None = None, analyst: Callable[[], Analyst] | None = None) -> Answer:
     """Applies a script of declarations, all or nothing, and returns when it is committed.
 
+    `analyst` makes who is asked about the queries of ViewDFs, if this process answers and there are any.
     Raises what is wrong with the script (an `Error`), or `Timeout` after `wait` seconds; it stays in line then.
     """
     request = _write_request(root, sql)
@@ -60,7 +65,7 @@ def submit(root: Path, sql: str, wait: float | None = None) -> Answer:
         if _acquired(lock):
             term = Term(storage, lock)
             try:
-                answer_all(term)
+                answer_all(term, analyst)
             finally:
                 term.close()
             continue
@@ -72,14 +77,15 @@ def submit(root: Path, sql: str, wait: float | None = None) -> Answer:
         time.sleep(POLL_SECONDS)
 
 
-def answer_all(term: Term) -> bool:
+def answer_all(term: Term, analyst: Callable[[], Analyst] | None = None) -> bool:
     """Answers every request in line, in the order in which they were made; whether there was any."""
     folder = term.storage.root / "requests"
     if not folder.is_dir():
         return False
     pending = sorted(Path(entry.path) for entry in os.scandir(folder) if entry.name.endswith(".request"))
+    asked = None if analyst is None else LazyAnalyst(analyst)
     for request in pending:
-        _answer(term, request)
+        _answer(term, request, asked)
     return bool(pending)
 
 
@@ -107,7 +113,7 @@ def _write_request(root: Path, sql: str) -> Path:
     return request
 
 
-def _answer(term: Term, request: Path) -> None:
+def _answer(term: Term, request: Path, analyst: Analyst | None) -> None:
     prepared_file = request.with_suffix(".prepared")
     prepared = _read(prepared_file)
     if prepared is not None and _was_committed(term.storage, prepared):
@@ -117,7 +123,7 @@ def _answer(term: Term, request: Path) -> None:
     if asked is None or request.with_suffix(".answer").exists():
         return  # answered already: only the requester's clearing away is left
     try:
-        declared = declare.run(term.snapshot.catalog, asked["sql"])
+        declared = declare.run(term.snapshot.catalog, asked["sql"], analyst, ExistingParts(term.snapshot))
     except Error as error:
         _finish(request, _refusal(error))
         return
@@ -125,14 +131,21 @@ def _answer(term: Term, request: Path) -> None:
         _finish(request, _refusal(Error(f"the statement failed: {type(error).__name__}: {error}; this is a defect")))
         return
     version = term.snapshot.version + 1
-    if declared.catalog is term.snapshot.catalog:
+    if declared.catalog is term.snapshot.catalog and not declared.redo:
         _finish(request, asdict(Answer(declared.objects, term.snapshot.version)))
         return
     answer = asdict(Answer(declared.objects, version))
     _write(prepared_file, {"number": term.snapshot.number + 1, "epoch": term.epoch, "answer": answer})
     gone = declare.runs_without_use(term.snapshot, declared.catalog)
-    term.commit(Change("catalog", version, removed=gone, catalog=declared.catalog))
+    progress = {id_: _redone(term.snapshot, id_, since) for id_, since in declared.redo.items()}
+    term.commit(Change("catalog", version, removed=gone, catalog=declared.catalog, progress=progress or None))
     _finish(request, answer)
+
+
+def _redone(snapshot: Snapshot, id_: int, since: int) -> dict[str, Any]:
+    """The progress of a view whose parts from `since` on are to be computed anew."""
+    progress = ViewProgress.from_dict(snapshot.progress.get(id_))
+    return replace(progress, redo=since if progress.redo is None else min(since, progress.redo)).to_dict()
 
 
 def _was_committed(storage: Storage, prepared: dict[str, Any]) -> bool:

@@ -17,6 +17,7 @@ from viewkeeper.errors import Error
 from viewkeeper.pipeline import blocks, tasks
 from viewkeeper.pipeline.job import Job, MergeJob
 from viewkeeper.pipeline.merging import AT_ONCE
+from viewkeeper.streams.analyst import Analyst
 from viewkeeper.streams.work import Runner
 from viewkeeper.trace.receipt import Receipt
 
@@ -89,6 +90,12 @@ class SparkExecutor:
         from viewkeeper.streams.spark.runner import SparkRunner
 
         return SparkRunner(self._spark, self.servers, QueryRunner(lambda: self._spark))
+
+    def analyst(self) -> Analyst:
+        """Spark's own analysis."""
+        from viewkeeper.streams.spark.analyst import SparkAnalyst
+
+        return SparkAnalyst(lambda: self._spark)
 
     def close(self) -> None:
         """Stops Spark where it was started for this executor."""

@@ -114,9 +114,14 @@ def _same_columns(catalog: Catalog, old: PartView, new: PartView, name: Identifi
     return columns
 
 
-def rebuild_view(catalog: Catalog, statement: RebuildView) -> Altered:
+def rebuild_view(catalog: Catalog, statement: RebuildView, known: Known) -> Altered:
     """ALTER VIEW ... REBUILD FROM: the catalog stays as it is; raises DeclarationError."""
     view = _view(catalog, statement.name, "REBUILD")
+    newest = known.newest(view.id)
+    if newest is None or newest < statement.since:
+        there = "no part yet" if newest is None else f"parts up to {newest} only"
+        raise DeclarationError(f"{view.name} has {there}: there is nothing to rebuild from part {statement.since} on",
+                               *statement.name.place)  # fmt: skip
     return Altered(catalog, {view.id: statement.since})
 
 

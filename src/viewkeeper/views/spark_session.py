@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from viewkeeper.pipeline.spark import SparkExecutor
+    from viewkeeper.streams.analyst import Analyst
 
 _lock = threading.Lock()
 _users = 0
@@ -46,6 +47,12 @@ class SparkUse:
         from viewkeeper.pipeline.spark import SparkExecutor
 
         return SparkExecutor(self.session(servers), servers or os.cpu_count() or 1)
+
+    def analyst(self) -> Analyst:
+        """Who is asked about the queries of ViewDFs when they are declared."""
+        from viewkeeper.streams.spark.analyst import SparkAnalyst
+
+        return SparkAnalyst(self.session)
 
     def close(self) -> None:
         """Ends the use; once is enough."""
