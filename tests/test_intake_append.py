@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 from collections import Counter, namedtuple
 from decimal import Decimal
 from pathlib import Path
@@ -17,70 +16,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stream_intake import NOW, UTC, Intake, at
 from viewkeeper.catalog import types
-from viewkeeper.catalog.model import Catalog, Column, Stream
+from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
 from viewkeeper.errors import InputError
 from viewkeeper.streams.intake import append as append_module
-from viewkeeper.streams.intake.append import append
-from viewkeeper.streams.intake.entries import Append, Seal
-from viewkeeper.streams.intake.log import Appended, Numbered, StreamLog
-from viewkeeper.trace.commit import Storage
-
-NOW = 1_700_000_000.0
-UTC = datetime.UTC
-COLUMNS = (Column("ts", TIMESTAMP, False), Column("src", STRING), Column("loss", INT), Column("rtt", DOUBLE))
-
-
-class Intake:
-    """One stream in a database of its own."""
-
-    def __init__(self, root: Path, columns: tuple[Column, ...] = COLUMNS, zone: str = "UTC", **more: object) -> None:
-        self.root, self.zone, self.storage = root, zone, Storage(root)
-        self.storage.initialise(Catalog())
-        self.stream = Stream(20, "m", columns, 0, **{"length": 60, **more})
-        self.log = StreamLog(root)
-
-    def append(self, rows: object, id_: object = None, now: float = NOW) -> Appended:
-        return append(self.root, self.storage, self.stream, rows, self.zone, id_, now=now)
-
-    def entries(self) -> list[Append | Seal]:
-        return self.log.entries(20, 0, 10**6)
-
-    def stored(self) -> list[dict]:
-        """All rows with their parts, by the log's word of where each part's rows stand."""
-        rows: list[dict] = []
-        for entry in self.entries():
-            for file in entry.files if isinstance(entry, Append) else ():
-                found = pq.read_table(self.root / "state" / file.ref.name).to_pylist()
-                for part, piece in file.pieces():
-                    inside = found[piece.offset : piece.offset + piece.rows]
-                    assert {row["__part"] for row in inside} == {part}
-                    rows += inside
-                assert len(found) == file.rows.sum()
-        return rows
-
-    def values(self, name: str) -> list:
-        return [row[name] for row in self.stored()]
-
-    def rejected(self) -> list[tuple[str, dict]]:
-        return [(row["reason"], json.loads(row["operation"])) for entry in self.entries()
-                if isinstance(entry, Append) for row in entry.rejected.to_pylist()]  # fmt: skip
-
-    def files(self) -> set[str]:
-        return {path.name for path in (self.root / "state").iterdir()}
-
-    def named(self) -> set[str]:
-        return {file.ref.name for entry in self.entries() if isinstance(entry, Append) for file in entry.files}
+from viewkeeper.streams.intake.log import Appended, Numbered
 
 
 @pytest.fixture
 def intake(tmp_path: Path) -> Intake:
     return Intake(tmp_path / "db")
-
-
-def at(seconds: float) -> datetime.datetime:
-    return datetime.datetime(1970, 1, 1, tzinfo=UTC) + datetime.timedelta(seconds=seconds)
 
 
 POINT = namedtuple("POINT", "ts loss")
@@ -153,11 +100,11 @@ def test_bad_rows_of_a_large_table_are_rejected_alone(intake: Intake) -> None:
 def test_rejected_rows_can_be_appended_again(tmp_path: Path) -> None:
     """The row in a rejection, appended to a stream that takes it, is the row that was given."""
     names = ["ts", "d", "n", "b"]
-    types = (TIMESTAMP, types.DATE, types.decimal(20, 3), types.BOOLEAN)
-    strict = Intake(tmp_path / "strict", (*map(Column, names, types), Column("x", INT, False)))
+    columns = tuple(map(Column, names, (TIMESTAMP, types.DATE, types.decimal(20, 3), types.BOOLEAN)))
+    strict = Intake(tmp_path / "strict", (*columns, Column("x", INT, False)))
     strict.append([{"ts": at(1.5), "d": datetime.date(1, 1, 1), "n": Decimal("1.500"), "b": True}])
     ((_, row),) = strict.rejected()
-    mild = Intake(tmp_path / "mild", (*map(Column, names, types), Column("x", INT)))
+    mild = Intake(tmp_path / "mild", (*columns, Column("x", INT)))
     mild.append([row])
     assert mild.stored() == [
         {"ts": at(1.5), "d": datetime.date(1, 1, 1), "n": Decimal("1.500"), "b": True, "x": None, "__part": 0}

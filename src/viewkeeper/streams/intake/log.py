@@ -150,8 +150,8 @@ class StreamLog:
     def append(self, stream: Stream, draft: Draft, id_: str | Numbered | None, now: float) -> Appended:
         """Enter a draft, whose files are durable, in one atomic step; a draft without rows leaves no entry.
 
-        Raises WatermarkMoved where rows of the draft are too late by now, and FileNotFoundError where one of its files
-        is gone: it was taken for what a killed append left.  Nothing is written then.
+        Raises WatermarkMoved where rows of the draft are too late by now, Error where one of its files was taken for
+        what a killed append left.  Nothing is written then.
         """
         rejects = bytes_of.rejects_bytes(draft.rejected)
         file = self._write_rejects(rejects) if len(rejects) > _INLINE_BYTES_MAX else None
@@ -190,6 +190,8 @@ class StreamLog:
 
     def seal(self, stream: Stream, upto: int, reason: str = "by hand") -> int:
         """Seal all parts up to and including `upto`; the sequence of the entry."""
+        if type(upto) is not int or not -(1 << 62) <= upto < 1 << 62:
+            raise InputError(f"{stream.name}: seal takes a part's subscript, a whole number; not {upto!r}")
         with self._transaction(write=True) as txn:
             record = self._record(txn, stream.id)
             if record.gone:
@@ -319,7 +321,9 @@ class StreamLog:
         for file in draft.files:
             if least is not None and watermark is not None and file.least < least:
                 raise WatermarkMoved(watermark)
-            (self._state / file.ref.name).stat()
+            if not (self._state / file.ref.name).exists():
+                raise Error(f"{stream.name}: {file.ref.name} is gone, as if this append had stood still for an hour "
+                            "and been taken for dead; append it again")  # fmt: skip
 
     def _decoded(self, data: bytes, sequence: int, stream_id: int) -> Entry:
         entry, file = bytes_of.decode(data, sequence, self._name(stream_id, sequence))
