@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from viewkeeper.catalog.model import Catalog, PartView
-from viewkeeper.streams.patterns.plan import PatternAnswer, PatternMatches
-from viewkeeper.streams.patterns.program import pattern_program
 from viewkeeper.streams.program import Program
-from viewkeeper.streams.recognize.plan import MatchPlan
-from viewkeeper.streams.recognize.program import match_program
-from viewkeeper.streams.windows.program import window_program
 
 
 def program_of(catalog: Catalog, view: PartView) -> Program:
     """How the parts of `view`, which is no ViewDF, are computed."""
+    from viewkeeper.streams.patterns.plan import PatternAnswer, PatternMatches
+    from viewkeeper.streams.recognize.plan import MatchPlan
+
     if isinstance(view.plan, (PatternMatches, PatternAnswer)):
+        from viewkeeper.streams.patterns.program import pattern_program
+
         return pattern_program(catalog, view)
     if isinstance(view.plan, MatchPlan):
+        from viewkeeper.streams.recognize.program import match_program
+
         return match_program(catalog, view)
+    from viewkeeper.streams.windows.program import window_program
+
     return window_program(catalog, view)

@@ -86,7 +86,7 @@ def _by_age(stage: Stage, item: Stream | PartView) -> int:
 
 def _all_inputs(catalog: Catalog, view: PartView) -> tuple[Input, ...]:
     if isinstance(view.plan, ViewDFPlan):
-        return (*view.plan.initialize.inputs, *view.plan.update.inputs)
+        return tuple(each for query in view.plan.queries for each in query.inputs)
     program = program_of(catalog, view)
     return (*program.inputs, *program.optional)
 

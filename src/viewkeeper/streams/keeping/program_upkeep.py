@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -40,6 +41,9 @@ class ProgramUpkeep(Upkeep):
 
     def inputs(self, part: int) -> tuple[Input, ...]:
         return self.program.inputs
+
+    def named_inputs(self) -> Sequence[Input]:
+        return (*self.program.inputs, *self.optional)
 
     def initial_inputs(self) -> tuple[Input, ...]:
         return self.program.inputs

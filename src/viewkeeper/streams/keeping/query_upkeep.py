@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from viewkeeper.catalog.model import PartView
@@ -12,7 +13,7 @@ from viewkeeper.streams.keeping.dimensions import Unreadable
 from viewkeeper.streams.keeping.stage import Touched
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep, ViewFailed
 from viewkeeper.streams.program import Input
-from viewkeeper.streams.subscripts import naming
+from viewkeeper.streams.subscripts import UNBOUNDED, naming
 from viewkeeper.streams.viewdf import PlannedQuery, ViewDFPlan
 from viewkeeper.streams.work import Outcome, Piece, QueryWork
 
@@ -24,13 +25,19 @@ class QueryUpkeep(Upkeep):
         super().__init__(hands, view)
         assert isinstance(view.plan, ViewDFPlan)
         self.plan = view.plan
-        self._empty = {side: Emptiness.of(side.query) for side in (self.plan.initialize, self.plan.update)}
+        self._empty = {side: Emptiness.of(side.query) for side in self.plan.queries}
 
     def inputs(self, part: int) -> tuple[Input, ...]:
         return self._side(part).inputs
 
     def initial_inputs(self) -> tuple[Input, ...]:
         return self.plan.initialize.inputs
+
+    def named_inputs(self) -> Sequence[Input]:
+        return tuple(dict.fromkeys(each for side in self.plan.queries for each in side.inputs))
+
+    def next_definition(self, part: int) -> int:
+        return min((old.until for old in self.plan.earlier if part < old.until), default=UNBOUNDED)
 
     def build(self, first: int, last: int) -> int:
         part = first
@@ -65,7 +72,7 @@ class QueryUpkeep(Upkeep):
     def _followers(self, part: int) -> list[int]:
         """The built parts of the view that read its own part `part`."""
         after, found = self.progress.next or 0, list[int]()
-        for each in self.plan.update.inputs:
+        for each in self.named_inputs():
             if each.object == self.view.id:
                 low, high = naming(each.low, each.high, part, part)
                 found += range(max(low, part + 1), min(high, after - 1) + 1)
@@ -75,7 +82,7 @@ class QueryUpkeep(Upkeep):
         self.stage.set_progress(self.view.id, replace(self.progress, next=part))
 
     def _side(self, part: int) -> PlannedQuery:
-        return self.plan.initialize if part == self.progress.first else self.plan.update
+        return self.plan.query(part, self.progress.first)
 
     def _is_surely_empty(self, part: int) -> bool:
         side = self._side(part)
@@ -89,10 +96,10 @@ class QueryUpkeep(Upkeep):
     def _quiet_until(self, part: int) -> int:
         """The last part from `part` (which is empty) on of which the same is certain since none of its inputs has
         rows."""
-        side = self.plan.update
+        side = self._side(part + 1)
         if not self._empty[side](frozenset(name for name, _ in side.named_inputs)):
             return part
-        return self.next_with_input(part + 1, side.inputs) - 1
+        return min(self.next_with_input(part + 1, side.inputs), self.next_definition(part + 1)) - 1
 
     # The work
 

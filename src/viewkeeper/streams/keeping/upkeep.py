@@ -88,6 +88,14 @@ class Upkeep(ABC):
     """Further parts that are read where they exist."""
 
     @abstractmethod
+    def named_inputs(self) -> Sequence[Input]:
+        """What any part reads."""
+
+    def next_definition(self, part: int) -> int:
+        """The first part behind `part` that is computed by another definition; UNBOUNDED: none."""
+        return UNBOUNDED
+
+    @abstractmethod
     def initial_inputs(self) -> tuple[Input, ...]:
         """What must have a first part, and what the initial part must not read from before it."""
 
@@ -170,7 +178,7 @@ class Upkeep(ABC):
         progress, touched = self.progress, dict(self._early or {})
         assert progress.first is not None and progress.next is not None
         last = progress.next - 1
-        for each in self._named_inputs():
+        for each in self.named_inputs():
             for part, hashes in self.stage.dirty.get(each.object, {}).items():
                 low, high = naming(each.low, each.high, part, part)
                 for j in range(max(low, progress.first, progress.kept or progress.first), min(high, last) + 1):
@@ -220,13 +228,9 @@ class Upkeep(ABC):
                 greatest = min(greatest, -UNBOUNDED if after is None else greatest_at_most(each.high, after - 1))
         if greatest >= UNBOUNDED:
             raise ViewFailed(part, "no part that it reads moves on with its own: it would have parts without end")
-        return greatest if self.inputs(part) == self.inputs(part + 1) else min(greatest, part)
-
-    def _named_inputs(self) -> Sequence[Input]:
-        """What any part reads."""
-        first = self.progress.first
-        assert first is not None
-        return tuple(dict.fromkeys([*self.inputs(first), *self.inputs(first + 1), *self.optional]))
+        if self.inputs(part) != self.inputs(part + 1):
+            return min(greatest, part)
+        return min(greatest, self.next_definition(part) - 1)
 
     def next_with_input(self, part: int, inputs: Collection[Input]) -> int:
         """The lowest part from `part` on for which any of `inputs` names a part with rows; UNBOUNDED: none."""
@@ -239,10 +243,10 @@ class Upkeep(ABC):
 
     def _with_input(self, first: int, last: int) -> Iterator[int]:
         """The parts from `first` to `last` for which an input has rows, or that follow on such a part."""
-        part = self.next_with_input(first, self._named_inputs())
+        part = self.next_with_input(first, self.named_inputs())
         while part <= last:
             yield part
-            part = self.next_with_input(part + 1, self._named_inputs())
+            part = self.next_with_input(part + 1, self.named_inputs())
 
     def _with_rows(self, first: int, last: int) -> Iterator[int]:
         for part in self.stage.index(self.view.id).with_rows(first, last):
