@@ -42,7 +42,7 @@ def raise_unless_of_query(error: Exception) -> None:
         or "SparkContext has been shutdown" in text
     ):
         raise Error("Spark was stopped while a query ran; start this process again") from error
-    if condition.startswith("FAILED_READ_FILE"):
+    if condition.startswith(("FAILED_READ_FILE", "PATH_NOT_FOUND")):
         raise Error(f"Spark cannot read a part file: {_one_line(text)}; check the database") from error
 
 

@@ -24,6 +24,7 @@ from viewkeeper.streams.spark.types import spark_type
 from viewkeeper.streams.work import Made, Outcome, Piece, QueryWork
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.hashing import hash_columns
+from viewkeeper.trace.keys import canonical
 from viewkeeper.trace.local import LocalDisk
 from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.receipt import FileRef
@@ -92,7 +93,7 @@ def same_rows(left: Block, right: Block) -> bool:
     """Whether two blocks are the same bag of rows: NaN equals NaN, and -0.0 equals 0.0."""
     if len(left) != len(right):
         return False
-    both = [pa.concat_arrays(pair) for pair in zip(left.columns, right.columns, strict=True)]
+    both = [canonical(pa.concat_arrays(pair)) for pair in zip(left.columns, right.columns, strict=True)]
     groups = group_rows(hash_columns(both, 2 * len(left)), both)
     weights = np.where(groups.order < len(left), 1, -1)
     return not len(weights) or not np.add.reduceat(weights, groups.starts).any()
