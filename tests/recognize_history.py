@@ -79,6 +79,7 @@ class History:
 
     def __init__(self, view: PartView, slices: int = 1) -> None:
         self.view, self.program = view, match_program(Catalog(), view)
+        self.columns = STREAM.columns
         self._slices = slices
         self._helper = view.helpers[0] if view.helpers else None
         self.source: dict[int, list[Row]] = {}
@@ -126,7 +127,7 @@ class History:
 
     def _prepared(self, part: int, rows: Sequence[Row]) -> Block:
         slices = [rows[i :: self._slices] for i in range(self._slices)]
-        return Block.concat([self.program.prepare(part, block(piece), {}) for piece in slices])
+        return Block.concat([self.program.prepare(part, block(piece, self.columns), {}) for piece in slices])
 
     def _compute(self, part: int, touched: np.ndarray | None) -> None:
         rows = self._prepared(part, self.source[part])

@@ -65,6 +65,7 @@ _ALTERNATION = (
 _GROUPED = (
     "a quantifier behind parentheses is not supported in PATTERN; write the variables out as often as they may stand"
 )
+_EXCLUSION = "{- -} is not supported in PATTERN; leave out of MEASURES what is not wanted"
 _RELUCTANT = (
     "a reluctant quantifier ({}?) is not supported; leave out the ?, and let the variables' conditions exclude each "
     "other"
@@ -73,6 +74,10 @@ _ENDS = (
     "the pattern ends in {}, which takes as many rows as it can: how many is not decided until the next row of the "
     "partition comes, and that may never be; end with a variable that takes one row, such as one for the row behind"
 )
+
+
+_NEXT_CLAUSE = {"ONE": "ROW", "ALL": "ROWS", "AFTER": "MATCH", "PATTERN": "("}
+"""Words by which a clause behind MEASURES begins, and what stands behind them."""
 
 
 class _ClauseReader(TokenReader):
@@ -169,13 +174,22 @@ class _ClauseReader(TokenReader):
         first, depth = self._next, 0
         while self._next < len(self._tokens):
             word = self._peek()
-            if depth == 0 and (word in ends or word == ")"):
+            if depth == 0 and (word in ends or word == ")" or self._begins_clause(word)):
                 break
             depth += (word == "(") - (word == ")")
             self._next += 1
         if self._next == first:
             raise self._failure("an expression")
         return tuple(self._tokens[first : self._next])
+
+    def _begins_clause(self, word: str) -> bool:
+        """Whether the next clause begins: its words may be names of columns elsewhere."""
+        if word not in _NEXT_CLAUSE:
+            return False
+        self._next += 1
+        begins = self._peek() == _NEXT_CLAUSE[word]
+        self._next -= 1
+        return begins
 
     def _rows_per_match(self) -> None:
         if self._peek() == "ALL":
@@ -242,7 +256,7 @@ class _ClauseReader(TokenReader):
             elif word in ("^", "$"):
                 raise self._refusal(f"{word} is not supported in PATTERN: a stream has no fixed first or last row")
             elif word == "{":
-                raise self._refusal("{- -} is not supported in PATTERN; leave out of MEASURES what is not wanted")
+                raise self._refusal(_EXCLUSION)
             else:
                 self._element(elements)
 
@@ -269,6 +283,8 @@ class _ClauseReader(TokenReader):
 
     def _times(self) -> tuple[int, int | None]:
         first = self._next
+        if self._peek() == "-":
+            raise self._refusal(_EXCLUSION)
         least = self._number() if self._peek() != "," else 0
         most: int | None = least
         if self._take(","):
