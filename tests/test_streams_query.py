@@ -167,6 +167,16 @@ def test_a_query_over_a_stale_view_is_refused_with_the_reason(written: PartDatab
         ask(written, "SELECT * FROM losses")
 
 
+def test_explain_shows_which_parts_and_columns_a_query_reads(written: PartDatabase) -> None:
+    text = "EXPLAIN SELECT h.site, count(*) AS n FROM M m JOIN hosts h ON m.src = h.name {} GROUP BY h.site"
+    assert [row["plan"] for row in ask(written, text.format(""))] == [
+        "parts 4..6, 9 of M: 4 of the 4 with rows, columns src", "all of hosts, columns name, site"]  # fmt: skip
+    pruned = ask(written, text.format("WHERE m.PART_TIMESTAMP > TIMESTAMP '1970-01-01 00:05:00'"))
+    assert [row["plan"] for row in pruned][0] == "parts 6, 9 of M: 2 of the 4 with rows, columns src, PART_TIMESTAMP"
+    counted = ask(written, "EXPLAIN SELECT count(*) FROM M[4..5] WHERE PART_TIMESTAMP > TIMESTAMP '2000-01-01'")
+    assert [row["plan"] for row in counted] == ["no part of M: 0 of the 2 with rows, columns PART_TIMESTAMP"]
+
+
 def test_streams_and_their_views_are_listed_and_described(written: PartDatabase) -> None:
     (stream,) = ask(written, "SHOW STREAMS")
     assert (stream["stream"], stream["length"], stream["first"], stream["sealed"], stream["rows"]) == ("M", 60, 4, 9, 8)

@@ -96,7 +96,7 @@ class Database:
             if reads:
                 for statement in group:
                     with self._newest.held() as version:
-                        result = answer(version, statement)
+                        result = answer(version, statement, self._spark.analyst)
             else:
                 declared = list(group)
                 with storage_named(self.root):
@@ -222,7 +222,7 @@ class Snapshot:
         for statement in parse_script(text):
             if not isinstance(statement, READING):
                 raise InputError("a snapshot only reads; declare with db.sql")
-            result = answer(self._held.version(), statement)
+            result = answer(self._held.version(), statement, self._spark.analyst)
         return result
 
     def close(self) -> None:

@@ -15,6 +15,7 @@ from viewkeeper.compiler.statements import (
     Describe,
     Drop,
     ExplainCreateView,
+    ExplainQuery,
     ExplainView,
     Identifier,
     Select,
@@ -160,11 +161,12 @@ class _StatementParser(StreamReader):
         self._expect("EXPLAIN")
         if self._take("VIEW"):
             return self._ended(ExplainView(*self._whole(), self._identifier("a view")))
-        if self._peek() != "CREATE":
-            raise self._refusal(
-                f"EXPLAIN {self._peek()} is not supported; there are EXPLAIN VIEW and EXPLAIN CREATE VIEW"
-            )
         text, place = self._whole()
+        if self._peek() in ("SELECT", "FROM", "("):
+            return ExplainQuery(text, place, Select(text, place, *self._select()))
+        if self._peek() != "CREATE":
+            raise self._refusal(f"EXPLAIN {self._peek()} is not supported; there are EXPLAIN VIEW, EXPLAIN CREATE VIEW "
+                                "and EXPLAIN SELECT")  # fmt: skip
         self._tokens, self._next = self._tokens[self._next :], 0
         view = self._create()
         if not isinstance(view, AnyView):

@@ -103,6 +103,13 @@ class Select(Statement):
 
 
 @dataclass(frozen=True)
+class ExplainQuery(Statement):
+    """EXPLAIN SELECT ...: what the query reads."""
+
+    query: Select
+
+
+@dataclass(frozen=True)
 class CreateStream(Statement):
     """CREATE STREAM: see `catalog.model.Stream`; lengths are in seconds."""
 

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Index, PartView, Stream, Table
-from viewkeeper.compiler.statements import CreateView, Describe, ExplainCreateView, ExplainView, Select, Show, Statement
+from viewkeeper.compiler.parse_streams import AnyView
+from viewkeeper.compiler.statements import (
+    CreateView,
+    Describe,
+    ExplainCreateView,
+    ExplainQuery,
+    ExplainView,
+    Select,
+    Show,
+    Statement,
+)  # fmt: skip
 from viewkeeper.errors import NotFound
 from viewkeeper.maintenance.explain import explain_new_view, explain_view
+from viewkeeper.streams.analyst import Analyst
 from viewkeeper.views import part_listing
-from viewkeeper.views.query import run_select
+from viewkeeper.views.query import explain_select, run_select
 from viewkeeper.views.result import Result
 from viewkeeper.views.version import Version
 
-READING = (Show, Describe, ExplainView, ExplainCreateView, Select)
+READING = (Show, Describe, ExplainView, ExplainCreateView, ExplainQuery, Select)
 
 
-def answer(version: Version, statement: Statement) -> Result:
-    """The rows of a statement of one of the classes `READING`."""
+def answer(version: Version, statement: Statement, analyst: Callable[[], Analyst] | None = None) -> Result:
+    """The rows of a statement of one of the classes `READING`; `analyst` is asked about the queries of a ViewDF that is
+    to be explained."""
     if isinstance(statement, Select):
         return run_select(version, statement)
     if isinstance(statement, Show):
@@ -27,15 +40,31 @@ def answer(version: Version, statement: Statement) -> Result:
     if isinstance(statement, Describe):
         return _describe(version, statement.name.name)
     if isinstance(statement, ExplainCreateView):
-        assert isinstance(statement.view, CreateView)
-        return _text(explain_new_view(version.catalog, statement.view))
+        return _text(_explain_new(version, statement.view, analyst))
+    if isinstance(statement, ExplainQuery):
+        return _text("\n".join(explain_select(version, statement.query)))
     assert isinstance(statement, ExplainView), f"{type(statement).__name__} does not read"
     return _text(explain(version, statement.name.name))
 
 
 def explain(version: Version, name: str) -> str:
     """How the view `name` is kept."""
+    found = version.catalog.find_parts(name)
+    if isinstance(found, PartView):
+        from viewkeeper.views.part_explain import explain_parts
+
+        return explain_parts(version, found)
     return explain_view(version.catalog, version.view(name))
+
+
+def _explain_new(version: Version, statement: AnyView | CreateView, analyst: Callable[[], Analyst] | None) -> str:
+    # Imported when used, as above: what the kinds of views over streams are made of is much.
+    from viewkeeper.views.part_explain import explain_new_parts, is_of_parts
+
+    if is_of_parts(version, statement):
+        return explain_new_parts(version, statement, analyst)
+    assert isinstance(statement, CreateView)
+    return explain_new_view(version.catalog, statement)
 
 
 def _show_tables(version: Version) -> Result:

@@ -18,6 +18,8 @@ from viewkeeper.views.part_pruning import Use, uses
 from viewkeeper.views.parts import Parts
 from viewkeeper.views.version import Version, require_whole
 
+_RANGES_SHOWN = 10
+
 
 class PartTables:
     """The part tables that one SELECT may name, at one version.
@@ -42,7 +44,7 @@ class PartTables:
 
     def rows(self, id_: int) -> Rows:
         """What the query needs of one of them; columns that it does not read are all NULL."""
-        parts, chosen = self.chosen(id_)
+        parts, _, chosen = self._chosen(id_)
         shown, used = parts.of.columns, self._uses[id_].columns
         wanted = [i for i in range(len(shown)) if i in used]
         block, subscripts = parts.rows(chosen, wanted)
@@ -52,13 +54,28 @@ class PartTables:
         columns.append(pa.array(subscripts * (parts.of.length * 1_000_000)))
         return Rows(columns, np.ones(len(subscripts), dtype=np.int64))
 
-    def chosen(self, id_: int) -> tuple[Parts, list[int]]:
-        """Of one of them, the parts with rows that the query reads, after its conditions on PART_TIMESTAMP."""
+    def text(self, id_: int) -> str:
+        """Which parts of one of them the query reads."""
+        parts, present, chosen = self._chosen(id_)
+        ranges: list[list[int]] = []
+        for part in chosen:
+            if ranges and ranges[-1][1] == part - 1:
+                ranges[-1][1] = part
+            else:
+                ranges.append([part, part])
+        shown = [str(first) if first == last else f"{first}..{last}" for first, last in ranges[:_RANGES_SHOWN]]
+        more = ["..."] if len(ranges) > _RANGES_SHOWN else []
+        which = f"parts {', '.join(shown + more)}" if shown else "no part"
+        return f"{which} of {parts.of.name}: {len(chosen):,} of the {len(present):,} with rows"
+
+    def _chosen(self, id_: int) -> tuple[Parts, list[int], list[int]]:
+        """Of one of them, the parts with rows that are named; and those that the query reads, after its conditions on
+        PART_TIMESTAMP."""
         parts, first, last = meant(self._version, self._meaning[id_])
         present = parts.with_rows(first, last)
         starts = np.array(present, dtype=np.int64) * (parts.of.length * 1_000_000)
         kept = self._uses[id_].leaves(starts, self.catalog.zone)
-        return parts, [part for part, keep in zip(present, kept.tolist(), strict=True) if keep]
+        return parts, present, [part for part, keep in zip(present, kept.tolist(), strict=True) if keep]
 
 
 def meant(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from viewkeeper.catalog.model import Index
+from viewkeeper.catalog.model import Index, Table, View
 from viewkeeper.compiler.bind import bind_query
 from viewkeeper.compiler.relations import Query
 from viewkeeper.compiler.statements import Select
@@ -12,6 +12,7 @@ from viewkeeper.errors import NotFound
 from viewkeeper.maintenance.query import run_query
 from viewkeeper.trace.rows import Rows
 from viewkeeper.views.ordering import Term, sort_indices
+from viewkeeper.views.part_pruning import uses
 from viewkeeper.views.part_query import PartTables
 from viewkeeper.views.result import Result
 from viewkeeper.views.shape import logical_table
@@ -35,6 +36,21 @@ def run_select(version: Version, statement: Select) -> Result:
     rows = arrange(query, repeated(run_query(query.relation, scan, version.catalog.zone)))
     columns = query.relation.columns[: query.visible]
     return Result(logical_table(columns, rows.columns[: query.visible], version.catalog.zone))
+
+
+def explain_select(version: Version, statement: Select) -> list[str]:
+    """What a SELECT reads, a line for each table, view, stream or part reference; raises as `run_select`."""
+    parts = PartTables(version, statement)
+    query = bind_query(parts.catalog, statement)
+    parts.read_by(query.relation)
+    lines = []
+    for id_, use in uses(query.relation).items():
+        found = parts.catalog.by_id(id_)
+        assert isinstance(found, (Table, View)), "a bound query reads tables and views"
+        named = [column.name for i, column in enumerate(found.columns) if i in use.columns]
+        columns = f"columns {', '.join(named)}" if named else "no columns, rows are counted"
+        lines.append(f"{parts.text(id_)}, {columns}" if id_ in parts else f"all of {found.name}, {columns}")
+    return lines
 
 
 def arrange(query: Query, rows: Rows) -> Rows:
