@@ -13,11 +13,12 @@ from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.driver import IDLE_SECONDS, Maintainer, caught_up
 from viewkeeper.pipeline.fills import GIVEN_UP, unfilled
 from viewkeeper.pipeline.job import Executor
-from viewkeeper.pipeline.parts import log_ends, streams_caught_up
+from viewkeeper.pipeline.parts import entries_in, log_ends, streams_caught_up
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.snapshot import Snapshot
 
 STATEMENT_WAIT_SECONDS = 30.0
 """How long a pipeline waits for a statement that holds the driver lock for a moment."""
@@ -99,23 +100,31 @@ def catch_up(
 ) -> int:  # fmt: skip
     """Returns the first version known to hold all that is in the logs now, with the views declared by now filled.
 
-    The running pipeline does it where there is one; else this process maintains until then.  `progress` is told the
-    operations that are in, and those wanted.  Raises `Timeout`, which says how far it is.
+    The running pipeline does it where there is one; else this process maintains until then.  `progress` is told how
+    many operations on tables and appends to streams are in, and how many are wanted.  Raises `Timeout`, which says how
+    far it is.
     """
     storage = Storage(root)
     catalog = storage.newest().catalog
     ends, ids, stream_ends = store.ends(), unfilled(catalog), log_ends(root, catalog)
     deadline = None if timeout is None else time.monotonic() + timeout
+    total = sum(ends.values()) + sum(stream_ends.values())
+
+    def tell(snapshot: Snapshot) -> int:
+        done = sum(min(snapshot.positions.get(node, 0), end) for node, end in ends.items())
+        done += entries_in(snapshot, stream_ends)
+        if progress is not None:
+            progress(done, total)
+        return done
+
     while True:
         snapshot = storage.newest()
+        done = tell(snapshot)
         if caught_up(snapshot, ends, ids) and streams_caught_up(snapshot, stream_ends):
             return snapshot.version
-        done = sum(min(snapshot.positions.get(node, 0), end) for node, end in ends.items())
-        if progress is not None:
-            progress(done, sum(ends.values()))
         if deadline is not None and time.monotonic() > deadline:
             raise Timeout(
-                f"not caught up within {timeout:g} s: {done:,} of {sum(ends.values()):,} operations are in, "
+                f"not caught up within {timeout:g} s: {done:,} of {total:,} operations are in, "
                 f"{len(ids & unfilled(snapshot.catalog))} views or indexes wait to be filled"
                 + ("" if streams_caught_up(snapshot, stream_ends) else ", and parts of streams or of views over them")
             )
@@ -128,7 +137,9 @@ def catch_up(
 
         def work(maintainer: Maintainer) -> None:
             while not (caught_up(now := maintainer.term.snapshot, ends, ids) and streams_caught_up(now, stream_ends)):
-                if not maintainer.step():
+                if maintainer.step():
+                    tell(maintainer.term.snapshot)
+                else:
                     time.sleep(IDLE_SECONDS / 10)
                 for failing in (maintainer.fills, maintainer.parts):
                     if failing.failures >= GIVEN_UP:

@@ -184,6 +184,12 @@ def streams_caught_up(snapshot: Snapshot, ends: Mapping[int, int]) -> bool:
     return is_settled(catalog, progress)
 
 
+def entries_in(snapshot: Snapshot, ends: Mapping[int, int]) -> int:
+    """How many of the entries up to `ends` of the streams' logs were taken."""
+    positions = {id_: StreamProgress.from_dict(snapshot.progress.get(id_)).position for id_ in ends}
+    return sum(min(positions[id_], end) for id_, end in ends.items())
+
+
 def log_ends(root: Path, catalog: Catalog) -> dict[int, int]:
     """The end of each stream's log."""
     if not catalog.streams:

@@ -57,7 +57,7 @@ def explain(version: Version, name: str) -> str:
     return explain_view(version.catalog, version.view(name))
 
 
-def _explain_new(version: Version, statement: AnyView | CreateView, analyst: Callable[[], Analyst] | None) -> str:
+def _explain_new(version: Version, statement: AnyView, analyst: Callable[[], Analyst] | None) -> str:
     # Imported when used, as above: what the kinds of views over streams are made of is much.
     from viewkeeper.views.part_explain import explain_new_parts, is_of_parts
 
