@@ -10,11 +10,15 @@ from rich.table import Table
 
 _HEADINGS = {
     "lag_operations": "lag (operations)", "lag_seconds": "lag (seconds)", "shares_state": "shared", "filled": "since",
-    "lag_parts": "lag (parts)", "length": "seconds a part", "sealed": "sealed up to", "open_rows": "rows not sealed",
-    "waiting_entries": "appends waiting", "next": "NEXT", "waits_for": "waits for",
-    "partial_matches": "partial matches",
+    "lag_parts": "lag (parts)", "sealed": "sealed up to", "open_rows": "not sealed", "waiting_entries": "waiting",
+    "next": "NEXT", "waits_for": "waits for",
 }  # fmt: skip
 _TITLES = {"part_views": "views over streams"}
+_SHOWN = {
+    "streams": ("name", "sealed", "watermark", "rows", "open_rows", "waiting_entries", "rejected"),
+    "part_views": ("name", "next", "lag_parts", "lag_seconds", "rows", "waits_for", "state"),
+}
+"""What of these is shown to a person: all of it would be too wide to be read."""
 
 
 def status_lines(state: Mapping[str, Any]) -> Iterator[str | Table]:
@@ -36,7 +40,9 @@ def status_lines(state: Mapping[str, Any]) -> Iterator[str | Table]:
         yield f"last error: {state['last_error']}"
     for name in ("nodes", "tables", "views", "indexes", "streams", "part_views"):
         if state[name]:
-            yield _table(_TITLES.get(name, name), state[name])
+            shown = _SHOWN.get(name, tuple(state[name][0]))
+            rows = [{column: row[column] for column in shown} for row in state[name]]
+            yield _table(_TITLES.get(name, name), rows)
 
 
 def _moment(seconds: float) -> str:
