@@ -1,0 +1,188 @@
+"""Spark DataFrames into a stream, whole and followed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import PySparkException
+
+from stream_intake import Intake, at
+from viewkeeper.errors import Busy, Error, InputError
+from viewkeeper.streams.intake.log import Appended
+from viewkeeper.streams.spark import follow as follow_module
+from viewkeeper.streams.spark.follow import Follow, follow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def followed(intake: Intake, df: DataFrame, name: str = "f", **more: object) -> Follow:
+    return follow(intake.root, intake.storage, intake.stream, intake.zone, df, name, **more)  # type: ignore[arg-type]
+
+
+class Files:
+    """A folder of CSV files of whole numbers, and the streaming DataFrame of them, one file a micro-batch."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        self._spark, self._folder = spark, folder
+
+    def add(self, *numbers: int) -> None:
+        hidden = self._folder / f".{numbers[0]}.csv"
+        hidden.write_text("".join(f"{n}\n" for n in numbers))
+        hidden.rename(self._folder / f"{numbers[0]}.csv")
+
+    def df(self) -> DataFrame:
+        read = self._spark.readStream.schema("n INT").option("maxFilesPerTrigger", 1).csv(str(self._folder))
+        return read.selectExpr("timestamp_seconds(n) AS ts", "n AS loss")
+
+
+def test_a_frame_is_stored_by_its_tasks_as_one_append(spark: SparkSession, tmp_path: Path) -> None:
+    """Good rows of all partitions are stored and bad ones rejected, in one entry, whatever the session's zone."""
+    intake = Intake(tmp_path, zone="Europe/Berlin")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        df = spark.range(1000).repartition(7).selectExpr(
+            "IF(id % 100 = 0, NULL, timestamp_seconds(id * 10)) AS ts", "CAST(id AS INT) AS loss"
+        )  # fmt: skip
+        assert intake.append(df, "x") == Appended(990, 10, sequence=1)
+        assert intake.append(df, "x") == Appended(990, 10, True, 1)
+        ntz = spark.sql("SELECT TIMESTAMP_NTZ'2015-07-01 12:00:00' AS ts, 'ntz' AS src")
+        assert intake.append(ntz) == Appended(1, 0, sequence=2)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    rows = intake.stored()
+    assert {(row["ts"], row["loss"]) for row in rows[:-1]} == {(at(n * 10), n) for n in range(1000) if n % 100}
+    assert rows[-1]["ts"].isoformat() == "2015-07-01T10:00:00+00:00"
+    assert {row["loss"] for _, row in intake.rejected()} == set(range(0, 1000, 100))
+    assert intake.files() == intake.named()
+
+
+def test_an_empty_frame_and_one_of_other_columns(spark: SparkSession, tmp_path: Path) -> None:
+    """No rows leave no entry; unknown columns are refused before anything runs."""
+    intake = Intake(tmp_path)
+    assert intake.append(spark.range(0).selectExpr("timestamp_seconds(id) AS ts")) == Appended(0, 0)
+    with pytest.raises(InputError, match="no column 'tss'"):
+        intake.append(spark.range(1).selectExpr("timestamp_seconds(id) AS tss"))
+    assert not intake.entries() and not intake.files()
+
+
+def test_a_follow_goes_on_where_the_last_one_ended(spark: SparkSession, tmp_path: Path) -> None:
+    """Files that come while it runs, and between two runs, are each stored once; a file is one append."""
+    intake, files = Intake(tmp_path / "db"), Files(spark, tmp_path / "in")
+    files.add(1, 2)
+    files.add(3)
+    with followed(intake, files.df(), trigger={"availableNow": True}) as running:
+        assert running.wait(300)
+    files.add(4, 5, 6)
+    with followed(intake, files.df(), trigger={"availableNow": True}) as running:
+        assert running.wait(300) and running.last == Appended(3, 0, sequence=3)
+        assert running.last_error is None and not running.is_active
+    assert sorted(intake.values("loss")) == [1, 2, 3, 4, 5, 6] and len(intake.entries()) == 3
+
+
+def test_a_batch_that_was_stored_but_not_committed_counts_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the follow dies between the append and Spark's own commit, the batch is done again and stored once."""
+    intake, files = Intake(tmp_path / "db"), Files(spark, tmp_path / "in")
+    files.add(1, 2)
+    store = follow_module.append
+
+    def store_and_die(*arguments: object) -> Appended:
+        store(*arguments)  # type: ignore[arg-type]
+        raise OSError("power failure")
+
+    monkeypatch.setattr(follow_module, "append", store_and_die)
+    with followed(intake, files.df()) as running, pytest.raises(Error, match="follow 'f' of stream m.*power failure"):
+        running.wait(300)
+    assert "power failure" in str(running.last_error)
+    monkeypatch.undo()
+    files.add(3)
+    with followed(intake, files.df(), trigger={"availableNow": True}) as running:
+        assert running.wait(300)
+    assert sorted(intake.values("loss")) == [1, 2, 3] and len(intake.entries()) == 2
+
+
+def test_a_new_checkpoint_counts_its_batches_anew(spark: SparkSession, tmp_path: Path) -> None:
+    """Where somebody deletes the checkpoint, everything comes again, and nothing of it passes for a duplicate."""
+    intake, files = Intake(tmp_path / "db"), Files(spark, tmp_path / "in")
+    files.add(1)
+    for _ in range(2):
+        with followed(intake, files.df(), trigger={"availableNow": True}) as running:
+            assert running.wait(300)
+        checkpoint = intake.root / "streams" / "follow" / "20" / "f" / "checkpoint"
+        checkpoint.rename(tmp_path / f"old {time.time_ns()}")
+    assert intake.values("loss") == [1, 1]
+
+
+def test_two_live_follows_of_one_name_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """The second is told the holder's process; another name is fine; the name is free when the first has ended."""
+    intake, files = Intake(tmp_path / "db"), Files(spark, tmp_path / "in")
+    with followed(intake, files.df()):
+        with pytest.raises(Busy, match=f"stream m is followed under the name 'f' by process {os.getpid()}"):
+            followed(intake, files.df())
+        with followed(intake, files.df(), "g"):
+            pass
+    with followed(intake, files.df()) as running:
+        assert running.is_active and not running.wait(0.01)
+
+
+def test_what_cannot_be_followed_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """A frame at rest, other columns, and names that make no folder are named, and leave no lock."""
+    intake, files = Intake(tmp_path / "db"), Files(spark, tmp_path / "in")
+    for df, name, problem in (
+        (spark.range(1), "f", "one that is not streaming: append it"),
+        ([], "f", "not list"),
+        (files.df().withColumnRenamed("loss", "lost"), "f", "no column 'lost'"),
+        (files.df(), "../f", "name='../f'"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            followed(intake, df, name)
+    with pytest.raises(PySparkException, match="interval"):
+        followed(intake, files.df(), trigger={"processingTime": "often"})
+    with followed(intake, files.df()):
+        pass
+
+
+def follow_for_ever(root: str, folder: str) -> None:
+    """Run in a process of its own: follow until killed."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    with followed(Intake(Path(root)), Files(session, Path(folder)).df()) as running:
+        print("following", flush=True)
+        running.wait()
+
+
+@pytest.mark.faults
+def test_each_row_counts_once_whenever_the_follow_is_killed(spark: SparkSession, tmp_path: Path) -> None:
+    """After kill -9 of a follow at any moment, the next one of the name stores all rows that are missing, once."""
+    intake, files = Intake(tmp_path / "db"), Files(spark, tmp_path / "in")
+    call = f"import test_intake_spark as t; t.follow_for_ever({str(intake.root)!r}, {str(tmp_path / 'in')!r})"
+    child = subprocess.Popen([sys.executable, "-c", call], cwd=Path(__file__).parent, stdout=subprocess.PIPE)
+    try:
+        assert child.stdout is not None and child.stdout.readline() == b"following\n"
+        for n in range(0, 80, 10):
+            files.add(*range(n, n + 10))
+        while len(intake.entries()) < 2:
+            time.sleep(0.01)
+        time.sleep(random.uniform(0, 1))
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    with followed(intake, files.df(), trigger={"availableNow": True}) as running:
+        assert running.wait(300)
+    assert Counter(intake.values("loss")) == dict.fromkeys(range(80), 1)
