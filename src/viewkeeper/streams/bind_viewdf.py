@@ -157,9 +157,9 @@ def viewdf_columns(
         wider = tuple(_wider(statement, *pair, again=round_ > 0) for pair in zip(columns, made, strict=True))
         if wider == columns and round_ > 0:
             break
-        columns = wider
+        before, columns = columns, wider
     else:
-        changing = next(a.name for a, b in zip(columns, made, strict=True) if a.type != b.type)
+        changing = next(a.name for a, b in zip(before, columns, strict=True) if a != b)
         raise DeclarationError(f"UPDATE gives the column {changing} another type each time that it reads its own; CAST "
                                "it to one type", *statement.starts[1])  # fmt: skip
     for column in columns:

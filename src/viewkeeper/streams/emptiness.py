@@ -100,9 +100,9 @@ def _select(select: exp.Select, names: _Names) -> Form:
 
 def _groups_rows(group: exp.Expr) -> bool:
     """Whether no rows give no group: so it is unless there is a grouping by nothing."""
-    plain = not any(group.args.get(part) for part in ("rollup", "cube", "grouping_sets", "totals", "all"))
-    return plain and bool(group.expressions) and not any(isinstance(each, exp.Tuple | exp.Cube | exp.Rollup)
-                                                         for each in group.expressions)  # fmt: skip
+    plain = not any(value for name, value in group.args.items() if name != "expressions")
+    sets = (exp.Tuple, exp.Cube, exp.Rollup, exp.GroupingSets)
+    return plain and bool(group.expressions) and not any(isinstance(each, sets) for each in group.expressions)
 
 
 def _aggregates(node: exp.Expr) -> bool:
