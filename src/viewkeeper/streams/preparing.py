@@ -1,0 +1,172 @@
+"""The first step of a shuffled program's work: slices of the source's parts are prepared, and go to their servers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Column
+from viewkeeper.streams.blocks import Block
+from viewkeeper.streams.calling import called, require_shape
+from viewkeeper.streams.intervals import Touched, are_in, split, union
+from viewkeeper.streams.part_files import ROW_GROUP_ROWS, read_part, read_piece
+from viewkeeper.streams.work import Piece, Work
+from viewkeeper.trace.commit import Storage
+
+SLICE_ROWS = 2 * ROW_GROUP_ROWS
+"""Rows that one task prepares, about: whole row groups, where a part is large."""
+
+SMALL_ROWS = 50_000
+"""Up to so many rows a work is one task: a second stage costs more than a second core saves."""
+
+Slice = tuple[int, Piece]
+"""A part of the source, and some of its rows."""
+
+
+@lru_cache(maxsize=16)
+def storage_of(root: str) -> Storage:
+    """The storage of a database; tasks make it again in their process."""
+    return Storage(Path(root))
+
+
+def servers_for(work: Work, servers: int) -> int:
+    """How many view servers a work is worth."""
+    if work.touched is not None and not work.program.shuffled:
+        hashes = [touched for touched in work.touched.values() if touched is not None]
+        if len(hashes) == len(work.touched) and sum(map(len, hashes)) <= SMALL_ROWS:
+            return 1
+    if work.program.shuffled:
+        rows = sum(piece.rows for _, piece in _pieces(work))
+    else:
+        inputs = {each.object for each in work.program.inputs}
+        rows = sum(piece.rows for (object_, _), pieces in work.pieces.items() if object_ in inputs for piece in pieces)
+    return 1 if rows <= SMALL_ROWS else servers
+
+
+def touched_anywhere(work: Work) -> Touched:
+    """The hashes that may be touched in any part of a work: no others are ever reached."""
+    if work.touched is None:
+        return None
+    whole: Touched = np.zeros(0, dtype=np.uint64)
+    for touched in work.touched.values():
+        whole = union(whole, touched)
+    return whole
+
+
+def prepared_parts(work: Work) -> list[int]:
+    """The parts whose source is prepared in the first step: those certain to be computed."""
+    if not work.program.shuffled:
+        return []
+    return [part for part in work.parts if work.touched is None or part in work.touched]
+
+
+def prepare_tasks(work: Work) -> list[list[Slice]]:
+    """Slices for the first step, as many in a task as make up `SLICE_ROWS`."""
+    tasks: list[list[Slice]] = []
+    room = 0
+    for part, piece in _pieces(work):
+        for each in _slices(part, piece):
+            if not tasks or room < each[1].rows:
+                tasks.append([])
+                room = SLICE_ROWS
+            tasks[-1].append(each)
+            room -= each[1].rows
+    return tasks
+
+
+def run_prepare(work: Work, slices: Sequence[Slice], servers: int) -> list[bytes | None]:
+    """For each server what it gets of some slices (`encoded`); None: nothing.  Raises ProgramFailed."""
+    reachable = touched_anywhere(work)
+    shares: list[list[tuple[int, Block]]] = [[] for _ in range(servers)]
+    for part, piece in slices:
+        block = _prepared(work, part, piece, reachable)
+        for share, rows in zip(shares, split(block.hashes, servers), strict=True):
+            if len(rows):
+                share.append((part, block if len(rows) == len(block) else block.take(rows)))
+    return [encoded(share) if share else None for share in shares]
+
+
+def prepare_here(work: Work, part: int, low: int, high: int, touched: Touched) -> list[Block]:
+    """The prepared rows of a part whose hash lies from `low` to `high` and is touched.  Raises ProgramFailed."""
+    blocks = []
+    for _, piece in _slices_of(work, part):
+        block = _prepared(work, part, piece, touched)
+        keep = (block.hashes >= np.uint64(low)) & (block.hashes <= np.uint64(high))
+        blocks.append(block.filter(keep))
+    return blocks
+
+
+def encoded(share: Sequence[tuple[int, Block]]) -> bytes:
+    """Blocks of several parts as one Arrow IPC stream of one batch; which rows are of which part is its metadata."""
+    block = Block.concat([block for _, block in share])
+    runs = [(part, len(block)) for part, block in share]
+    names = [*map(str, range(len(block.columns))), "h"]
+    batch = pa.RecordBatch.from_arrays([*block.columns, pa.array(block.hashes)], names=names)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema.with_metadata({"runs": json.dumps(runs)})) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def decoded(payload: bytes) -> Iterator[tuple[int, Block]]:
+    """The inverse of `encoded`; shares the payload's memory."""
+    reader = pa.ipc.open_stream(payload)
+    runs = json.loads(reader.schema.metadata[b"runs"])
+    batch = reader.read_next_batch()
+    hashes, at = batch.columns[-1].to_numpy(), 0
+    for part, rows in runs:
+        yield part, Block([column.slice(at, rows) for column in batch.columns[:-1]], hashes[at : at + rows])
+        at += rows
+
+
+def gathered(work: Work, payloads: Iterable[bytes]) -> dict[int, list[Block]]:
+    """What a server was sent, by part; every part that was prepared is there."""
+    rows: dict[int, list[Block]] = {part: [] for part in prepared_parts(work)}
+    for payload in payloads:
+        for part, block in decoded(payload):
+            rows[part].append(block)
+    return rows
+
+
+def _pieces(work: Work) -> Iterator[Slice]:
+    for part in prepared_parts(work):
+        for piece in work.pieces.get((work.program.inputs[0].object, part), ()):
+            yield part, piece
+
+
+def _slices_of(work: Work, part: int) -> Iterator[Slice]:
+    for piece in work.pieces.get((work.program.inputs[0].object, part), ()):
+        yield from _slices(part, piece)
+
+
+def _slices(part: int, piece: Piece) -> Iterator[Slice]:
+    for start in range(0, piece.rows, SLICE_ROWS):
+        yield part, Piece(piece.file, piece.offset + start, min(SLICE_ROWS, piece.rows - start))
+
+
+def _prepared(work: Work, part: int, piece: Piece, touched: Touched) -> Block:
+    folder = storage_of(work.root).state
+    rows = read_piece(folder, piece, work.columns[work.program.inputs[0].object], work.zone)
+    dimensions = _dimensions(work, part)
+    block = called(lambda: work.program.prepare(part, rows, dimensions))
+    require_shape(block, work.program.prepared_columns(), f"what was prepared of part {part}")
+    return block if touched is None else block.filter(are_in(block.hashes, touched))
+
+
+def _dimensions(work: Work, part: int) -> Mapping[int, Block]:
+    folder = storage_of(work.root).state
+    return {
+        id_: _dimension(folder, pieces, work.columns[id_], work.zone)
+        for id_, pieces in work.dimensions.get(part, {}).items()
+    }
+
+
+@lru_cache(maxsize=16)
+def _dimension(folder: Path, pieces: tuple[Piece, ...], columns: tuple[Column, ...], zone: str) -> Block:
+    """A dimension table; kept, since all slices of many parts read the same."""
+    return read_part(folder, pieces, columns, zone)
