@@ -22,6 +22,8 @@ from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.merging import Merging
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.embedded import EmbeddedStore
+from viewkeeper.streams.analyst import Analyst
+from viewkeeper.streams.work import Runner
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.lock import DriverLock
 from viewkeeper.trace.receipt import Receipt
@@ -51,6 +53,14 @@ class MeteredExecutor:
     def merge(self, job: MergeJob) -> Receipt:
         """What the merge wrote."""
         return self._metered("merges", lambda: [self._local.merge(job)])[0]
+
+    def part_runner(self) -> Runner:
+        """There are no streams."""
+        return self._local.part_runner()
+
+    def analyst(self) -> Analyst:
+        """There are no ViewDFs."""
+        return self._local.analyst()
 
     def close(self) -> None:
         """Nothing was started."""

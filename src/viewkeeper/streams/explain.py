@@ -8,9 +8,12 @@ from math import gcd
 from sqlglot import exp
 
 from viewkeeper.catalog.model import Catalog, PartView
+from viewkeeper.compiler.parse_streams import AnyView
 from viewkeeper.compiler.references import Subscript
 from viewkeeper.compiler.source import Source
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
+from viewkeeper.streams.analyst import Analyst
+from viewkeeper.streams.declare import Known, declare_view
 from viewkeeper.streams.emptiness import Emptiness
 from viewkeeper.streams.viewdf import NamedInput, PlannedQuery, ViewDFPlan
 
@@ -18,14 +21,20 @@ _TITLES = {"viewdf": "a ViewDF", "plain": "plain", "pattern": "a pattern", "wind
            "match": "MATCH_RECOGNIZE", "helper": "a hidden helper"}  # fmt: skip
 
 
-def explain(catalog: Catalog, view: PartView) -> list[str]:
+def explain_new_view(catalog: Catalog, statement: AnyView, analyst: Analyst, known: Known) -> str:
+    """The plan that CREATE VIEW would make; nothing is declared."""
+    declared = declare_view(catalog, statement, analyst, known)
+    return explain(declared, declared.part_views[-1])
+
+
+def explain(catalog: Catalog, view: PartView) -> str:
     """How `view` is kept, a line for each fact."""
     lines = [f"view {view.name}: {_TITLES[view.kind]}, parts of {view.length} seconds"]
     if isinstance(view.plan, ViewDFPlan):
         lines += _queries(catalog, view, view.plan)
     else:
         lines += _generated(catalog, view)
-    return lines
+    return "\n".join(lines)
 
 
 def _generated(catalog: Catalog, view: PartView) -> list[str]:
