@@ -6,18 +6,17 @@ RDDs for now: docs/decisions/030-spark-jobs.md.  Spark's own user interface name
 from __future__ import annotations
 
 import contextlib
-import signal
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from viewkeeper.errors import Error
 from viewkeeper.pipeline import blocks, tasks
 from viewkeeper.pipeline.job import Job, MergeJob
 from viewkeeper.pipeline.merging import AT_ONCE
 from viewkeeper.streams.analyst import Analyst
+from viewkeeper.streams.spark.processes import leave_interrupts_to_the_driver, loss_named
 from viewkeeper.streams.work import Runner
 from viewkeeper.trace.receipt import Receipt
 
@@ -118,54 +117,28 @@ class SparkExecutor:
                 self._context.setJobDescription("")
 
 
-@contextlib.contextmanager
-def loss_named() -> Iterator[None]:
-    """Raises Error, which says what to do, where Spark's Java process does not answer any more."""
-    try:
-        yield
-    except Exception as error:
-        if is_lost(error):
-            raise Error(
-                "Spark's Java process is gone (killed, or out of memory?): end this process and start it again; "
-                "what was committed stays, and the rest is done then"
-            ) from error
-        raise
-
-
-def is_lost(error: Exception) -> bool:
-    """Whether `error` means that Spark's Java process does not answer any more."""
-    from py4j.protocol import Py4JNetworkError
-
-    return isinstance(error, Py4JNetworkError | ConnectionError)
-
-
 def _own(server: int) -> int:
     return server
 
 
-def _leave_interrupts_to_the_driver() -> None:
-    """Ctrl-C on a terminal reaches Spark's workers too, where it would fail the task; the driver ends in order."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
 def _chain(job: Job, servers: Iterable[int]) -> Iterator[Receipt]:
-    _leave_interrupts_to_the_driver()
+    leave_interrupts_to_the_driver()
     for _ in servers:
         yield tasks.run_chain(job)
 
 
 def _first_zone(job: Job, zone: int, servers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-    _leave_interrupts_to_the_driver()
+    leave_interrupts_to_the_driver()
     for server in servers:
         yield from tasks.run_zone(job, zone, server, ())
 
 
 def _later_zone(job: Job, zone: int, server: int, sent: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    _leave_interrupts_to_the_driver()
+    leave_interrupts_to_the_driver()
     return tasks.run_zone(job, zone, server, (parcel for _, parcel in sent))
 
 
 def _merge(job: MergeJob, servers: Iterable[int]) -> Iterator[Receipt]:
-    _leave_interrupts_to_the_driver()
+    leave_interrupts_to_the_driver()
     for _ in servers:
         yield tasks.run_merge(job)

@@ -19,7 +19,7 @@ from viewkeeper.compiler.parts import has_brackets, read_query
 from viewkeeper.compiler.references import Reference
 from viewkeeper.compiler.source import Source
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
-from viewkeeper.pipeline.spark import loss_named
+from viewkeeper.streams.spark.processes import loss_named
 from viewkeeper.trace.lease import Lease
 from viewkeeper.views.part_query import meant
 from viewkeeper.views.parts import Parts

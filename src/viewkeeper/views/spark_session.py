@@ -31,7 +31,7 @@ class SparkUse:
     def session(self, servers: int | None = None) -> SparkSession:
         """A session with the database's SQL settings, with room for so many view servers (None: one a core)."""
         global _users
-        from viewkeeper.pipeline.spark import loss_named
+        from viewkeeper.streams.spark.processes import loss_named
 
         with _lock, loss_named():
             if self._session is None:
@@ -68,7 +68,7 @@ class SparkUse:
 
 
 def _stop(session: SparkSession) -> None:
-    from viewkeeper.pipeline.spark import is_lost
+    from viewkeeper.streams.spark.processes import is_lost
 
     try:
         session.stop()
