@@ -106,6 +106,10 @@ def test_status_says_how_far_streams_and_views_are(db: Database) -> None:
     (stream,), (view,) = status["streams"], status["part_views"]
     assert (stream["first"], stream["sealed"], stream["parts"]) == (23668440, 23668442, 3)
     assert (stream["rows"], stream["open_rows"], stream["rejected"]) == (2, 1, 1)
+    assert stream["late_rows"] == 0
+    db.stream("M").append([at(0), at(3)])
+    catch_up(db)
+    assert db.status()["streams"][0]["late_rows"] == 1
     assert stream["watermark"] == "2015-01-01 10:04:00+00:00"
     assert (view["next"], view["lag_parts"], view["lag_seconds"], view["state"]) == (23668443, 0, 0, "kept")
     assert view["waits_for"] == "M[23668443], which is sealed up to part 23668442"

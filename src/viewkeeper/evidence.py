@@ -1,13 +1,13 @@
-"""What a check is shown of a database: DELTA, the store, the logs, and the views as readers get them."""
+"""What a check is shown of a database: DELTA, the store, the logs, the views and the parts as readers get them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from viewkeeper.catalog.model import ERRORS, REJECTED, Column, StateSpec, Table, View
+from viewkeeper.catalog.model import ERRORS, REJECTED, Column, PartView, StateSpec, Stream, Table, View
 from viewkeeper.changes.operations import DELETE, TableForm
 from viewkeeper.changes.verify import operation_from_bytes
 from viewkeeper.checker.check import ROW_ID, StoreRows
@@ -19,6 +19,8 @@ from viewkeeper.compiler.relations import Relation
 from viewkeeper.compiler.statements import Select
 from viewkeeper.stores.contract import Store
 from viewkeeper.stores.values import to_python
+from viewkeeper.streams.part_files import read_part, verify_part_file
+from viewkeeper.streams.parts import PartIndex, read_index
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
 from viewkeeper.views.shape import Shape, logical_table
@@ -101,6 +103,65 @@ class DatabaseEvidence:
                 carried = form.carried(decoded.kind)
                 keys = [_values(decoded.columns[carried.index(i)], to_python(form.types[i], zone)) for i in table.key]
                 yield from zip(*keys, strict=True)
+
+
+class PartEvidence:
+    """Streams and the views over them at one version: what parts there are, their rows, and what was recorded for them.
+
+    Rows are Arrow tables of logical types, in declared columns, of files whose bytes are those that were written: else
+    `Damaged` is raised, naming the file.
+    """
+
+    def __init__(self, version: Version) -> None:
+        self.catalog, self.version = version.catalog, version.number
+        self._version = version
+        self._verified: set[str] = set()
+
+    def built(self, of: Stream | PartView) -> range:
+        """The parts that are there."""
+        parts = self._version.parts_of(of)
+        return range(0) if parts.kept is None or parts.next is None else range(parts.kept, parts.next)
+
+    def first(self, of: Stream | PartView) -> int | None:
+        """The initial subscript, or a stream's first part, whether it is kept or not; None while there is none."""
+        return self._version.parts_of(of).progress.first
+
+    def stale(self, view: PartView) -> str | None:
+        """Why the view is behind because of an error."""
+        return self._version.parts_of(view).stale
+
+    def with_rows(self, of: Stream | PartView, first: int, last: int) -> list[int]:
+        """The parts from `first` to `last` that are there and have rows."""
+        return self._version.parts_of(of).with_rows(first, last)
+
+    def rows(self, of: Stream | PartView, first: int, last: int) -> pa.Table:
+        """The rows of these parts, as far as they are there."""
+        parts = self._version.parts_of(of)
+        self._verify(piece.file for pieces in parts.pieces(first, last).values() for piece in pieces)
+        return parts.table(parts.with_rows(first, last))
+
+    def updated(self, of: Stream | PartView, part: int) -> int:
+        """The version that made or last changed a part that is there."""
+        return self._version.parts_of(of).last_updated(part).version
+
+    def recorded(self, stream: Stream, part: int) -> Mapping[int, int]:
+        """The versions of dimension tables that were recorded with a sealed part, by table id."""
+        found = read_index(self._version.snapshot)[stream.id].at(part)
+        return {} if found is None else found.dimensions
+
+    def dimension(self, of: Table | View, version: int) -> pa.Table:
+        """The rows of a dimension table as of a recorded version, as views over streams read them."""
+        found = read_index(self._version.snapshot).get(of.id, PartIndex()).at(version)
+        pieces = () if found is None else found.pieces
+        self._verify(piece.file for piece in pieces)
+        block = read_part(self._version.snapshot.storage.state, pieces, of.columns, self.catalog.zone)
+        return logical_table(of.columns, block.columns, self.catalog.zone)
+
+    def _verify(self, files: Iterable[str]) -> None:
+        snapshot = self._version.snapshot
+        for file in set(files) - self._verified:
+            verify_part_file(snapshot.storage.state, snapshot.files[file])
+            self._verified.add(file)
 
 
 def _columns(table: Table) -> tuple[Column, ...]:

@@ -10,12 +10,12 @@ from rich.table import Table
 
 _HEADINGS = {
     "lag_operations": "lag (operations)", "lag_seconds": "lag (seconds)", "shares_state": "shared", "filled": "since",
-    "lag_parts": "lag (parts)", "sealed": "sealed up to", "open_rows": "not sealed", "waiting_entries": "waiting",
-    "next": "NEXT", "waits_for": "waits for",
+    "lag_parts": "lag (parts)", "sealed": "sealed up to", "open_rows": "not sealed", "late_rows": "late",
+    "waiting_entries": "waiting", "next": "NEXT", "waits_for": "waits for",
 }  # fmt: skip
 _TITLES = {"part_views": "views over streams"}
 _SHOWN = {
-    "streams": ("name", "sealed", "watermark", "rows", "open_rows", "waiting_entries", "rejected"),
+    "streams": ("name", "sealed", "watermark", "rows", "open_rows", "late_rows", "waiting_entries", "rejected"),
     "part_views": ("name", "next", "lag_parts", "lag_seconds", "rows", "waits_for", "state"),
 }
 """What of these is shown to a person: all of it would be too wide to be read."""

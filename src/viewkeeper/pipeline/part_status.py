@@ -62,7 +62,7 @@ def _stream(snapshot: Snapshot, stream: Stream, index: PartIndex, log: StreamLog
     return {
         "length": stream.length, **_extent(at, index),
         **_sealed(snapshot, at),
-        "open_rows": opened, "waiting_entries": max(0, end - at.position),
+        "open_rows": opened, "late_rows": at.late_rows, "waiting_entries": max(0, end - at.position),
     }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ class StreamProgress:
     `first` is the part of the lowest row; `next` the first part that is not sealed, None before there is a sealed one:
     what exists is `first` to `next - 1`.  `unsealed` is the lowest part that neither a call nor IDLE has sealed: parts
     may be sealed before any row has come, and exist then only from the first row on.  Parts before `kept` have expired.
+    `late_rows` counts the rows that came for parts that were sealed when they were appended.
     """
 
     position: int = 0
@@ -23,6 +24,7 @@ class StreamProgress:
     next: int | None = None
     unsealed: int | None = None
     kept: int | None = None
+    late_rows: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for the manifest."""

@@ -80,7 +80,8 @@ class Round:
         if not entries:
             return
         taken = advance(stream, progress, entries)
-        after = replace(taken.progress, next=progress.next)  # sealed parts are published below
+        late = progress.late_rows + taken.late_rows
+        after = replace(taken.progress, next=progress.next, late_rows=late)  # sealed parts are published below
         first = progress.first
         if progress.next is not None and first is not None and after.first is not None and after.first < first:
             stage.put(stream.id, after.first, (), last=first - 1)
