@@ -236,6 +236,12 @@ def test_a_decimal_sum_of_the_views_own_column_gains_digits_once() -> None:
     assert made.columns == columns(decimal(11, 2))
 
 
+def test_spark_is_asked_once_about_each_query_that_does_not_read_the_views_own_columns() -> None:
+    answers = Asked(columns(INT), columns(BIGINT))
+    declared(viewdf("SELECT loss * 2 FROM M[j]"), STREAMS, answers)
+    assert len(answers.questions) == 2
+
+
 def test_a_type_that_changes_each_time_is_refused() -> None:
     answers = Asked(*(columns(decimal(10 + i, i)) for i in range(8)))
     with pytest.raises(DeclarationError, match="another type each time.*CAST"):

@@ -155,9 +155,9 @@ def viewdf_columns(
             raise DeclarationError(f"INITIALIZE gives {len(columns)} columns, and UPDATE {len(made)}; they are matched "
                                    "by position", *statement.starts[1])  # fmt: skip
         wider = tuple(_wider(statement, *pair, again=round_ > 0) for pair in zip(columns, made, strict=True))
-        if wider == columns and round_ > 0:
-            break
         before, columns = columns, wider
+        if before == columns or not any(part.object == own for part in update.parts):
+            break
     else:
         changing = next(a.name for a, b in zip(before, columns, strict=True) if a != b)
         raise DeclarationError(f"UPDATE gives the column {changing} another type each time that it reads its own; CAST "
