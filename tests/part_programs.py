@@ -175,6 +175,8 @@ def expected_window(parts: Parts, first: int, last: int) -> Answer:
     return answer
 
 
+PROGRAMS = (RunningSum(), LastState(), OwnWindow(), GroupedWindow())
+
 EXPECTED: dict[type, Callable[[Parts, int, int], Answer]] = {
     RunningSum: expected_running, LastState: expected_states, OwnWindow: expected_window,
     GroupedWindow: expected_window,

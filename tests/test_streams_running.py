@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from part_programs import (
     GROUPED,
     HELPER,
+    PROGRAMS,
     SOURCE,
     VIEW,
     GroupedWindow,
@@ -35,7 +36,6 @@ from viewkeeper.streams.running import changed_hashes
 from viewkeeper.trace import hashing
 from viewkeeper.trace.local import LocalDisk
 
-PROGRAMS = [RunningSum(), LastState(), OwnWindow(), GroupedWindow()]
 LAST = 9
 
 row = st.tuples(st.sampled_from(["a", "b", "c", "d", "é", None]), st.integers(-3, 4) | st.none())
