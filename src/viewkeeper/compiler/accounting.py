@@ -41,7 +41,8 @@ def refuse_unaccounted(query: QueryText, tokens: Sequence[Token]) -> None:
     structure = list(_structure(query, tokens))
     _refuse_disorder(query, structure)
     written = Counter(token.token_type for token in structure)
-    read = Counter(type_ for node in query.tree.walk() for type_ in _tokens_of(node))
+    nodes = query.tree.walk(prune=lambda node: isinstance(node, exp.Hint))  # a hint is one token
+    read = Counter(type_ for node in nodes for type_ in _tokens_of(node))
     bare = max(0, written[T.JOIN] - read[T.JOIN])  # a JOIN without ON and a comma in FROM are one to sqlglot
     read[T.JOIN] += bare
     read[T.COMMA] -= bare

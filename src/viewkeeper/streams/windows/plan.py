@@ -1,0 +1,180 @@
+"""Plans of window views, and of the hidden helpers below them, as they are stored in the catalog.
+
+A helper's part holds a row for each group (and each value, where values are kept): the group's columns, the values,
+then `Slot`s, which are running numbers that can be put together (`states.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from viewkeeper.catalog.codec import stored
+from viewkeeper.catalog.model import Column
+from viewkeeper.catalog.types import BIGINT, BINARY, Type
+from viewkeeper.compiler.expressions import Expression
+from viewkeeper.compiler.relations import Relation
+from viewkeeper.maintenance import exact
+
+ROWS, COUNT, SUM, SQUARES, LEAST, GREATEST = "rows", "count", "sum", "squares", "least", "greatest"
+
+MERGE, RUNNING, CUMULATIVE, BLOCKS = "merge", "running", "cumulative", "blocks"
+"""The strategies: merging the pre-aggregates of all parts of the window; own running numbers, to which the newest part
+is added and from which the one that leaves is taken; the difference of two sums since the beginning (the paper's
+View6); merging blocks of 2, 4, 8, ... parts."""
+
+ADDITIVE = frozenset((ROWS, COUNT, SUM, SQUARES))
+"""What can be subtracted again."""
+
+
+@stored(shared=True)
+@dataclass(frozen=True)
+class Slot:
+    """One running number of a group: `kind` is one of the six above, `measure` the argument it is of (-1: all rows),
+    `type` the argument's type."""
+
+    kind: str
+    measure: int
+    type: Type
+
+    @property
+    def types(self) -> tuple[Type, ...]:
+        """Its columns."""
+        if self.kind in (LEAST, GREATEST):
+            return (self.type,)
+        if self.kind == SUM:
+            return exact.sum_columns(self.type)
+        return (BINARY,) if self.kind == SQUARES else (BIGINT,)
+
+
+@stored
+@dataclass(frozen=True)
+class Layout:
+    """The columns of pre-aggregated rows: those of the group, those of the value, then of each slot in turn."""
+
+    keys: tuple[Column, ...]
+    values: tuple[Column, ...]
+    slots: tuple[Slot, ...]
+
+    @property
+    def key(self) -> int:
+        """How many columns tell rows apart."""
+        return len(self.keys) + len(self.values)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """All columns; of slots the names are made."""
+        made = []
+        for slot in self.slots:
+            name = slot.kind if slot.measure < 0 else f"{slot.kind}_{slot.measure}"
+            nullable = slot.kind in (LEAST, GREATEST)
+            many = len(slot.types) > 1
+            made += [Column(f"{name}_{i}" if many else name, type_, nullable) for i, type_ in enumerate(slot.types)]
+        return (*self.keys, *self.values, *made)
+
+    def at(self, slot: int) -> int:
+        """The first column of a slot."""
+        return self.key + sum(len(each.types) for each in self.slots[:slot])
+
+    def pick(self, slots: tuple[int, ...]) -> tuple[int, ...]:
+        """The positions of the key's columns and of those of `slots`."""
+        chosen = list(range(self.key))
+        for slot in slots:
+            chosen += range(self.at(slot), self.at(slot) + len(self.slots[slot].types))
+        return tuple(chosen)
+
+    def only(self, slots: tuple[int, ...]) -> Layout:
+        """The layout of what `pick` picks."""
+        return Layout(self.keys, self.values, tuple(self.slots[slot] for slot in slots))
+
+
+@stored
+@dataclass(frozen=True)
+class PartAggregate:
+    """A helper: each part of `source` aggregated by itself.
+
+    `input` gives the rows (scans, joins, filters), `keys` are the grouping expressions over it, `values` those whose
+    values are kept with their number, `measures` the arguments of the slots.
+    """
+
+    source: int
+    input: Relation
+    keys: tuple[Expression, ...]
+    values: tuple[Expression, ...]
+    measures: tuple[Expression, ...]
+    layout: Layout
+    dimensions: tuple[int, ...]
+    zone: str
+
+
+@stored
+@dataclass(frozen=True)
+class Halves:
+    """A helper whose part i is the parts 2i and 2i + 1 of `below` put together; `pick` are the columns it takes."""
+
+    below: int
+    pick: tuple[int, ...]
+    layout: Layout
+
+
+@stored
+@dataclass(frozen=True)
+class Cumulated:
+    """A helper whose part j is the sum of all parts of `below` up to j (the paper's Helper for View6); it begins anew
+    where more than `window` parts have no row."""
+
+    below: int
+    pick: tuple[int, ...]
+    layout: Layout
+    window: int
+
+
+@stored
+@dataclass(frozen=True)
+class Piece:
+    """Some running numbers of a window, and how they are had from helper `object`.
+
+    `pick` are the helper's columns that are read, `layout` their shape.  `levels` are the helpers with the blocks of 2,
+    4, 8, ... parts; `own` is what the view keeps beside it (running); `since` the cumulated helper.
+    """
+
+    strategy: str
+    object: int
+    pick: tuple[int, ...]
+    layout: Layout
+    levels: tuple[int, ...] = ()
+    own: int | None = None
+    since: int | None = None
+
+
+@stored
+@dataclass(frozen=True)
+class WindowCall:
+    """An aggregate of the query, read off the slots `slots` (their positions) of piece `piece`, or off its values.
+
+    `function` is named as in `AggregateCall`; `argument` is the type of its argument, None for COUNT(*).
+    """
+
+    function: str
+    piece: int
+    slots: tuple[int, ...]
+    argument: Type | None
+    type: Type
+    nullable: bool
+    place: tuple[int, int] | None
+
+
+@stored
+@dataclass(frozen=True)
+class Window:
+    """A window view: `window` parts of `source`; `having` and `outputs` are over the group's columns and the calls."""
+
+    source: int
+    window: int
+    keys: tuple[Column, ...]
+    pieces: tuple[Piece, ...]
+    calls: tuple[WindowCall, ...]
+    having: Expression | None
+    outputs: tuple[Expression, ...]
+    columns: tuple[Column, ...]
+    zone: str
+    hint: str | None = None

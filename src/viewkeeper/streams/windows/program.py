@@ -1,0 +1,284 @@
+"""The programs of window views and their helpers (streams/program.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Catalog, Column, PartView
+from viewkeeper.catalog.types import BIGINT, BINARY, physical_type
+from viewkeeper.compiler.references import Subscript
+from viewkeeper.streams.blocks import Block
+from viewkeeper.streams.program import Carry, Input, Output, Past, Program
+from viewkeeper.streams.windows import plan as plans
+from viewkeeper.streams.windows.finish import finish
+from viewkeeper.streams.windows.plan import BLOCKS, CUMULATIVE, GREATEST, LEAST, MERGE, RUNNING, Layout, Piece, Slot
+from viewkeeper.streams.windows.rows import computed, rows_of
+from viewkeeper.streams.windows.states import combine, lift, reduce
+from viewkeeper.trace.hashing import hash_columns
+from viewkeeper.trace.keys import canonical
+
+HERE = Subscript(1, 0)
+
+SINCE = Column("since", BIGINT, False)
+
+
+def cumulated_layout(layout: Layout) -> Layout:
+    """What a cumulated helper keeps: sums since a group began, and behind them the part in which it did."""
+    return Layout(layout.keys, layout.values, (*layout.slots, Slot(LEAST, -2, BIGINT)))
+
+
+@dataclass
+class PreAggregation:
+    """A helper's part: the groups of the source's part."""
+
+    plan: plans.PartAggregate
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    dimensions: tuple[int, ...]
+    optional: tuple[Input, ...] = ()
+    shuffled: bool = True
+    carry: Carry = "none"
+
+    def prepared_columns(self) -> tuple[Column, ...]:
+        """As the helper's own: groups of a slice, which `advance` puts together."""
+        return self.plan.layout.columns
+
+    def prepare(self, part: int, rows: Block, dimensions: Mapping[int, Block]) -> Block:
+        """The groups of a slice; raises ViewBroken, which names the place, where an expression raises."""
+        plan = self.plan
+        columns, length = rows_of(plan.input, {plan.source: rows, **dimensions}, plan.zone)
+        keys = [canonical(column) for column in computed(plan.keys, columns, length, plan.zone)]
+        values = [canonical(column) for column in computed(plan.values, columns, length, plan.zone)]
+        measures = computed(plan.measures, columns, length, plan.zone)
+        return lift(plan.layout, hash_columns(keys, length), keys, values, measures)
+
+    def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
+        """The groups of the part."""
+        return {self.outputs[0].object: reduce(self.plan.layout, rows)}
+
+
+@dataclass
+class Halving:
+    """A helper's part: two neighbouring parts of the helper below put together."""
+
+    plan: plans.Halves
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    dimensions: tuple[int, ...] = ()
+    optional: tuple[Input, ...] = ()
+    shuffled: bool = False
+    carry: Carry = "none"
+
+    def prepared_columns(self) -> tuple[Column, ...]:
+        """Nothing is prepared."""
+        return ()
+
+    def prepare(self, part: int, rows: Block, dimensions: Mapping[int, Block]) -> Block:
+        """Nothing is prepared."""
+        return rows
+
+    def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
+        """Both halves together."""
+        halves = [_picked(past.read(self.plan.below, 2 * part + i), self.plan.pick) for i in (0, 1)]
+        return {self.outputs[0].object: combine(self.plan.layout, halves)}
+
+
+@dataclass
+class Cumulation:
+    """A helper's part: its last one and the newest part of the helper below.
+
+    It ends, and begins anew, where the source has no row for longer than the window.
+    """
+
+    plan: plans.Cumulated
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    dimensions: tuple[int, ...] = ()
+    optional: tuple[Input, ...] = ()
+    shuffled: bool = False
+    carry: Carry = "part"
+
+    def prepared_columns(self) -> tuple[Column, ...]:
+        """Nothing is prepared."""
+        return ()
+
+    def prepare(self, part: int, rows: Block, dimensions: Mapping[int, Block]) -> Block:
+        """Nothing is prepared."""
+        return rows
+
+    def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
+        """All up to here, with the part in which each group began."""
+        own = self.outputs[0].object
+        new = _picked(past.read(self.plan.below, part), self.plan.pick)
+        new.columns.append(pa.array([part] * len(new), pa.int64()))
+        return {own: combine(self.plan.layout, [past.read(own, part - 1), new])}
+
+
+@dataclass
+class Sliding:
+    """A window view's part, from its pieces."""
+
+    plan: plans.Window
+    inputs: tuple[Input, ...]
+    optional: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    carry: Carry
+    dimensions: tuple[int, ...] = ()
+    shuffled: bool = False
+
+    def prepared_columns(self) -> tuple[Column, ...]:
+        """Nothing is prepared."""
+        return ()
+
+    def prepare(self, part: int, rows: Block, dimensions: Mapping[int, Block]) -> Block:
+        """Nothing is prepared."""
+        return rows
+
+    def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
+        """The view's rows, and what running pieces keep for the next part."""
+        made: dict[int, Block] = {}
+        merged = []
+        for piece in self.plan.pieces:
+            block = _STRATEGIES[piece.strategy](piece, self.plan.window, part, past)
+            if piece.own is not None:
+                made[piece.own] = block
+            merged.append(block)
+        made[self.outputs[0].object] = finish(self.plan, merged)
+        return made
+
+    def empty_rows(self) -> Block | None:
+        """The rows of a part whose window is empty, if there are any: without GROUP BY there is always one group."""
+        if self.plan.keys:
+            return None
+        return finish(self.plan, [_nothing(piece) for piece in self.plan.pieces])
+
+
+def window_program(catalog: Catalog, view: PartView) -> Program:
+    """How the parts of a window view, or of a helper of one, are computed."""
+    plan = view.plan
+    outputs = (Output(view.id, view.columns), *(Output(helper.id, helper.columns) for helper in view.helpers))
+    if isinstance(plan, plans.PartAggregate):
+        return PreAggregation(plan, (Input(plan.source, HERE, HERE),), outputs, view.dimensions)
+    if isinstance(plan, plans.Halves):
+        return Halving(plan, (Input(plan.below, Subscript(2, 0), Subscript(2, 1)),), outputs)
+    if isinstance(plan, plans.Cumulated):
+        before = Input(plan.below, Subscript(1, -plan.window), Subscript(1, -1))
+        return Cumulation(plan, (Input(plan.below, HERE, HERE),), outputs, optional=(before,))
+    if not isinstance(plan, plans.Window):
+        raise TypeError(f"{view.name} is no window view")
+    inputs = tuple(dict.fromkeys(each for piece in plan.pieces for each in _required(piece, plan.window)))
+    optional = tuple(dict.fromkeys(each for piece in plan.pieces for each in _optional(piece, plan.window)))
+    return Sliding(plan, inputs, optional, outputs, "part" if view.helpers else "none")
+
+
+def _nothing(piece: Piece) -> Block:
+    """The one group of no rows."""
+    columns = [pa.nulls(1, physical_type(column.type)) for column in piece.layout.values]
+    for slot in piece.layout.slots:
+        for type_ in slot.types:
+            nothing = None if slot.kind in (LEAST, GREATEST) else b"" if type_ == BINARY else 0
+            columns.append(pa.array([nothing], physical_type(type_)))
+    return Block(columns, hash_columns((), 1))
+
+
+def _merged(piece: Piece, window: int, part: int, past: Past) -> Block:
+    parts = range(part - window + 1, part + 1)
+    return combine(piece.layout, [_picked(past.read(piece.object, i), piece.pick) for i in parts])
+
+
+def _running(piece: Piece, window: int, part: int, past: Past) -> Block:
+    """What was, and the part that comes, without the part that leaves.
+
+    Where there was nothing the window before this one was empty, or this is the first: then all its parts are merged.
+    """
+    assert piece.own is not None
+    before = past.read(piece.own, part - 1)
+    if not len(before):
+        return _merged(piece, window, part, past)
+    came, left = (_picked(past.read(piece.object, i), piece.pick) for i in (part, part - window))
+    return combine(piece.layout, [before, came, left], [1, 1, -1])
+
+
+def _difference(piece: Piece, window: int, part: int, past: Past) -> Block:
+    """The sums up to here less those up to the part that leaves, of the groups that have not begun anew since."""
+    assert piece.since is not None
+    layout, slots = piece.layout, len(piece.layout.columns)
+    marked = Layout(layout.keys, (SINCE,), layout.slots)
+    order = (*range(layout.key), slots, *range(layout.key, slots))
+    sums = [_picked(past.read(piece.since, i), order) for i in (part, part - window)]
+    return _picked(combine(marked, sums, [1, -1]), [i for i in range(slots + 1) if i != layout.key])
+
+
+def _blocks(piece: Piece, window: int, part: int, past: Past) -> Block:
+    blocks = []
+    for level, i in cover(part - window + 1, part, len(piece.levels)):
+        if level == 0:
+            blocks.append(_picked(past.read(piece.object, i), piece.pick))
+        else:
+            blocks.append(past.read(piece.levels[level - 1], i))
+    return combine(piece.layout, blocks)
+
+
+_STRATEGIES: dict[str, Callable[[Piece, int, int, Past], Block]] = {
+    MERGE: _merged, RUNNING: _running, CUMULATIVE: _difference, BLOCKS: _blocks,
+}  # fmt: skip
+
+
+def cover(low: int, high: int, levels: int) -> list[tuple[int, int]]:
+    """The fewest blocks that make up the parts `low` to `high`: (level, which), a block of level k being the parts
+    which * 2**k to (which + 1) * 2**k - 1."""
+    found: list[tuple[int, int]] = []
+    for level in range(levels):
+        if low > high:
+            return found
+        if low % 2:
+            found.append((level, low))
+            low += 1
+        if low <= high and high % 2 == 0:
+            found.append((level, high))
+            high -= 1
+        low, high = low // 2, (high + 1) // 2 - 1
+    return [*found, *((levels, i) for i in range(low, high + 1))]
+
+
+def level_count(window: int) -> int:
+    """How many levels of blocks are of use: every window of that many parts then has one of the highest."""
+    levels = 0
+    while 2 ** (levels + 2) - 1 <= window:
+        levels += 1
+    return levels
+
+
+def level_input(object_: int, level: int, window: int) -> Input:
+    """The blocks of a level that lie within the window of part j."""
+    size = 2**level
+    return Input(object_, Subscript(1, size - window, size), Subscript(1, 1 - size, size))
+
+
+def _picked(block: Block, pick: Sequence[int]) -> Block:
+    return Block([block.columns[i] for i in pick], block.hashes)
+
+
+def _required(piece: Piece, window: int) -> list[Input]:
+    """What a piece reads, as far as it must be there: it also says which windows are whole."""
+    whole = Input(piece.object, Subscript(1, 1 - window), HERE)
+    if piece.strategy == BLOCKS:
+        return [whole, *(level_input(o, k, window) for k, o in enumerate(piece.levels, 1))]
+    if piece.strategy == CUMULATIVE:
+        assert piece.since is not None
+        return [whole, Input(piece.since, HERE, HERE)]
+    return [whole]
+
+
+def _optional(piece: Piece, window: int) -> list[Input]:
+    """What a piece reads if it is there."""
+    before = Subscript(1, -window)
+    if piece.strategy == RUNNING:
+        return [Input(piece.object, before, before)]
+    if piece.strategy == CUMULATIVE:
+        assert piece.since is not None
+        return [Input(piece.since, before, before)]
+    return []

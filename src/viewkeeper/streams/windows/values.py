@@ -1,0 +1,110 @@
+"""Aggregates that need all values of a window: DISTINCT ones, median and percentiles, from values with their number.
+
+PERCENTILE is Spark's: among n values in order the one at (n - 1) * fraction, between two of them interpolated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.types import DOUBLE, Type
+from viewkeeper.compiler.window_functions import fraction_of
+from viewkeeper.maintenance import exact
+from viewkeeper.maintenance.casts import cast
+from viewkeeper.maintenance.vectors import read, write
+from viewkeeper.streams.blocks import Block
+from viewkeeper.streams.windows.plan import Layout, WindowCall
+from viewkeeper.trace.grouping import group_sorted
+from viewkeeper.trace.keys import numbers, order_code
+
+
+@dataclass
+class Values:
+    """The distinct values of a window, sorted by group and, where there is one column of them, by value; NULLs apart.
+
+    `starts[i]` to `starts[i + 1]` are those of group i; `counts` says how often each is there.
+    """
+
+    groups: Block
+    columns: list[pa.Array]
+    starts: np.ndarray
+    counts: np.ndarray
+
+
+def values_of(layout: Layout, block: Block) -> Values:
+    """The values in a merged block that keeps them, and its groups."""
+    keys = block.columns[: len(layout.keys)]
+    order = np.argsort(block.hashes, kind="stable")
+    groups = group_sorted(block.hashes, keys, order)
+    group = np.empty(len(block), np.int64)
+    group[groups.order] = np.repeat(np.arange(len(groups.starts)), groups.lengths)
+    columns = block.columns[len(layout.keys) : layout.key]
+    there = np.ones(len(block), np.bool_)
+    for column in columns:
+        if column.null_count:
+            there &= column.is_valid().to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(there)
+    by = (order_code(columns[0])[rows], group[rows]) if len(columns) == 1 else (group[rows],)
+    rows = rows[np.lexsort(by)]
+    index = pa.array(rows)
+    starts = np.searchsorted(group[rows], np.arange(len(groups.starts) + 1))
+    counts = numbers(block.columns[layout.key])[rows]
+    firsts = pa.array(groups.firsts)
+    heads = Block([key.take(firsts) for key in keys], block.hashes[groups.firsts])
+    return Values(heads, [column.take(index) for column in columns], starts, counts)
+
+
+def result(values: Values, call: WindowCall) -> tuple[pa.Array, np.ndarray | None]:
+    """What `call` gives for each group, and where it overflows (NULL there)."""
+    distinct = np.diff(values.starts)
+    fraction = fraction_of(call.function)
+    if fraction is not None:
+        assert call.argument is not None
+        return _percentile(values, call.argument, fraction), None
+    if call.function == "count_distinct":
+        return pa.array(distinct), None
+    assert call.argument is not None
+    some = np.flatnonzero(distinct)
+    sums = exact.lift_reduce(
+        values.columns[0], np.ones(len(values.counts), np.int64), values.starts[:-1][some], call.argument
+    )
+    if call.function == "sum_distinct":
+        totals, overflow = exact.total(sums, call.argument, call.type)
+    else:
+        totals, overflow = exact.average(sums, distinct[some], call.argument, call.type)
+    row = np.full(len(distinct), -1)
+    row[some] = np.arange(len(some))
+    wrong = None
+    if overflow is not None:
+        wrong = np.zeros(len(distinct), np.bool_)
+        wrong[some] = overflow
+    return totals.take(pa.array(row, mask=row < 0)), wrong
+
+
+def _percentile(values: Values, type_: Type, fraction: float) -> pa.Array:
+    ends = np.cumsum(values.counts)
+    bounds = np.concatenate([[0], ends])[values.starts]
+    total = np.diff(bounds)
+    none = total == 0
+    position = np.maximum(total - 1, 0) * fraction
+    low, high = np.floor(position), np.ceil(position)
+    if none.all():
+        return pa.array(np.zeros(len(none)), mask=none)
+    doubles = _doubles(values.columns[0], type_)
+    last = len(ends) - 1
+    first = np.minimum(np.searchsorted(ends, bounds[:-1] + low.astype(np.int64) + 1), last)
+    second = np.minimum(np.searchsorted(ends, bounds[:-1] + high.astype(np.int64) + 1), last)
+    lower, upper = doubles[first], doubles[second]
+    with np.errstate(invalid="ignore", over="ignore"):
+        between = (high - position) * lower + (position - low) * upper
+    return pa.array(np.where(first == second, lower, between), mask=none if none.any() else None)
+
+
+def _doubles(column: pa.Array, type_: Type) -> np.ndarray:
+    if type_ == DOUBLE:
+        return numbers(column)
+    array, _ = write(cast(type_, DOUBLE, None)(read(column, type_), "UTC"), DOUBLE, len(column))
+    return numbers(array)
