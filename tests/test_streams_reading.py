@@ -11,10 +11,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from part_database import LOSSES, M, PartDatabase
-from viewkeeper.errors import InputError, NotFound, NotReady, ViewBroken
+from part_database import HOSTS, LOSSES, M, PartDatabase
+from viewkeeper.errors import Damaged, InputError, NotFound, NotReady, ViewBroken
+from viewkeeper.evidence import PartEvidence
 from viewkeeper.views.source import Held, Newest
 from viewkeeper.views.stream_reader import PartsReader
+from viewkeeper.views.version import Version
 
 Row = tuple[datetime.datetime, str, int]
 
@@ -186,3 +188,18 @@ def test_a_name_that_has_no_parts_is_refused(written: PartDatabase) -> None:
         PartsReader(Newest(written.storage), "hosts")
     with pytest.raises(NotFound, match="'nobody' does not exist"):
         PartsReader(Newest(written.storage), "nobody")
+
+
+def test_a_check_is_shown_what_readers_get_from_files_that_are_whole(written: PartDatabase, view: PartsReader) -> None:
+    evidence = PartEvidence(Version(written.snapshot))
+    assert (evidence.built(M), evidence.built(LOSSES)) == (range(10, 15), range(10, 12))
+    assert evidence.with_rows(M, 10, 20) == [10, 11, 14]
+    assert evidence.rows(M, 10, 11) == PartsReader(Newest(written.storage), "M").parts(10, 11).to_arrow()
+    assert (evidence.first(LOSSES), evidence.updated(M, 12), evidence.recorded(M, 12)) == (10, 1, {})
+    assert evidence.dimension(HOSTS, 3).num_rows == 0
+    file = written.storage.state / next(name for name in written.snapshot.files if name.endswith("parquet"))
+    data = bytearray(file.read_bytes())
+    data[8] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(Damaged, match=file.name):
+        PartEvidence(Version(written.snapshot)).rows(M, 10, 11)
