@@ -18,12 +18,14 @@ from viewkeeper.streams.patterns import simulation
 Parts = dict[int, list[Row]]
 
 NAMES = "abcd"
-ONE = ("{v}.loss > 1", "{v}.loss > 2", "{v}.loss >= 1", "{v}.loss < 3", "{v}.loss <> 2", "{v}.x IS NULL", "{v}.loss * 2 > 3",
-       "({v}.loss = 1 OR {v}.x > 1)", "{v}.loss > PREV({v}.loss)", "PREV({v}.x) IS NULL", "{v}.x <= PREV({v}.loss)",
+ONE = ("{v}.loss > 1", "{v}.loss > 2", "{v}.loss >= 1", "{v}.loss < 3", "{v}.loss <> 2", "{v}.x IS NULL",
+       "{v}.loss * 2 > 3", "({v}.loss = 1 OR {v}.x > 1)", "{v}.loss > PREV({v}.loss)", "PREV({v}.x) IS NULL",
+       "{v}.x <= PREV({v}.loss)",
        "NOT {v}.loss = {v}.x", "{v}.loss IN (1, 3, NULL)")  # fmt: skip
 TWO = ("{v}.loss > {u}.loss", "{v}.loss >= {u}.loss", "{v}.loss < {u}.loss", "{v}.loss = {u}.loss", "{v}.loss <> {u}.x",
        "{v}.loss > {u}.loss - 1", "{v}.loss - {u}.loss > 0", "({v}.loss > {u}.x OR {u}.x IS NULL)",
-       "{v}.loss > PREV({u}.loss)", "PREV({v}.x) <= {u}.x", "{v}.x <=> {u}.x", "{v}.loss + {v}.x > {u}.loss + {u}.x")  # fmt: skip
+       "{v}.loss > PREV({u}.loss)", "PREV({v}.x) <= {u}.x", "{v}.x <=> {u}.x",
+       "{v}.loss + {v}.x > {u}.loss + {u}.x")  # fmt: skip
 CALLS = ("count(*)", "sum(loss)", "count(x)", "min(x)", "max(loss)", "first(loss)", "last(x)", "avg(loss)")
 CALLS_OF = ("count({v}.loss)", "sum({v}.x)", "min({v}.loss)", "max({v}.x)", "first({v}.loss)", "last({v}.x)",
             "sum({v}.loss - PREV({v}.loss))", "avg({v}.x)")  # fmt: skip
@@ -137,5 +139,3 @@ def test_groups_whose_hashes_collide_stay_apart(sql: str, parts: Parts) -> None:
     bound = declared(sql)[1].plan.bound
     with mock.patch.object(hashing, "finish", lambda state: state * 0):
         assert bag(kept(sql, parts).rows()) == bag(matches(bound, parts))
-
-

@@ -95,8 +95,8 @@ class AnswerProgram:
         return values.take(pa.array(places, mask=absent))
 
     def _check(self, errors: np.ndarray | None, keys: list[pa.Array]) -> None:
-        wrong = np.flatnonzero(errors) if errors is not None else ()
-        if len(wrong):
-            assert errors is not None
-            where = f"{self.name}, group {group_text(keys, int(wrong[0]))}"
-            raise ViewBroken(f"{where}: {format_error(int(errors[wrong[0]]))}; mend the data or the query")
+        if errors is None or not errors.any():
+            return
+        row = int(np.flatnonzero(errors)[0])
+        group = group_text(keys, [key.type for key in self.matches.keys], row)
+        raise ViewBroken(f"{self.name}, group {group}: {format_error(int(errors[row]))}; mend the data or the query")

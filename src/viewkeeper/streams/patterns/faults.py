@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.catalog.types import Type, to_logical
 from viewkeeper.errors import ViewBroken
-from viewkeeper.maintenance.error_codes import format_error, pack_error
+from viewkeeper.maintenance.error_codes import format_error
 
 
 def raise_first(errors: np.ndarray | None, view: str) -> None:
@@ -20,12 +21,7 @@ def raise_first(errors: np.ndarray | None, view: str) -> None:
         raise ViewBroken(f"{view}: {format_error(int(errors[wrong[0]]))}; mend the data or the query")
 
 
-def raise_where(wrong: np.ndarray | None, code: int, place: tuple[int, int] | None, view: str) -> None:
-    """Raises ViewBroken with `code` at `place` if any row is `wrong`."""
-    if wrong is not None:
-        raise_first(np.where(wrong, np.int64(pack_error(code, place)), np.int64(0)), view)
-
-
-def group_text(keys: Sequence[pa.Array], row: int) -> str:
-    """The grouping values of a row, for people."""
-    return "(" + ", ".join(str(key[row].as_py()) for key in keys) + ")"
+def group_text(keys: Sequence[pa.Array], types: Sequence[Type], row: int) -> str:
+    """The grouping values of a row, for people; `keys` are physical."""
+    shown = [to_logical(key.slice(row, 1), type_)[0].as_py() for key, type_ in zip(keys, types, strict=True)]
+    return "(" + ", ".join("NULL" if value is None else str(value) for value in shown) + ")"

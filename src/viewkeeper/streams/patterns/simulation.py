@@ -142,7 +142,7 @@ class Simulation:
             raise self._too_many(int(self._groups[over[0]]), limit)
 
     def _too_many(self, group: int, limit: int) -> ViewBroken:
-        name = group_text(self._rows.keys, group)
+        name = group_text(self._rows.keys, [key.type for key in self._plan.keys], group)
         return ViewBroken(f"{self._view}: the group {name} has more than {limit} partial matches, which is the view's "
                           "LIMIT; raise it, or narrow the pattern")  # fmt: skip
 
