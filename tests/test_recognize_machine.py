@@ -87,9 +87,9 @@ def test_rows_before_the_open_ones_are_never_needed_again(
         whole = listed(elements, search(elements, [group], past))
         first = listed(elements, search(elements, [head], past))
         assert [match for match in whole if match in first] == first
+        assert all(row < at for row, _ in first)
         rest = listed(elements, search(elements, [group[at:]], past)) if at < len(group) else []
-        later = [(row + at, labels) for row, labels in rest if (row + at, labels) not in first]
-        assert later == [match for match in whole if match not in first]
+        assert [(row + at, labels) for row, labels in rest] == [match for match in whole if match not in first]
         begin += len(head)
 
 

@@ -1,4 +1,4 @@
-"""The rows of a part in the order in which they are matched."""
+"""The rows of a part, behind those that are open, in the order in which they are matched."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.streams.recognize.plan import MatchOrder
-from viewkeeper.trace.grouping import Groups, group_rows, stable_argsort
+from viewkeeper.trace.grouping import Groups, group_sorted, stable_argsort
 from viewkeeper.trace.keys import order_code, valid
 
 
 def in_order(
-    hashes: np.ndarray, keys: Sequence[int], columns: Sequence[pa.Array], order: Sequence[MatchOrder]
-) -> Groups:
-    """Rows by group (`keys` are positions in `columns`), within it by `order`, ties by all columns from left to right.
+    hashes: np.ndarray, keys: Sequence[pa.Array], places: np.ndarray, columns: Sequence[pa.Array],
+    order: Sequence[MatchOrder],
+) -> Groups:  # fmt: skip
+    """All rows by group; within it first the open ones by `places`, then the new ones by `order`.
 
-    Rows that tie in that too are the same, so any order of them is right.
+    The open rows are the first of `hashes` and `keys`, one for each of `places`; `columns` are those of the new rows.
+    Ties are put in the order of all columns from left to right; rows that tie in that too are the same.
     """
-    terms = [_codes(columns[term.column], term) for term in order]
-    sorted_ = np.arange(len(hashes))
-    for code in [code for codes in terms for code in codes][::-1]:
-        sorted_ = sorted_[stable_argsort(code[sorted_])]
-    index = pa.array(sorted_)
-    groups = group_rows(hashes[sorted_], [columns[i].take(index) for i in keys])
-    result = sorted_[groups.order]
-    tied = _ties(result, groups.starts, [code for codes in terms for code in codes])
-    if tied.any():
-        result = _untied(result, tied, columns)
-    return Groups(result, groups.starts)
+    before = len(places)
+    codes = [code for term in order for code in _codes(columns[term.column], term)]
+    new = np.arange(len(hashes) - before)
+    for code in reversed(codes):
+        new = new[stable_argsort(code[new])]
+    wanted = np.concatenate([np.argsort(places, kind="stable"), before + new])
+    groups = group_sorted(hashes, keys, wanted[stable_argsort(hashes[wanted])])
+    tied = _ties(groups, before, codes)
+    if not tied.any():
+        return groups
+    return Groups(_untied(groups.order, tied, before, columns), groups.starts)
 
 
 def _codes(column: pa.Array, term: MatchOrder) -> list[np.ndarray]:
@@ -44,26 +46,27 @@ def _codes(column: pa.Array, term: MatchOrder) -> list[np.ndarray]:
     return [nulls.astype(np.uint64), np.where(present, codes, np.uint64(0))]
 
 
-def _ties(rows: np.ndarray, starts: np.ndarray, codes: Sequence[np.ndarray]) -> np.ndarray:
-    """Where a row ties with the one before it in its group."""
-    tied = np.ones(len(rows), dtype=bool)
-    tied[starts] = False
+def _ties(groups: Groups, before: int, codes: Sequence[np.ndarray]) -> np.ndarray:
+    """Where a new row ties with the new one before it in its group."""
+    rows = groups.order - before
+    tied = np.zeros(len(rows), dtype=bool)
+    tied[1:] = (rows[1:] >= 0) & (rows[:-1] >= 0)
+    tied[groups.starts] = False
     for code in codes:
-        ranked = code[rows]
-        tied[1:] &= ranked[1:] == ranked[:-1]
+        places = np.flatnonzero(tied)
+        tied[places] = code[rows[places]] == code[rows[places - 1]]
     return tied
 
 
-def _untied(rows: np.ndarray, tied: np.ndarray, columns: Sequence[pa.Array]) -> np.ndarray:
-    """`rows` with each run of ties in the order of all columns."""
+def _untied(order: np.ndarray, tied: np.ndarray, before: int, columns: Sequence[pa.Array]) -> np.ndarray:
+    """`order` with each run of ties in the order of all columns."""
     among = tied.copy()
     among[:-1] |= tied[1:]
     places = np.flatnonzero(among)
-    run = np.cumsum(~tied)[places]
-    index = pa.array(rows[places])
-    codes: list[np.ndarray] = [run]
+    index = pa.array(order[places] - before)
+    codes: list[np.ndarray] = [np.cumsum(~tied)[places]]
     for number, column in enumerate(columns):
         codes += _codes(column.take(index), MatchOrder(number, True, True))
-    result = rows.copy()
-    result[places] = rows[places][np.lexsort(codes[::-1])]
+    result = order.copy()
+    result[places] = order[places][np.lexsort(codes[::-1])]
     return result

@@ -29,8 +29,7 @@ from viewkeeper.streams.recognize.measures import MeasureBinder
 from viewkeeper.streams.recognize.plan import MatchElement, MatchOrder, MatchPlan, MatchPrevious
 
 TRUTH = Column("__truth", BIGINT, False)
-"""Of a row that is not decided: bit v says whether it satisfies variable v, the highest used one (`program.REPORTED`)
-whether a match that begins here has been given already."""
+"""Of an open row: bit v says whether it satisfies variable v."""
 PLACE = Column("__place", BIGINT, False)
 """Counts the rows of a group from 0 at the first undecided one; those before it, which PREV needs, below 0."""
 

@@ -36,7 +36,8 @@ class Found:
 
     Match m takes the `lengths[m]` rows from `firsts[m]` on; `labels` has the position of each of these rows, match
     after match.  `open` is, for each group, the first row from which a match may still begin that is not decided (the
-    row behind the group where there is none).
+    row behind the group where there is none).  No match that is decided begins behind it: its way would meet the open
+    one's, and could go on with it, which is preferred (the lower position).
     """
 
     firsts: np.ndarray
@@ -62,18 +63,14 @@ class Automaton:
                                 for variable in range(variables)])  # fmt: skip
         self._before = _Union([_mask(k for k in range(1, count) if follow[k] >> p & 1) for p in range(count)])
 
-    def search(self, truth: np.ndarray, starts: np.ndarray, past: bool, reported: np.ndarray | None = None) -> Found:
+    def search(self, truth: np.ndarray, starts: np.ndarray, past: bool) -> Found:
         """The matches in groups of rows (group i begins at `starts[i]`, none is empty).
 
-        `truth` (uint64 a row) has bit v where the row satisfies variable v.  Not `past`: a match may begin at each row,
-        but not where `reported`.
+        `truth` (uint64 a row) has bit v where the row satisfies variable v.  Not `past`: a match may begin at each row.
         """
         lengths = np.diff(starts, append=len(truth))
         able = self._completable(self._symbols(truth), starts, lengths)
-        if past:
-            return self._disjoint(able, starts, lengths)
-        begins = (able & self._follow[0]) != 0
-        return self._overlapping(able, begins if reported is None else begins & ~reported, starts, lengths)
+        return (self._disjoint if past else self._overlapping)(able, starts, lengths)
 
     def _completable(self, symbols: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """For each row the positions it can take in a match that is or may yet be completed."""
@@ -116,8 +113,8 @@ class Automaton:
         sizes = ends - firsts + 1
         return Found(firsts, sizes, taken[spread(firsts, sizes)], open_)
 
-    def _overlapping(self, able: np.ndarray, begins: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Found:
-        firsts = np.flatnonzero(begins)
+    def _overlapping(self, able: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Found:
+        firsts = np.flatnonzero(able & self._follow[0])
         group = np.searchsorted(starts, firsts, side="right") - 1
         ends = (starts + lengths)[group]
         steps: list[tuple[np.ndarray, np.ndarray]] = []

@@ -28,12 +28,9 @@ from viewkeeper.streams.recognize.declare import TRUTH
 from viewkeeper.streams.recognize.machine import Automaton, Found
 from viewkeeper.streams.recognize.plan import MatchPlan
 from viewkeeper.streams.recognize.slots import Matched, slot_values
-from viewkeeper.trace.grouping import group_rows, spread
+from viewkeeper.trace.grouping import spread
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical
-
-REPORTED = 62
-"""The bit of a row's truth that says that the match that begins at it has been given (AFTER MATCH SKIP TO NEXT ROW)."""
 
 _MICROSECONDS = 1_000_000
 
@@ -153,36 +150,26 @@ class _Part:
         self._program, self._plan = program, program.plan
         self._new, self._opened = rows, opened
         kept = self._plan.kept
-        sorted_ = in_order(rows.hashes, self._plan.partition, rows.columns[:-1], self._plan.order).order
-        before = 0 if opened is None else len(opened)
-        index = pa.array(sorted_)
-        sources = [rows.columns[i].take(index) for i in (*kept, -1)]
-        hashes = rows.hashes[sorted_]
-        if opened is not None and before:
-            place = np.argsort(opened.columns[-1].to_numpy(), kind="stable")
-            old = opened.take(place)
-            sources = [pa.concat_arrays([a, b]) for a, b in zip(old.columns[:-1], sources, strict=True)]
-            hashes = np.concatenate([old.hashes, hashes])
-            places = np.concatenate([old.columns[-1].to_numpy(), np.zeros(len(rows), dtype=np.int64)])
-        else:
-            places = np.zeros(len(rows), dtype=np.int64)
-        positions = {column: i for i, column in enumerate(kept)}
-        groups = group_rows(hashes, [sources[positions[i]] for i in self._plan.partition])
-        self._arrange(groups.order, groups.starts, before, sources, hashes, places, sorted_)
+        sources = [rows.columns[i] for i in (*kept, -1)]
+        hashes, places = rows.hashes, np.zeros(0, dtype=np.int64)
+        if opened is not None and len(opened):
+            sources = [pa.concat_arrays(pair) for pair in zip(opened.columns[:-1], sources, strict=True)]
+            hashes, places = np.concatenate([opened.hashes, hashes]), opened.columns[-1].to_numpy()
+        keys = [sources[kept.index(i)] for i in self._plan.partition]
+        groups = in_order(hashes, keys, places, rows.columns[:-1], self._plan.order)
+        self._arrange(groups.order, groups.starts, sources, hashes, places)
 
     def _arrange(
-        self, order: np.ndarray, starts: np.ndarray, before: int, sources: Sequence[pa.Array], hashes: np.ndarray,
-        places: np.ndarray, sorted_: np.ndarray,
+        self, order: np.ndarray, starts: np.ndarray, sources: Sequence[pa.Array], hashes: np.ndarray, places: np.ndarray
     ) -> None:  # fmt: skip
         """Takes the groups that have new rows; the others go to `untouched`."""
+        before = len(places)
         lengths = np.diff(starts, append=len(order))
         active = np.logical_or.reduceat(order >= before, starts)
-        self.untouched: tuple[list[pa.Array], np.ndarray] | None = None
+        self.untouched: Block | None = None
         if not active.all():
-            rest = order[spread(starts[~active], lengths[~active])]
-            at = pa.array(rest)
-            columns = [*(column.take(at) for column in sources), pa.array(places[rest])]
-            self.untouched = columns, hashes[rest]
+            assert self._opened is not None
+            self.untouched = self._opened.take(order[spread(starts[~active], lengths[~active])])
             order = order[spread(starts[active], lengths[active])]
             lengths = lengths[active]
             starts = np.cumsum(lengths) - lengths
@@ -192,10 +179,8 @@ class _Part:
         self._hashes, self._starts, self._lengths = hashes[order], starts, lengths
         self._group = np.repeat(np.arange(len(starts)), lengths)
         self._is_new = order >= before
-        self._in_part = sorted_[order[self._is_new] - before]
-        known = truth.to_numpy().copy()
-        known[~self._is_new & (places[order] < 0)] = 0
-        self._truth = known
+        self._in_part = order[self._is_new] - before
+        self._truth = truth.to_numpy().copy()
         if self._plan.depth:
             self._look_back()
 
@@ -220,9 +205,7 @@ class _Part:
 
     def search(self) -> Found:
         """The matches that are decided."""
-        reported = (self._truth >> REPORTED & 1).astype(bool)
-        truth = (self._truth & ~(1 << REPORTED)).astype(np.uint64)
-        return self._program.automaton.search(truth, self._starts, self._plan.past, reported)
+        return self._program.automaton.search(self._truth.astype(np.uint64), self._starts, self._plan.past)
 
     def matches(self, found: Found) -> Block:
         """The view's rows."""
@@ -243,16 +226,13 @@ class _Part:
 
     def left_open(self, found: Found) -> Block:
         """The rows that the next part needs."""
-        truth = self._truth.copy()
-        if not self._plan.past:
-            truth[found.firsts] |= 1 << REPORTED
         ends = self._starts + self._lengths
         from_ = np.maximum(np.minimum(found.open, ends - self._plan.depth), self._starts)
         counts = ends - from_
         rows = spread(from_, counts)
         places = rows - np.repeat(found.open, counts)
         index = pa.array(rows)
-        kept = np.where(places < 0, 0, truth[rows])
+        kept = np.where(places < 0, 0, self._truth[rows])
         columns = [*(column.take(index) for column in self._columns.values()), pa.array(kept), pa.array(places)]
         block = Block(columns, self._hashes[rows])
-        return block if self.untouched is None else Block.concat([Block(*self.untouched), block])
+        return block if self.untouched is None else Block.concat([self.untouched, block])
