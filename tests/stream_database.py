@@ -11,7 +11,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-from viewkeeper.streams.local import LocalRunner
 
 from viewkeeper.catalog.model import Catalog, Column, PartView, Stream
 from viewkeeper.catalog.types import BIGINT, INT, STRING, TIMESTAMP, Type, logical_type, to_physical
@@ -24,6 +23,7 @@ from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.intake.append import append
 from viewkeeper.streams.intake.log import StreamLog
+from viewkeeper.streams.local import LocalRunner
 from viewkeeper.streams.part_files import PartWriter, to_table
 from viewkeeper.streams.parts import read_index
 from viewkeeper.streams.progress import StreamProgress
@@ -46,8 +46,13 @@ class DuckAnalyst:
         with duckdb.connect() as connection:
             for name, columns in tables.items():
                 connection.register(name, schema_of(columns).empty_table())
-            described = connection.execute(f"DESCRIBE {sql}").fetchall()
+            described = connection.execute("DESCRIBE " + quoted(sql)).fetchall()
         return tuple(Column(name, _TYPES.get(type_, Type(type_)), True) for name, type_, *_ in described)
+
+
+def quoted(sql: str) -> str:
+    """`sql` with names quoted as DuckDB has it."""
+    return sql.replace("`", '"')
 
 
 def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
@@ -82,7 +87,7 @@ def query(sql: str, tables: Mapping[str, pa.Table], columns: tuple[Column, ...])
         connection.execute("SET TimeZone = 'UTC'")
         for name, table in tables.items():
             connection.register(name, table)
-        found = connection.execute(sql).to_arrow_table()
+        found = connection.sql(quoted(sql)).to_arrow_table()
     return found.rename_columns([column.name for column in columns]).cast(schema_of(columns))
 
 
