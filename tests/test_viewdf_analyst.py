@@ -78,7 +78,7 @@ def test_every_type_of_the_catalog_passes(analyst: SparkAnalyst) -> None:
         ("SELECT a.x FROM m_1 AS a(t, s, x) WHERE a.PART_TIMESTAMP = t", "x"),
         ("SELECT * FROM m_1 AS a WHERE EXISTS (SELECT * FROM n_1 AS b WHERE b.PART_TIMESTAMP = a.PART_TIMESTAMP)",
          "ts src loss"),
-        ("WITH w AS (SELECT *, PART_TIMESTAMP AS p FROM m_1 AS a) SELECT * FROM w JOIN n_1 AS b ON b.PART_TIMESTAMP = p",
+        ("WITH w AS (SELECT *, PART_TIMESTAMP AS p FROM m_1 AS a) SELECT * FROM w JOIN n_1 AS b ON b.part_timestamp=p",
          "ts src loss p src rtt"),
         ("SELECT date(PART_TIMESTAMP) FROM m_1 AS a", "PART_TIMESTAMP"),
         ("SELECT src, 1 AS PART_TIMESTAMP FROM m_1 AS a ORDER BY PART_TIMESTAMP", "src PART_TIMESTAMP"),

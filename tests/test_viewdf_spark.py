@@ -226,6 +226,38 @@ def test_conditions_on_part_timestamp_mean_the_start_of_the_part(
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize(
+    ("source", "condition", "read"),
+    [
+        ("M AS m", "m.PART_TIMESTAMP >= TIMESTAMP '1970-01-01 00:07:00' AND loss > 0", {7, 8, 9}),
+        ("M AS m", "loss > 0 AND PART_TIMESTAMP BETWEEN '1970-01-01 00:02:00' AND '1970-01-01 00:03:00'", {2, 3}),
+        (
+            "M AS m",
+            "(minute(PART_TIMESTAMP) = 1 OR minute(PART_TIMESTAMP) = 4) AND minute(PART_TIMESTAMP) < 4",
+            {1},
+        ),
+        ("M AS m", "minute(PART_TIMESTAMP) = 1 OR loss = 5", set(range(10))),
+        ("M AS m", "unix_timestamp(PART_TIMESTAMP) = loss * 60", set(range(10))),
+        ("M AS m", "1 DIV minute(PART_TIMESTAMP) = 1 AND loss < 0", set(range(10))),
+        ("M[j] AS a LEFT JOIN M AS m USING (src)", "m.PART_TIMESTAMP IS NULL", set(range(10))),
+        ("M[j] AS a LEFT JOIN M AS m USING (src)", "minute(m.PART_TIMESTAMP) < 2", {0, 1}),
+        ("(SELECT loss FROM M AS m WHERE minute(PART_TIMESTAMP) > 7) AS q", "loss > 8", {8, 9}),
+    ],
+)
+def test_only_the_parts_that_a_condition_leaves_are_read(
+    parts: Parts, source: str, condition: str, read: set[int]
+) -> None:
+    """A condition on PART_TIMESTAMP alone is tried on each part; where it may matter to a missing one, all are read."""
+    parts.stream("M", M, {i: [("a", "b", i)] for i in range(10)})
+    query = f"SELECT 1 AS x FROM {source} WHERE {condition}"
+    parts.declare(f"CREATE VIEW V AS INITIALIZE V[i] AS {query.replace('[j]', '[i]')} UPDATE V[j] AS {query} "
+                  "PARTITION LENGTH 60")  # fmt: skip
+    work = parts.work("V", 9)
+    (name,) = [each.name for each in work.query.references if each.low is None]
+    assert set(parts.runner.parts_read(work)[name]) == read
+
+
+@pytest.mark.spark
 def test_part_timestamp_and_literals_are_of_the_databases_zone(spark: SparkSession, tmp_path: Path) -> None:
     """A part's start is the same moment in every zone, and a literal is read in the database's."""
     parts = Parts(spark, tmp_path, "Asia/Kolkata")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_files import PartWriter, read_part
 from viewkeeper.streams.spark.failures import FAILURES, failure, raise_unless_of_query
 from viewkeeper.streams.spark.hidden import HiddenQuery, without_hidden
-from viewkeeper.streams.spark.reading import frame, rows_of
+from viewkeeper.streams.spark.reading import Pieces, frame, needed, rows_of
 from viewkeeper.streams.spark.sessions import Sessions
 from viewkeeper.streams.spark.types import spark_type
 from viewkeeper.streams.work import Made, Outcome, Piece, QueryWork
@@ -70,13 +70,31 @@ class QueryRunner:
         arrays = [_logical(table.column(i), column, work.zone) for i, column in enumerate(work.view.columns)]
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
+    def parts_read(self, work: QueryWork) -> dict[str, tuple[int, ...]]:
+        """The parts with rows that the query reads of each of its tables: those that its conditions on PART_TIMESTAMP
+        leave."""
+        return {name: tuple(sorted(each)) for name, each in self._needed(work, _hidden_query(work)).items()}
+
+    def _needed(self, work: QueryWork, query: HiddenQuery) -> dict[str, Pieces]:
+        """The pieces that the query can need, by the name of the table."""
+        found: dict[str, Pieces] = dict(work.pieces)
+        tried = {name: query.conditions[name.lower()] for name, each in found.items()
+                 if name.lower() in query.conditions and len(each) > 1}  # fmt: skip
+        if tried:
+            with self._sessions.session(work.zone, 0) as session:
+                for name, condition in tried.items():
+                    hidden, length = query.columns[name.lower()], work.lengths[name]
+                    found[name] = needed(session, found[name], condition, hidden, length, work.zone)
+        return found
+
     def _answer(self, work: QueryWork) -> pa.Table:
         """The query's rows in the types of the view's columns, as Spark gives them."""
-        query = without_hidden(work.query.sql, frozenset(name.lower() for name in work.lengths))
-        rows = sum(rows_of(pieces) for pieces in work.pieces.values())
+        query = _hidden_query(work)
+        pieces = self._needed(work, query)
+        rows = sum(rows_of(each) for each in pieces.values())
         with self._sessions.session(work.zone, rows) as session, _described(session, work.title):
             try:
-                with _tables(session, work, query):
+                with _tables(session, work, query, pieces):
                     return _converted(session.sql(query.sql), work.view.columns).toArrow()
             except FAILURES as error:
                 raise_unless_of_query(error)
@@ -99,17 +117,21 @@ def same_rows(left: Block, right: Block) -> bool:
     return not len(weights) or not np.add.reduceat(weights, groups.starts).any()
 
 
+def _hidden_query(work: QueryWork) -> HiddenQuery:
+    return without_hidden(work.query.sql, frozenset(name.lower() for name in work.lengths))
+
+
 def _folder(work: QueryWork) -> Path:
     return Path(work.root) / "state"
 
 
 @contextmanager
-def _tables(session: SparkSession, work: QueryWork, query: HiddenQuery) -> Iterator[None]:
+def _tables(session: SparkSession, work: QueryWork, query: HiddenQuery, pieces: Mapping[str, Pieces]) -> Iterator[None]:
     """The tables that the query names, as views of the session while the block runs."""
     try:
         for name, columns in work.columns.items():
             hidden = query.columns.get(name.lower())
-            rows = frame(session, _folder(work), columns, work.pieces.get(name, {}), work.zone,
+            rows = frame(session, _folder(work), columns, pieces.get(name, {}), work.zone,
                          work.lengths.get(name), hidden)  # fmt: skip
             rows.createOrReplaceTempView(f"`{name}`")
         yield

@@ -18,6 +18,8 @@ from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, logical_type
 from viewkeeper.compiler.part_tables import PART_TIMESTAMP
 from viewkeeper.streams.part_files import PART, to_table
+from viewkeeper.streams.spark.failures import FAILURES, raise_unless_of_query
+from viewkeeper.streams.spark.hidden import Condition
 from viewkeeper.streams.spark.sessions import SMALL_ROWS
 from viewkeeper.streams.spark.types import schema
 from viewkeeper.streams.work import Piece
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 Pieces = Mapping[int, tuple[Piece, ...]]
 """The pieces of each part that is read."""
 
+_PARTS = "__viewkeeper_parts"
 _OPTIONS = {
     "datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED",
     # Spark's reader takes sound LZ4 dictionary pages of more than 8 KiB for malformed when it filters by them.
@@ -63,6 +66,32 @@ def frame(
         shape = columns if part_timestamp is None else (*columns, Column(part_timestamp, PART_TIMESTAMP.type, False))
         return session.createDataFrame(table, schema(shape)).coalesce(1)
     return _from_files(session, folder, columns, pieces, length, part_timestamp)
+
+
+def needed(session: SparkSession, pieces: Pieces, condition: Condition, hidden: str, length: int, zone: str) -> Pieces:
+    """The parts of which a query can need rows, where it asks `condition` of their PART_TIMESTAMP (called `hidden`).
+
+    The condition is tried on each part, and on NULL, as which an outer join shows a part that is not there: where NULL
+    passes, or the condition raises, all parts are needed.
+    """
+    parts = sorted(pieces)
+    moments = np.array(parts, dtype=np.int64) * length * 1_000_000
+    table = pa.table({
+        PART: pa.array([*parts, None], pa.int64()),
+        hidden: pa.array([*moments.tolist(), None], pa.int64()).cast(logical_type(PART_TIMESTAMP.type, zone)),
+    })  # fmt: skip
+    shape = schema((Column(PART, BIGINT), Column(hidden, PART_TIMESTAMP.type)))
+    tests = " AND ".join(f"({conjunct}\n)" for conjunct in condition.conjuncts)
+    try:
+        session.createDataFrame(table, shape).coalesce(1).createOrReplaceTempView(_PARTS)
+        left = session.sql(f"SELECT {PART} FROM {_PARTS} AS `{condition.alias}` WHERE {tests}").toArrow()
+    except FAILURES as error:
+        raise_unless_of_query(error)
+        return pieces
+    finally:
+        session.catalog.dropTempView(_PARTS)
+    found = set(left.column(0).to_pylist())
+    return pieces if None in found else {part: each for part, each in pieces.items() if part in found}
 
 
 def _table(
