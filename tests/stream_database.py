@@ -17,7 +17,7 @@ from viewkeeper.catalog.types import BIGINT, INT, STRING, TIMESTAMP, Type, logic
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.driver import Maintainer, caught_up
 from viewkeeper.pipeline.local import LocalExecutor
-from viewkeeper.pipeline.parts import log_ends, streams_caught_up
+from viewkeeper.pipeline.parts import stream_goals, streams_caught_up
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.streams.blocks import Block
@@ -148,10 +148,10 @@ class StreamDatabase:
         """Maintains until all is in."""
         maintainer = self.maintainer()
         try:
-            ends, stream_ends = self.store.ends(), log_ends(self.root, self.catalog)
+            ends, goals = self.store.ends(), stream_goals(self.root, self.storage.newest())
             while True:
                 snapshot = maintainer.term.snapshot
-                if caught_up(snapshot, ends, frozenset()) and streams_caught_up(snapshot, stream_ends):
+                if caught_up(snapshot, ends, frozenset()) and streams_caught_up(snapshot, goals):
                     return
                 if not maintainer.step():
                     time.sleep(0.001)

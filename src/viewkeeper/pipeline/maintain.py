@@ -13,7 +13,7 @@ from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.driver import IDLE_SECONDS, Maintainer, caught_up
 from viewkeeper.pipeline.fills import GIVEN_UP, unfilled
 from viewkeeper.pipeline.job import Executor
-from viewkeeper.pipeline.parts import entries_in, log_ends, streams_caught_up
+from viewkeeper.pipeline.parts import entries_in, stream_goals, streams_caught_up
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.commit import Storage
@@ -105,14 +105,14 @@ def catch_up(
     far it is.
     """
     storage = Storage(root)
-    catalog = storage.newest().catalog
-    ends, ids, stream_ends = store.ends(), unfilled(catalog), log_ends(root, catalog)
+    newest = storage.newest()
+    ends, ids, goals = store.ends(), unfilled(newest.catalog), stream_goals(root, newest)
     deadline = None if timeout is None else time.monotonic() + timeout
-    total = sum(ends.values()) + sum(stream_ends.values())
+    total = sum(ends.values()) + sum(goal.position for goal in goals.values())
 
     def tell(snapshot: Snapshot) -> int:
         done = sum(min(snapshot.positions.get(node, 0), end) for node, end in ends.items())
-        done += entries_in(snapshot, stream_ends)
+        done += entries_in(snapshot, goals)
         if progress is not None:
             progress(done, total)
         return done
@@ -120,13 +120,13 @@ def catch_up(
     while True:
         snapshot = storage.newest()
         done = tell(snapshot)
-        if caught_up(snapshot, ends, ids) and streams_caught_up(snapshot, stream_ends):
+        if caught_up(snapshot, ends, ids) and streams_caught_up(snapshot, goals):
             return snapshot.version
         if deadline is not None and time.monotonic() > deadline:
             raise Timeout(
                 f"not caught up within {timeout:g} s: {done:,} of {total:,} operations are in, "
                 f"{len(ids & unfilled(snapshot.catalog))} views or indexes wait to be filled"
-                + ("" if streams_caught_up(snapshot, stream_ends) else ", and parts of streams or of views over them")
+                + ("" if streams_caught_up(snapshot, goals) else ", and parts of streams or of views over them")
             )
         try:
             lock = DriverLock(storage)
@@ -136,7 +136,7 @@ def catch_up(
             continue
 
         def work(maintainer: Maintainer) -> None:
-            while not (caught_up(now := maintainer.term.snapshot, ends, ids) and streams_caught_up(now, stream_ends)):
+            while not (caught_up(now := maintainer.term.snapshot, ends, ids) and streams_caught_up(now, goals)):
                 if maintainer.step():
                     tell(maintainer.term.snapshot)
                 else:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Executor as Pool
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from viewkeeper.errors import Fenced
 from viewkeeper.pipeline.points import reached
 from viewkeeper.pipeline.term import Term
 from viewkeeper.streams.intake.log import StreamLog
-from viewkeeper.streams.intake.taking import idle_seal
+from viewkeeper.streams.intake.taking import advance, idle_seal, sealed_upto
 from viewkeeper.streams.keeping.round import Round
 from viewkeeper.streams.keeping.settled import is_settled
 from viewkeeper.streams.keeping.stage import Stage
@@ -175,24 +175,44 @@ def _fits(now: Snapshot, then: Snapshot) -> bool:
     return same and now.progress == then.progress
 
 
-def streams_caught_up(snapshot: Snapshot, ends: Mapping[int, int]) -> bool:
-    """Whether the logs of streams are in up to `ends`, and all that can be built is."""
-    catalog, progress = snapshot.catalog, snapshot.progress
-    if any(StreamProgress.from_dict(progress.get(id_)).position < end for id_, end in ends.items()
-           if catalog.parts_by_id(id_) is not None):  # fmt: skip
-        return False
+@dataclass(frozen=True)
+class StreamGoal:
+    """What `catch_up` waits for: the entries of a stream's log up to `position`, which seal the parts before `sealed`
+    (None: none)."""
+
+    position: int
+    sealed: int | None
+
+
+def stream_goals(root: Path, snapshot: Snapshot) -> dict[int, StreamGoal]:
+    """What the logs of all streams hold now, by stream id."""
+    goals: dict[int, StreamGoal] = {}
+    if not snapshot.catalog.streams:
+        return goals
+    with StreamLog(root) as intake:
+        for stream in snapshot.catalog.streams:
+            progress = StreamProgress.from_dict(snapshot.progress.get(stream.id))
+            entries = intake.entries(stream.id, progress.position, intake.end(stream.id) - progress.position)
+            progress = advance(stream, progress, entries).progress
+            goals[stream.id] = StreamGoal(progress.position, sealed_upto(stream, progress))
+    return goals
+
+
+def streams_caught_up(snapshot: Snapshot, goals: Mapping[int, StreamGoal]) -> bool:
+    """Whether the parts that the goals name are visible, and all that can be built from them is."""
+    catalog, progress = snapshot.catalog, dict(snapshot.progress)
+    for stream in catalog.streams:
+        at, goal = StreamProgress.from_dict(progress.get(stream.id)), goals.get(stream.id)
+        if goal is None:
+            continue  # declared later
+        if at.position < goal.position or (goal.sealed is not None and (at.next is None or at.next < goal.sealed)):
+            return False
+        # What was sealed since does not count.
+        progress[stream.id] = replace(at, next=goal.sealed).to_dict()
     return is_settled(catalog, progress)
 
 
-def entries_in(snapshot: Snapshot, ends: Mapping[int, int]) -> int:
-    """How many of the entries up to `ends` of the streams' logs were taken."""
-    positions = {id_: StreamProgress.from_dict(snapshot.progress.get(id_)).position for id_ in ends}
-    return sum(min(positions[id_], end) for id_, end in ends.items())
-
-
-def log_ends(root: Path, catalog: Catalog) -> dict[int, int]:
-    """The end of each stream's log."""
-    if not catalog.streams:
-        return {}
-    with StreamLog(root) as intake:
-        return {stream.id: intake.end(stream.id) for stream in catalog.streams}
+def entries_in(snapshot: Snapshot, goals: Mapping[int, StreamGoal]) -> int:
+    """How many of the entries that the goals name were taken."""
+    positions = {id_: StreamProgress.from_dict(snapshot.progress.get(id_)).position for id_ in goals}
+    return sum(min(positions[id_], goal.position) for id_, goal in goals.items())

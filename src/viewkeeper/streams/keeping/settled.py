@@ -1,4 +1,4 @@
-"""Whether all that can be built is built, as the progress of streams and views tells it (paper 003, 4.1)."""
+"""Whether all that can be built is built, as the progress of streams and views tells (paper 003, 4.1)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from viewkeeper.catalog.model import Catalog, PartView, Stream
-from viewkeeper.streams.intake.taking import sealed_upto
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.subscripts import lowest_at_least
 from viewkeeper.streams.view_progress import ViewProgress
@@ -16,12 +15,7 @@ Progresses = Mapping[int, dict[str, Any]]
 
 
 def is_settled(catalog: Catalog, progresses: Progresses) -> bool:
-    """Whether every sealed part is visible, and every view that is not stale has all parts that can be built."""
-    for stream in catalog.streams:
-        at = StreamProgress.from_dict(progresses.get(stream.id))
-        sealed = sealed_upto(stream, at)
-        if sealed is not None and (at.next is None or at.next < sealed):
-            return False
+    """Whether every view that is not stale has all parts that can be built from those that exist."""
     for view in catalog.part_views:
         progress = ViewProgress.from_dict(progresses.get(view.id))
         if progress.stale is None and (progress.redo is not None or can_build(catalog, view, progresses)):

@@ -66,6 +66,10 @@ class MatchProgram:
         return (Input(self.source, Subscript(1, 0), Subscript(1, 0)),)
 
     @property
+    def optional(self) -> tuple[Input, ...]:
+        return ()
+
+    @property
     def outputs(self) -> tuple[Output, ...]:
         view = Output(self.view, self.columns)
         return (view,) if self.helper is None else (view, Output(self.helper, self.helper_columns))
