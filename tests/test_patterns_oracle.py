@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest import mock
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.pattern_engine import Kept, Row, at, declared, kept, values
 
@@ -99,6 +99,9 @@ def test_dropping_needless_partial_matches_changes_no_answer(sql: str, parts: Pa
 
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(queries(), histories())
+@example(
+    "CREATE VIEW v AS SELECT count(*) AS n FROM M PATTERN [a+, b+]", {0: [(at(0), s, 0, 0) for s in ("p", "q", "r")]}
+)
 def test_groups_taken_one_by_one_come_to_the_same_partial_matches(sql: str, parts: Parts) -> None:
     """How many groups are taken together changes nothing that is stored."""
     with few_groups(0):

@@ -113,9 +113,9 @@ class LongGroup:
 
     def _makes_needless(self, p: int, other: Match, q: int, match: Match, many: dict[int, int]) -> bool:
         shared = self._shared.get((p, q))
-        if shared is None or other[BEGIN] > match[BEGIN] or other is match:
+        if shared is None or other[BEGIN] > match[BEGIN]:
             return False
-        if p == q and not shared:
+        if p == q and (other is match or not shared):
             return False
         if shared and many[p] > MOST_COMPARED:
             return False
