@@ -39,6 +39,7 @@ def runner(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spa
     from pyspark import cloudpickle
 
     monkeypatch.setattr(preparing, "SMALL_ROWS", 0)
+    monkeypatch.setattr(preparing, "SMALL_GROUPED_ROWS", 0)
     monkeypatch.setattr(preparing, "SLICE_ROWS", 40)
     cloudpickle.register_pickle_by_value(part_programs)
     yield SparkRunner(spark, 2, NoQueries())

@@ -47,6 +47,7 @@ def keeper(program: Any, servers: int, small: int = 0, memory: int = past.MEMORY
     """A view in a folder of its own; works of more than `small` rows go to all view servers."""
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(preparing, "SMALL_ROWS", small)
+        patch.setattr(preparing, "SMALL_GROUPED_ROWS", small)
         patch.setattr(preparing, "SLICE_ROWS", 3)
         patch.setattr(part_files, "SHARED_ROWS", 4)
         patch.setattr(past, "MEMORY_BYTES", memory)
