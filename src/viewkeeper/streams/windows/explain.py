@@ -75,6 +75,8 @@ def _helper(catalog: Catalog, view: PartView, measured: Mapping[int, float]) -> 
     group = f" GROUP BY {keys}" if keys else ""
     took = _took(measured, view.id)
     if isinstance(plan, PartAggregate):
+        keys = ", ".join(map(expression_text, (*plan.keys, *plan.values)))
+        group = f" GROUP BY {keys}" if keys else ""
         return [
             f"  UPDATE {name}[j] AS SELECT {', '.join(_made(plan))} FROM {_from(plan.input, plan.source)}{group} "
             f"PARTITION LENGTH {view.length}{took}"

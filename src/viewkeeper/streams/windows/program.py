@@ -141,8 +141,9 @@ class Sliding:
         """The view's rows, and what running pieces keep for the next part."""
         made: dict[int, Block] = {}
         merged = []
+        once = _Once(past)
         for piece in self.plan.pieces:
-            block = _STRATEGIES[piece.strategy](piece, self.plan.window, part, past)
+            block = _STRATEGIES[piece.strategy](piece, self.plan.window, part, once)
             if piece.own is not None:
                 made[piece.own] = block
             merged.append(block)
@@ -154,6 +155,22 @@ class Sliding:
         if self.plan.keys:
             return None
         return finish(self.plan, [_nothing(piece) for piece in self.plan.pieces])
+
+
+class _Once:
+    """A past in which what several pieces read is read once."""
+
+    def __init__(self, past: Past) -> None:
+        self._past = past
+        self._known: dict[tuple[int, int], Block] = {}
+
+    def read(self, object_: int, part: int) -> Block:
+        if (object_, part) not in self._known:
+            self._known[object_, part] = self._past.read(object_, part)
+        return self._known[object_, part]
+
+    def last(self, object_: int) -> Block:
+        return self._past.last(object_)
 
 
 def window_program(catalog: Catalog, view: PartView) -> Program:

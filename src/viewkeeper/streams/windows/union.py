@@ -62,7 +62,7 @@ def _places(
     if same:
         return np.arange(len(base)), _NONE
     if np.array_equal(base, hashes):
-        return (np.arange(len(base)) if equal_rows(base_keys, keys).all() else None), _NONE
+        return (np.arange(len(base)) if _equal(base_keys, keys) else None), _NONE
     place = np.searchsorted(base, hashes)
     if not len(base):
         return place, np.arange(len(hashes))
@@ -73,7 +73,7 @@ def _places(
     else:
         rows = pa.array(np.flatnonzero(found))
         at, here = pa.array(place[found]), [key.take(rows) for key in keys]
-    if not equal_rows([key.take(at) for key in base_keys], here).all():
+    if not _equal([key.take(at) for key in base_keys], here):
         return None, _NONE
     return place, np.flatnonzero(~found)
 
@@ -90,7 +90,7 @@ def _widened(
     ]
     new, first, which = np.unique(lacking, return_index=True, return_inverse=True)
     at = pa.array(first[which])
-    if not equal_rows([column.take(at) for column in columns], columns).all():
+    if not _equal([column.take(at) for column in columns], columns):
         return None
     moved = np.arange(len(base)) + np.searchsorted(new, base)
     put = np.searchsorted(base, new) + np.arange(len(new))
@@ -131,3 +131,8 @@ def _sorted(hashes: Sequence[np.ndarray], keys: Sequence[Sequence[pa.Array]]) ->
         orders.append(order)
         positions.append(mine if order is None else mine[order])
     return Union(every[firsts], [column.take(index) for column in columns], positions, orders)
+
+
+def _equal(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> bool:
+    """Whether all keys of one side are those of the other; without columns there is one group only."""
+    return not left or bool(equal_rows(left, right).all())
