@@ -153,8 +153,7 @@ class Engine:
         return differs
 
     def _made(self, program: Program, j: int, touched: np.ndarray | None, slices: int) -> dict[int, Block]:
-        named = [(each.object, i) for each in (*program.inputs, *program.optional)
-                 for i in range(each.low.at(j), each.high.at(j) + 1)]  # fmt: skip
+        named = [(each.object, i) for each in program.inputs for i in range(each.low.at(j), each.high.at(j) + 1)]
         if not any(len(self.parts.get(place, ())) for place in named):  # type: ignore[arg-type]
             return {}
         source = self.parts.get((program.inputs[0].object, j))

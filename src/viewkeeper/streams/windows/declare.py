@@ -240,7 +240,7 @@ class _Declaring:
         if chosen == CUMULATIVE:
             kept = cumulated_layout(mine)
             return replace(
-                piece, since=self._find_or_make(plans.Cumulated(helper, pick, kept, self.window), kept, 1).id
+                piece, since=self._find_or_make(plans.Cumulated(helper, pick, kept, mine, self.window), kept, 1).id
             )
         if chosen == BLOCKS:
             return self._in_blocks(piece)

@@ -120,11 +120,12 @@ class Halves:
 @dataclass(frozen=True)
 class Cumulated:
     """A helper whose part j is the sum of all parts of `below` up to j (the paper's Helper for View6); it begins anew
-    where more than `window` parts have no row."""
+    where more than `window` parts have no row.  `summed` is the layout without the part in which a group began."""
 
     below: int
     pick: tuple[int, ...]
     layout: Layout
+    summed: Layout
     window: int
 
 

@@ -111,10 +111,12 @@ class Cumulation:
 
     def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
         """All up to here, with the part in which each group began."""
-        own = self.outputs[0].object
-        new = _picked(past.read(self.plan.below, part), self.plan.pick)
-        new.columns.append(pa.array([part] * len(new), pa.int64()))
-        return {own: combine(self.plan.layout, [past.read(own, part - 1), new])}
+        own, below, window = self.outputs[0].object, self.plan.below, self.plan.window
+        before = past.read(own, part - 1)
+        came = range(part, part + 1) if len(before) else range(part - window, part + 1)
+        new = combine(self.plan.summed, [_picked(past.read(below, i), self.plan.pick) for i in came])
+        marked = Block([*new.columns, pa.array([part] * len(new), pa.int64())], new.hashes)
+        return {own: combine(self.plan.layout, [before, marked])}
 
 
 @dataclass
@@ -182,8 +184,7 @@ def window_program(catalog: Catalog, view: PartView) -> Program:
     if isinstance(plan, plans.Halves):
         return Halving(plan, (Input(plan.below, Subscript(2, 0), Subscript(2, 1)),), outputs)
     if isinstance(plan, plans.Cumulated):
-        before = Input(plan.below, Subscript(1, -plan.window), Subscript(1, -1))
-        return Cumulation(plan, (Input(plan.below, HERE, HERE),), outputs, optional=(before,))
+        return Cumulation(plan, (Input(plan.below, Subscript(1, -plan.window), HERE),), outputs)
     if not isinstance(plan, plans.Window):
         raise TypeError(f"{view.name} is no window view")
     inputs = tuple(dict.fromkeys(each for piece in plan.pieces for each in _required(piece, plan.window)))
@@ -220,13 +221,19 @@ def _running(piece: Piece, window: int, part: int, past: Past) -> Block:
 
 
 def _difference(piece: Piece, window: int, part: int, past: Past) -> Block:
-    """The sums up to here less those up to the part that leaves, of the groups that have not begun anew since."""
+    """The sums up to here less those up to the part that leaves, of the groups that have not begun anew since.
+
+    Where either is not there, all parts are merged.
+    """
     assert piece.since is not None
     layout, slots = piece.layout, len(piece.layout.columns)
     marked = Layout(layout.keys, (SINCE,), layout.slots)
     order = (*range(layout.key), slots, *range(layout.key, slots))
-    sums = [_picked(past.read(piece.since, i), order) for i in (part, part - window)]
-    return _picked(combine(marked, sums, [1, -1]), [i for i in range(slots + 1) if i != layout.key])
+    now, then = (past.read(piece.since, i) for i in (part, part - window))
+    if not len(now) or not len(then):
+        return _merged(piece, window, part, past)
+    difference = combine(marked, [_picked(now, order), _picked(then, order)], [1, -1])
+    return _picked(difference, [i for i in range(slots + 1) if i != layout.key])
 
 
 def _blocks(piece: Piece, window: int, part: int, past: Past) -> Block:
@@ -284,9 +291,6 @@ def _required(piece: Piece, window: int) -> list[Input]:
     whole = Input(piece.object, Subscript(1, 1 - window), HERE)
     if piece.strategy == BLOCKS:
         return [whole, *(level_input(o, k, window) for k, o in enumerate(piece.levels, 1))]
-    if piece.strategy == CUMULATIVE:
-        assert piece.since is not None
-        return [whole, Input(piece.since, HERE, HERE)]
     return [whole]
 
 
@@ -297,5 +301,5 @@ def _optional(piece: Piece, window: int) -> list[Input]:
         return [Input(piece.object, before, before)]
     if piece.strategy == CUMULATIVE:
         assert piece.since is not None
-        return [Input(piece.since, before, before)]
+        return [Input(piece.since, HERE, HERE), Input(piece.since, before, before)]
     return []
