@@ -76,8 +76,8 @@ class ProgramUpkeep(Upkeep):
         if not self.program.shuffled:
             return hashes
         late = self.stage.late.get((input_.object, part))
-        if late is None:
-            return None
+        if late is None or (self.program.carry == "row" and not self.stage.had_rows(input_.object, part)):
+            return None  # in a part that had no rows what is carried through it, of all groups, is yet to be written
         columns, catalog = self.stage.columns[input_.object], self.stage.catalog
         rows = read_part(self.stage.folder, late, columns, catalog.zone)
         try:

@@ -75,6 +75,11 @@ class Stage:
         """The lowest part from `part` on that has rows."""
         return self.index(object_).next_with_rows(part - 1)
 
+    def had_rows(self, object_: int, part: int) -> bool:
+        """Whether a part had rows in the snapshot."""
+        found = self._before.get(object_, NO_PARTS).at(part)
+        return found is not None and found.rows > 0
+
     def pieces(self, object_: int, part: int) -> tuple[Piece, ...]:
         """The pieces of a part, none where it is empty."""
         found = self.index(object_).at(part)

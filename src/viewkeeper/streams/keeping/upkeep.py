@@ -156,13 +156,13 @@ class Upkeep(ABC):
 
     def _move_first(self, progress: ViewProgress, first: int) -> None:
         """The initial subscript is found, or earlier than it was, since a source's first part is."""
-        old = progress.first
-        self.stage.set_progress(self.view.id, replace(progress, first=first, next=progress.next or first))
-        if old is not None and first < old:
-            last = min(old, self.progress.next or old) - 1
-            self.mark_empty(first, last)
-            dirty: dict[int, Touched] = dict.fromkeys(self._with_input(first, last))
-            self._early = dirty
+        old, after = progress.first, progress.next
+        if old is None or after is None or after == old:  # nothing is built yet
+            self.stage.set_progress(self.view.id, replace(progress, first=first, next=first))
+            return
+        self.stage.set_progress(self.view.id, replace(progress, first=first))
+        self.mark_empty(first, old - 1)
+        self._early = dict.fromkeys(self._with_input(first, old - 1))
 
     _early: dict[int, Touched] | None = None
 
