@@ -22,6 +22,7 @@ VIEWS = {
     "running": """
         SELECT /*+ STRATEGY(running) */ g, sum(x) AS s, avg(x) AS mean FROM m [WINDOW 4 MINUTES] GROUP BY g""",
     "summed": "SELECT /*+ STRATEGY(cumulative) */ g, sum(x) AS s FROM m [WINDOW 3 MINUTES] GROUP BY g",
+    "whole": "SELECT count(*) AS n, sum(x) AS s FROM m [WINDOW 3 MINUTES]",
     "blocks": """SELECT /*+ STRATEGY(blocks) */ g, max(x) AS most FROM m [WINDOW 7 MINUTES] GROUP BY g""",
     "ended": """SELECT * FROM m MATCH_RECOGNIZE (PARTITION BY g ORDER BY ts, x
         MEASURES count(*) AS n, first(A.x) AS since PATTERN (A+ B) DEFINE A AS x > 0, B AS x <= 0)""",
@@ -84,3 +85,22 @@ def _require_equal(one: StreamDatabase, other: StreamDatabase) -> None:
         assert mine.first is None or mine.next is not None
         for part in range(mine.first or 0, mine.next or 0):
             assert bag(one.part(view.name, part)) == bag(other.part(view.name, part)), f"{view.name}[{part}]"
+
+
+def test_an_aggregate_without_groups_has_a_row_in_every_part(tmp_path: Path) -> None:
+    """Parts whose window is empty have the row that Spark gives for no rows, also before late rows fill the window."""
+    database = StreamDatabase(tmp_path)
+    try:
+        database.declare(STREAM)
+        database.declare(f"CREATE VIEW whole AS {VIEWS['whole']}")
+        database.append("m", [{"ts": moment(10), "g": 1, "x": 5}, {"ts": moment(1000), "g": 1, "x": 7}])
+        database.drive()
+        found = [database.part("whole", part).to_pylist() for part in range(2, 16)]
+        assert found == [[{"n": 1, "s": 5}], *[[{"n": 0, "s": None}]] * 13]
+        database.append("m", [{"ts": moment(400), "g": 1, "x": 3}])
+        database.drive()
+        found = [database.part("whole", part).to_pylist() for part in range(2, 16)]
+        assert found == [[{"n": 1, "s": 5}], *[[{"n": 0, "s": None}]] * 3, *[[{"n": 1, "s": 3}]] * 3,
+                         *[[{"n": 0, "s": None}]] * 7]  # fmt: skip
+    finally:
+        database.close()

@@ -11,13 +11,15 @@ from viewkeeper.catalog.model import PartView
 from viewkeeper.errors import ViewBroken
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.keeping.dimensions import Unreadable
-from viewkeeper.streams.keeping.stage import Touched, pieces_between, union
+from viewkeeper.streams.keeping.stage import Touched, new_files, pieces_between, union
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep, ViewFailed
-from viewkeeper.streams.part_files import read_part
+from viewkeeper.streams.part_files import PartWriter, read_part
 from viewkeeper.streams.program import Input
 from viewkeeper.streams.programs import program_of
 from viewkeeper.streams.subscripts import UNBOUNDED
+from viewkeeper.streams.windows.program import Sliding
 from viewkeeper.streams.work import Outcome, Piece, Place, Work
+from viewkeeper.trace.naming import file_name
 
 JOB_ROWS = 4_000_000
 """Rows of the source that one job reads, about, if it computes more than one part."""
@@ -25,6 +27,9 @@ JOB_ROWS = 4_000_000
 JOB_PARTS = 256
 """Parts that one job computes, at most."""
 
+
+EMPTY_WINDOWS = 10_000
+"""Parts with the row of an empty window that are written at once, at most."""
 
 REPAIR_PARTS = 4
 """Parts of a first repairing job where what changes in one is carried to the next: most repairs settle soon, and what
@@ -38,6 +43,7 @@ class ProgramUpkeep(Upkeep):
         super().__init__(hands, view)
         self.program = program_of(self.stage.catalog, view)
         self.optional = self.program.optional
+        self._empty_rows = self.program.empty_rows() if isinstance(self.program, Sliding) else None
 
     def inputs(self, part: int) -> tuple[Input, ...]:
         return self.program.inputs
@@ -50,10 +56,12 @@ class ProgramUpkeep(Upkeep):
 
     def build(self, first: int, last: int) -> int:
         parts = self._candidates(first, last, JOB_PARTS)
-        end = last
+        end = last if self._empty_rows is None else min(last, first + EMPTY_WINDOWS - 1)
+        parts = [part for part in parts if part <= end]
         if parts and self._candidates(parts[-1] + 1, last, 1):
             end = parts[-1]  # there is more for the next job
         self.mark_empty(first, end)
+        self._write_empty_windows(sorted(set(range(first, end + 1)) - set(parts)) if self._empty_rows else [])
         if parts:
             self.keep(self._run(parts, None), parts[0], repair=False)
         return end + 1
@@ -70,6 +78,20 @@ class ProgramUpkeep(Upkeep):
             carried = self._changed(outcome, parts[-1])
             if follower is not None and (carried is None or len(carried)):
                 pending[follower] = union(pending[follower], carried) if follower in pending else carried
+
+    def _write_empty_windows(self, parts: list[int]) -> None:
+        """The rows of parts whose window is empty: an aggregate without GROUP BY has one there too."""
+        if not parts or self._empty_rows is None or not len(self._empty_rows):
+            return
+        stage, hands = self.stage, self.hands
+        name = file_name(hands.version, hands.epoch, 0, 0, hands.attempt, "batch", "parquet")
+        writer = PartWriter(stage.folder, name, self.view.columns, stage.catalog.zone, grouped=True)
+        for part in parts:
+            writer.add(part, self._empty_rows)
+        ref, pieces = writer.finish(stage.snapshot.storage.publish)
+        for part, piece in pieces.items():
+            stage.put(self.view.id, part, (piece,))
+        stage.files += new_files(self.view.id, [] if ref is None else [ref], pieces.items())
 
     def touched_by(self, input_: Input, part: int, j: int, hashes: Touched) -> Touched:
         """Of late rows in a stream: the groups that they are of; what else changes a source does not say its groups."""
