@@ -28,7 +28,9 @@ from viewkeeper.catalog.types import (
 from viewkeeper.compiler import expressions as ir
 from viewkeeper.maintenance.error_codes import (
     ARITHMETIC_OVERFLOW,
+    DIVIDE_BY_ZERO,
     NUMERIC_VALUE_OUT_OF_RANGE,
+    REMAINDER_BY_ZERO,
     pack_error,
 )
 
@@ -178,16 +180,36 @@ def run_negate(node, run, row, parameters):
     return fit(-value, node, ARITHMETIC_OVERFLOW) if node.type.is_integer else -value
 
 
+def quotient(a, b):
+    if isinstance(a, float):
+        with np.errstate(all="ignore"):
+            return np.float64(a) / np.float64(b)
+    return a / b
+
+
+def remainder(a, b):
+    if isinstance(a, float):
+        return math.nan if math.isinf(a) else math.fmod(a, b)
+    return abs(a) % abs(b) * (-1 if a < 0 else 1)
+
+
 def run_arithmetic(node, run, row, parameters):
     a, b = run(node.left), run(node.right)
     if a is None or b is None:
         return None
-    apply = {"+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y}[node.operator]
+    if node.operator in "/%" and b == 0:
+        raise Raised(pack_error(DIVIDE_BY_ZERO if node.operator == "/" else REMAINDER_BY_ZERO, node.place))
+    apply = {"+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y, "/": quotient,
+             "%": remainder}[node.operator]  # fmt: skip
     if node.type.is_integer:
         return fit(apply(a, b), node, ARITHMETIC_OVERFLOW)
     if node.type.is_float:
         with np.errstate(all="ignore"):
             return float((np.float32 if node.type == FLOAT else np.float64)(apply(a, b)))
+    if node.operator == "%":
+        whole = str(abs(int(Fraction(a, 10**node.left.type.scale) / Fraction(b, 10**node.right.type.scale))))
+        if int(whole[39:] or "0"):
+            raise Raised(pack_error(NUMERIC_VALUE_OUT_OF_RANGE, node.place))
     exact = apply(Fraction(a, 10**node.left.type.scale), Fraction(b, 10**node.right.type.scale))
     return fit(half_up(exact * 10**node.type.scale), node, NUMERIC_VALUE_OUT_OF_RANGE)
 

@@ -36,8 +36,9 @@ SINGLE = [
 ]  # fmt: skip
 
 PAIRS = [
-    "{0} + {1}", "{0} - {1}", "{0} * {1}", "{0} = {1}", "{0} <> {1}", "{0} < {1}", "{0} <=> {1}", "{0} IN ({1}, {0})",
-    "{0} BETWEEN {1} AND {0}", "coalesce({0}, {1})", "CASE WHEN bo THEN {0} ELSE {1} END",
+    "{0} + {1}", "{0} - {1}", "{0} * {1}", "{0} / {1}", "{0} % {1}", "{0} = {1}", "{0} <> {1}", "{0} < {1}",
+    "{0} <=> {1}",
+    "{0} IN ({1}, {0})", "{0} BETWEEN {1} AND {0}", "coalesce({0}, {1})", "CASE WHEN bo THEN {0} ELSE {1} END",
     "CASE {0} WHEN {1} THEN 1 END",
     "{0} AND {1}", "{0} OR {1}",
 ]  # fmt: skip
@@ -74,6 +75,9 @@ SPELLINGS = [
     "i + NULL", "p + NULL", "NULL * p", "NULL + NULL", "-NULL", "NULL = NULL", "NULL IS NULL", "NOT NULL",
     "NULL AND TRUE", "1 IN (NULL)", "coalesce(NULL, NULL)", "coalesce(NULL, p)", "DATE '2020-01-01' = da",
     "n_i is null",
+    "1 / 2", "i / 2", "p / 3", "3 / p", "i % 2", "-i % 3", "- i / 2", "i % -2", "p % 2.5", "NULL / 2", "NULL % 2",
+    "1 / NULL", "NULL / 2.5", "NULL % 2.5", "NULL / NULL", "NULL % NULL", "'6' / 2", "'7' % 3", "'6' / p", "'6' % d",
+    "i / p * 2 % 3", "f % 1F", "f / 2", "f / f", "p / q / z", "(i + 1) / (i - 1)", "i / 2 = 1.5", "p % q < i / 3L",
     "i/*c*/+1", "i -- c\n + 1",
 ]  # fmt: skip
 

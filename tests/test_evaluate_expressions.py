@@ -103,7 +103,8 @@ def numbers(draw, type_, depth, place):
         if type_.is_decimal:
             sides = draw(st.lists(st.sampled_from(DECIMALS), min_size=2, max_size=2))
         left, right = (draw(trees(side, depth - 1)) for side in sides)
-        return ir.Arithmetic(type_, True, place, draw(st.sampled_from("+-*")), left, right)
+        operators = "+-*/%" if type_.is_decimal or type_ == DOUBLE else "+-*%"
+        return ir.Arithmetic(type_, True, place, draw(st.sampled_from(operators)), left, right)
     if type_.is_decimal:
         sources = [t for t in INTEGERS if DIGITS[t.name] <= type_.precision - type_.scale] + DECIMALS
     elif type_.is_float:
@@ -159,12 +160,12 @@ def test_every_expression_gives_the_oracles_values_and_errors(expression, rows, 
 @settings(max_examples=250, deadline=None)
 @given(st.data())
 def test_decimals_of_every_precision_are_exact(data):
-    """+ - * of any two DECIMAL types into any third is exact, HALF_UP, or out of range."""
+    """+ - * / % of any two DECIMAL types into any third is exact, HALF_UP, or out of range."""
     kinds = st.integers(1, 38).flatmap(lambda p: st.integers(0, p).map(lambda s: decimal(p, s)))
     left, right, result = data.draw(kinds), data.draw(kinds), data.draw(kinds)
     pairs = data.draw(st.lists(st.tuples(values_of(left), values_of(right)), min_size=1, max_size=8))
     a, b = ir.ColumnRef(left, True, None, 0, "a"), ir.ColumnRef(right, True, None, 1, "b")
-    node = ir.Arithmetic(result, True, (1, 1), data.draw(st.sampled_from("+-*")), a, b)
+    node = ir.Arithmetic(result, True, (1, 1), data.draw(st.sampled_from("+-*/%")), a, b)
     array, errors = evaluate(
         node, [array_of([p[i] for p in pairs], t) for i, t in enumerate((left, right))], len(pairs)
     )

@@ -12,6 +12,7 @@ from viewkeeper.catalog.types import (
     BIGINT,
     BOOLEAN,
     DOUBLE,
+    FLOAT,
     INT,
     STRING,
     decimal,
@@ -72,7 +73,7 @@ def agrees(spark, computed):
             assert same(array[n].as_py(), value), (sql, n, array[n], value)
     for (sql, _, _), rows in zip(computed, wrong, strict=True):
         if rows:
-            with pytest.raises(Exception, match="OUT_OF_RANGE|OVERFLOW"):
+            with pytest.raises(Exception, match="OUT_OF_RANGE|OVERFLOW|BY_ZERO|Division impossible"):
                 spark.sql(f"SELECT {sql} FROM pairs WHERE n = {rows[0]}").collect()
 
 
@@ -82,17 +83,54 @@ def column(type_, index):
 
 @pytest.mark.parametrize(("left", "right"), list(itertools.combinations_with_replacement(DECIMALS, 2)), ids=str)
 def test_decimal_arithmetic_is_sparks(spark, left, right):
-    """+ - * on extreme decimals: Spark's type, Spark's rounding, Spark's overflow."""
+    """+ - * / % on extreme decimals: Spark's type, Spark's rounding, Spark's overflow."""
     pairs = list(itertools.product(extremes(left), extremes(right)))
     logical, physical = columns_of(pairs, left, right)
     view_of(spark, logical)
     computed = []
-    for operator in "+-*":
+    for operator in "+-*/%":
         type_ = decimal_result(operator, left, right)
         node = ir.Arithmetic(type_, True, (1, 1), operator, column(left, 0), column(right, 1))
         array, errors = evaluate(node, physical, len(pairs))
         computed.append((f"a {operator} b", to_logical(array, type_), errors))
     agrees(spark, computed)
+
+
+@pytest.mark.parametrize(
+    ("type_", "values"),
+    [
+        (DOUBLE, [0.0, -0.0, 1.5, -7.25, math.nan, math.inf, -math.inf, 5e-324, 1.7e308, None]),
+        (FLOAT, [0.0, -0.0, 1.5, -7.25, math.nan, math.inf, 3.4028234663852886e38, None]),
+        (INT, [0, 1, -1, 7, -7, 2**31 - 1, -(2**31), None]),
+        (BIGINT, [0, 1, -1, 7, -7, 2**63 - 1, -(2**63), None]),
+    ],
+    ids=str,
+)
+def test_quotients_and_remainders_are_sparks(spark, type_, values):
+    """Of numbers that are no decimals: / is one of doubles, % has the sign of the left side, zero raises."""
+    pairs = list(itertools.product(values, values))
+    logical, physical = columns_of(pairs, type_, type_)
+    view_of(spark, logical)
+    a, b = column(type_, 0), column(type_, 1)
+    wide = [side if type_ == DOUBLE else ir.Cast(DOUBLE, True, None, side) for side in (a, b)]
+    quotient, errors = evaluate(ir.Arithmetic(DOUBLE, True, (1, 1), "/", *wide), physical, len(pairs))
+    remainder, raised = evaluate(ir.Arithmetic(type_, True, (1, 1), "%", a, b), physical, len(pairs))
+    agrees(spark, [("a / b", quotient, errors), ("a % b", remainder, raised)])
+
+
+def test_a_quotient_of_decimals_is_rounded_once(spark):
+    """A quotient a hair below half a unit of the result, which 39 digits do not tell from the half, is rounded down."""
+    type_ = decimal(38, 0)
+    pairs = [(Decimal(49999999999999999999999999999999), Decimal("99999999999999999999999999999998000001")),
+             (Decimal("80000040000000000000000000000000000001"), Decimal("80000000000000000000000000000000000001")),
+        (Decimal(4), Decimal(9)), (Decimal(-5), Decimal(9))]  # fmt: skip
+    logical, physical = columns_of(pairs, type_, type_)
+    view_of(spark, logical)
+    result = decimal_result("/", type_, type_)
+    node = ir.Arithmetic(result, True, (1, 1), "/", column(type_, 0), column(type_, 1))
+    array, errors = evaluate(node, physical, len(pairs))
+    assert to_logical(array, result)[0].as_py() == Decimal("0.000000")
+    agrees(spark, [("a / b", to_logical(array, result), errors)])
 
 
 def test_decimals_become_sparks_doubles(spark):

@@ -67,7 +67,15 @@ def compare(operator: str, left: Any, right: Any) -> bool | None:
 
 
 def arithmetic(operator: str, left: Any, right: Any, type_: Type, place: tuple[int, int] | None) -> Any:
-    """`left operator right` (+ - *), neither of them NULL, as a value of `type_`; raises `Raised` on overflow."""
+    """`left operator right` (+ - * / %), neither of them NULL, as a value of `type_`; raises `Raised` on overflow and
+    for a zero on the right of / and %."""
+    if operator in ("/", "%") and right == 0:
+        raise Raised("DIVIDE_BY_ZERO" if operator == "/" else "REMAINDER_BY_ZERO", place)
+    if operator == "%":
+        return _remainder(left, right, type_, place)
+    if operator == "/" and type_.is_decimal:
+        with localcontext(_WIDE):
+            return fit_decimal(left / right, type_, place)
     if type_.name == "FLOAT":
         with np.errstate(all="ignore"):
             return float(_apply(operator, np.float32(left), np.float32(right)))
@@ -86,7 +94,22 @@ def _apply(operator: str, left: Any, right: Any) -> Any:
             return left - right
         case "*":
             return left * right
+        case "/":
+            return left / right
     raise ValueError(f"no arithmetic {operator}")
+
+
+def _remainder(left: Any, right: Any, type_: Type, place: tuple[int, int] | None) -> Any:
+    """What is left of truncating division; it has the sign of `left`."""
+    if type_.is_float:
+        return NAN if math.isinf(left) else math.fmod(left, right)
+    if type_.is_decimal:
+        with localcontext(_WIDE):
+            whole = str(int(left / right)).lstrip("-")
+            if whole[MAX_PRECISION + 1 :].strip("0"):  # Java: "Division impossible"
+                raise Raised("NUMERIC_VALUE_OUT_OF_RANGE", place)
+            return fit_decimal(left % right, type_, place)
+    return abs(left) % abs(right) * (-1 if left < 0 else 1)
 
 
 def negate(value: Any, type_: Type, place: tuple[int, int] | None) -> Any:

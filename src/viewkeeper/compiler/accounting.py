@@ -27,10 +27,12 @@ _OWN: dict[type[exp.Expr], tuple[TokenType, ...]] = {
     exp.If: (T.WHEN, T.THEN), exp.Is: (T.IS,), exp.Not: (T.NOT,), exp.And: (T.AND,), exp.Or: (T.OR,),
     exp.EQ: (T.EQ,), exp.NEQ: (T.NEQ,), exp.LT: (T.LT,), exp.LTE: (T.LTE,), exp.GT: (T.GT,), exp.GTE: (T.GTE,),
     exp.NullSafeEQ: (T.NULLSAFE_EQ,), exp.Add: (T.PLUS,), exp.Sub: (T.DASH,), exp.Neg: (T.DASH,),
-    exp.Mul: (T.STAR,), exp.Star: (T.STAR,), **dict.fromkeys(FUNCTIONS, (T.L_PAREN, T.R_PAREN)),
+    exp.Mul: (T.STAR,), exp.Div: (T.SLASH,), exp.Mod: (T.MOD,), exp.Star: (T.STAR,),
+    **dict.fromkeys(FUNCTIONS, (T.L_PAREN, T.R_PAREN)),
     exp.Distinct: (T.DISTINCT,),
     **dict.fromkeys((exp.Filter, exp.Anonymous, exp.Quantile, exp.Median, exp.LogicalAnd, exp.LogicalOr, exp.Variance,
-                     exp.First, exp.Last, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp), (T.L_PAREN, T.R_PAREN)),
+                     exp.First, exp.Last, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp),
+                    (T.L_PAREN, T.R_PAREN)),
 }  # fmt: skip
 
 _COUNTED = {type_ for types in _OWN.values() for type_ in types} | {T.COMMA, T.DOT, T.ON, T.JOIN, T.ELSE, T.DISTINCT}
@@ -105,11 +107,12 @@ def _refuse_disorder(query: QueryText, structure: Sequence[Token]) -> None:
         reached[-1] = max(reached[-1], clause)
 
 
-_PUNCTUATION = {T.COMMA, T.DOT, T.L_PAREN, T.R_PAREN, T.STAR, T.PLUS, T.DASH, T.EQ, T.NEQ, T.LT, T.LTE, T.GT, T.GTE}
+_PUNCTUATION = {T.COMMA, T.DOT, T.L_PAREN, T.R_PAREN, T.STAR, T.SLASH, T.MOD, T.PLUS, T.DASH, T.EQ, T.NEQ, T.LT, T.LTE,
+                T.GT, T.GTE}  # fmt: skip
 _AFTER_OUTPUT = {T.COMMA, T.R_PAREN, T.FROM, T.WHERE, T.GROUP_BY, T.HAVING, T.ORDER_BY, T.LIMIT}
 _BEFORE_SIGN = {
     T.WHERE, T.ON, T.HAVING, T.GROUP_BY, T.ORDER_BY, T.AND, T.OR, T.NOT, T.WHEN, T.THEN, T.ELSE, T.CASE, T.EQ, T.NEQ,
-    T.GT, T.GTE, T.LT, T.LTE, T.NULLSAFE_EQ, T.PLUS, T.DASH, T.STAR, T.BETWEEN,
+    T.GT, T.GTE, T.LT, T.LTE, T.NULLSAFE_EQ, T.PLUS, T.DASH, T.STAR, T.SLASH, T.MOD, T.BETWEEN,
 }  # fmt: skip
 
 

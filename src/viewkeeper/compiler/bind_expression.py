@@ -201,7 +201,7 @@ class ExpressionBinder:
     def _infix(self, node: exp.Expr, clause: Clause) -> Expression:
         left, right = self.bind(node.this, clause), self.bind(node.expression, clause)
         operator = INFIX[type(node)]
-        make = arithmetic if operator in ("+", "-", "*") else compared
+        make = arithmetic if operator in ("+", "-", "*", "/", "%") else compared
         return make(operator, left, right, self._place(node), self.zone)
 
     def _not_equal(self, node: exp.Expr, clause: Clause) -> Expression:

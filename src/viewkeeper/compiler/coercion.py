@@ -80,10 +80,15 @@ def wider_decimal(left: Type, right: Type) -> Type:
 
 
 def decimal_result(operator: str, left: Type, right: Type) -> Type:
-    """The type of `left operator right` for two DECIMALs (`operator` is + - or *)."""
+    """The type of `left operator right` for two DECIMALs (`operator` is + - * / or %)."""
     if operator == "*":
         return _adjusted(left.precision + right.precision + 1, left.scale + right.scale)
+    if operator == "/":
+        scale = max(_MINIMUM_SCALE, left.scale + right.precision + 1)
+        return _adjusted(left.precision - left.scale + right.scale + scale, scale)
     scale = max(left.scale, right.scale)
+    if operator == "%":
+        return _adjusted(min(left.precision - left.scale, right.precision - right.scale) + scale, scale)
     return _adjusted(max(left.precision - left.scale, right.precision - right.scale) + scale + 1, scale)
 
 

@@ -102,22 +102,33 @@ def to_common(expressions: list[Expression], what: str, zone: str) -> list[Expre
 
 
 def arithmetic(operator: str, left: Expression, right: Expression, place: Place | None, zone: str) -> Expression:
-    """`left operator right` (`operator` is + - or *) as Spark types it."""
+    """`left operator right` (`operator` is + - * / or %) as Spark types it; the last two may be NULL to Spark."""
     for side in (left, right):
         if not (side.type.is_number or side.type in (VOID, STRING)):
             raise Refused(f"{operator} is supported for numbers only, not for {side.type}", NotSupported)
     if {left.type, right.type} <= {STRING, VOID} and STRING in (left.type, right.type):
         raise Refused(f"{operator} needs a number on one side")
+    divides = operator == "/"
+    if divides:
+        left, right = _divided(left, False, zone), _divided(right, left.type.is_decimal, zone)
     left, right = _as_number(left, right, zone), _as_number(right, left, zone)
+    nullable = left.nullable or right.nullable or operator in ("/", "%")
     left, right = _beside_decimal(left, right), _beside_decimal(right, left)
     if (left.type.is_decimal or right.type.is_decimal) and not (left.type.is_float or right.type.is_float):
         left, right = converted(left, as_decimal(left.type), zone), converted(right, as_decimal(right.type), zone)
         type_ = decimal_result(operator, left.type, right.type)
-        return Arithmetic(type_, left.nullable or right.nullable, place, operator, left, right)
-    target = common_type(left.type, right.type)
+        return Arithmetic(type_, nullable or left.nullable or right.nullable, place, operator, left, right)
+    target = DOUBLE if divides else common_type(left.type, right.type)
     assert target is not None, (left.type, right.type)
     left, right = converted(left, target, zone), converted(right, target, zone)
-    return Arithmetic(target, left.nullable or right.nullable, place, operator, left, right)
+    return Arithmetic(target, nullable or left.nullable or right.nullable, place, operator, left, right)
+
+
+def _divided(side: Expression, behind_decimal: bool, zone: str) -> Expression:
+    """A text or NULL beside / is a DOUBLE; only NULL behind a DECIMAL is of its type."""
+    if side.type == STRING or (side.type == VOID and not behind_decimal):
+        return converted(side, DOUBLE, zone)
+    return side
 
 
 def _as_number(side: Expression, other: Expression, zone: str) -> Expression:

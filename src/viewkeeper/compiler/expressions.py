@@ -144,11 +144,13 @@ class Negate(Expression):
 @stored
 @dataclass(frozen=True)
 class Arithmetic(Expression):
-    """`operator` is + - or *.
+    """`operator` is + - * / or %; a remainder has the sign of the left side.
 
-    Integers and floats: both sides have the result's type.  Decimals: each side keeps its own DECIMAL type; the exact
-    result is rounded HALF_UP to `type`'s scale.  What does not fit in `type` raises ARITHMETIC_OVERFLOW (integers) or
-    NUMERIC_VALUE_OUT_OF_RANGE (decimals); floats never do.
+    Integers and floats: both sides have the result's type (of /: DOUBLE).  Decimals: each side keeps its own DECIMAL
+    type; the exact result is rounded HALF_UP to `type`'s scale.  What does not fit in `type` raises ARITHMETIC_OVERFLOW
+    (integers) or NUMERIC_VALUE_OUT_OF_RANGE (decimals); floats never do.  A zero on the right of / and %, of any type,
+    raises DIVIDE_BY_ZERO or REMAINDER_BY_ZERO.  The remainder of decimals is out of range too where their whole
+    quotient, cut to 39 digits, is not all of it ("Division impossible" in Spark).
     """
 
     operator: str

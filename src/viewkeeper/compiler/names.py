@@ -9,7 +9,8 @@ from sqlglot import exp
 from viewkeeper.compiler.source import IS_NOT
 from viewkeeper.compiler.supported import FUNCTIONS
 
-INFIX: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.EQ: "=", exp.LT: "<", exp.LTE: "<=",
+INFIX: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/",
+                                    exp.Mod: "%", exp.EQ: "=", exp.LT: "<", exp.LTE: "<=",
                                     exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>"}  # fmt: skip
 
 

@@ -29,6 +29,7 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
         exp.Is: "this expression", exp.In: "this expressions", exp.Between: "this low high",
         exp.Case: "this ifs default", exp.If: "this true", exp.Coalesce: "this expressions",
         exp.Add: "this expression", exp.Sub: "this expression", exp.Mul: "this expression",
+        exp.Div: "this expression typed safe", exp.Mod: "this expression",
         exp.Count: "this big_int", exp.Sum: "this", exp.Avg: "this", exp.Min: "this", exp.Max: "this",
         exp.Cast: "this to", exp.TryCast: "this to", exp.DataType: "this expressions", exp.DataTypeParam: "this",
         exp.Concat: "expressions safe coalesce",
@@ -116,9 +117,7 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Exists: "a subquery is admitted in FROM only; write a join",
     exp.Any: "ANY is not supported; use IN",
     exp.All: "ALL is not supported",
-    exp.Div: "division is not supported yet",
     exp.IntDiv: "DIV is not supported yet",
-    exp.Mod: "% (modulo) is not supported yet",
     exp.DPipe: "|| is not supported yet",
     exp.Like: "LIKE is not supported yet",
     exp.ILike: "ILIKE is not supported yet",
@@ -270,12 +269,19 @@ def _check_operands(query: QueryText, node: exp.Expr) -> None:
             raise query.error(f"{what}; put the condition into parentheses", operand, NotSupported)
 
 
-_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg)
+def _check_mod(query: QueryText, node: exp.Expr) -> None:
+    written = raw_text(query.source, node)
+    if written:
+        raise query.error(f"the function {written} is not supported yet; write a % b", node, NotSupported)
+    _check_operands(query, node)
+
+
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 _PREDICATES = (*_COMPARISONS, exp.Is, exp.In, exp.Between, exp.Not)
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>",
-    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Neg: "-",
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.Neg: "-",
 }  # fmt: skip
 
 
@@ -323,6 +329,6 @@ _CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {
     exp.Column: _check_column,
     exp.Alias: _check_alias, exp.Select: _check_query, exp.From: _check_from, exp.Group: _check_list,
     exp.Order: _check_list, exp.In: _check_operands, exp.Between: _check_operands,
-    **dict.fromkeys(_OPERATORS, _check_operands),
+    **dict.fromkeys(_OPERATORS, _check_operands), exp.Mod: _check_mod,
     **dict.fromkeys(FUNCTIONS, _check_function),
 }  # fmt: skip

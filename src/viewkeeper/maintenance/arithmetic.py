@@ -1,4 +1,7 @@
-"""+ - * and unary minus on vectors: integers with overflow found, floats as IEEE has them; decimals in decimals.py."""
+"""+ - * and unary minus on vectors: integers with overflow found, floats as IEEE has them.
+
+Decimals are in decimals.py, / and % in division.py.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import pyarrow.compute as pc
 
 from viewkeeper.catalog.types import Type
 from viewkeeper.maintenance.decimals import decimal_arithmetic
+from viewkeeper.maintenance.division import division
 from viewkeeper.maintenance.error_codes import ARITHMETIC_OVERFLOW, pack_error
 from viewkeeper.maintenance.exact_integer import greatest_magnitude
 from viewkeeper.maintenance.vectors import Vector, both_valid, dtype, first_error, in_arrow, raise_where
@@ -21,6 +25,8 @@ _UFUNCS = {"+": np.add, "-": np.subtract, "*": np.multiply}
 
 def arithmetic(operator: str, left: Type, right: Type, result: Type, place: Place) -> Binary:
     """The function for `left operator right` of type `result`, raising at `place`."""
+    if operator in ("/", "%"):
+        return division(operator, left, right, result, place)
     if result.is_decimal:
         return decimal_arithmetic(operator, left, right, result, place)
     return _floats(operator) if result.is_float else _integers(operator, result, place)

@@ -7,8 +7,14 @@ from viewkeeper.compiler.rewriting import identity, walk
 
 
 def can_raise(expression: Expression) -> bool:
-    """Whether some row could make the expression raise: integer or decimal arithmetic is in it."""
-    return any(isinstance(node, (Arithmetic, Negate)) and not node.type.is_float for node in walk(expression))
+    """Whether some row could make the expression raise: integer or decimal arithmetic, / or % is in it."""
+    return any(_raises(node) for node in walk(expression))
+
+
+def _raises(node: Expression) -> bool:
+    if isinstance(node, Arithmetic) and node.operator in ("/", "%"):
+        return True
+    return isinstance(node, (Arithmetic, Negate)) and not node.type.is_float
 
 
 def shared_form(expression: Expression) -> Expression:
