@@ -101,8 +101,13 @@ class LongGroup:
             return True
         end, old = best
         if at == end:
-            return self._preference(match, self._last) < self._preference(old, self._last)
+            return self._rank(match) < self._rank(old)
         return at - match[BEGIN] >= end - old[BEGIN]
+
+    def _rank(self, match: Match) -> tuple:
+        """What sorts matches in the accepting state that end at one row, as `Choice.best` does."""
+        values = (self._codes[k][match[self._row_of[k]]] for k in self._choice.live[self._last])
+        return self._preference(match, self._last), [(value is not None, value or 0) for value in values]
 
     def _needed(self, live: list[State]) -> list[State]:
         many: dict[int, int] = {}

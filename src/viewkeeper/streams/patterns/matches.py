@@ -71,14 +71,7 @@ class Choice:
         again[1:] |= doubled
         places = np.flatnonzero(again)
         some = table[:, places]
-        equal = [some[GROUP]]
-        for k in self.live[state]:
-            at = some[self.remembered + self.crossing.of_slot[k]]
-            present = self.crossing.present[k]
-            if present is None:
-                equal.append(self.crossing.codes[k][at])
-            else:
-                equal += [present[at], np.where(present[at], self.crossing.codes[k][at], np.uint64(0))]
+        equal = [some[GROUP], *self._values(state, some)]
         order = np.lexsort([*self.preference(some, state)[::-1], *equal[::-1]])
         first = np.ones(len(order), np.bool_)
         if len(order) > 1:
@@ -90,12 +83,24 @@ class Choice:
         keep[places[order[first]]] = True
         return table[:, keep]
 
+    def _values(self, state: int, table: Matches) -> list[np.ndarray]:
+        """What is remembered in a state, as numbers that are equal where the values are; NULL comes first."""
+        values = []
+        for k in self.live[state]:
+            at = table[self.remembered + self.crossing.of_slot[k]]
+            present = self.crossing.present[k]
+            if present is None:
+                values.append(self.crossing.codes[k][at])
+            else:
+                values += [present[at], np.where(present[at], self.crossing.codes[k][at], np.uint64(0))]
+        return values
+
     def best(self, table: Matches, state: int) -> Matches:
-        """Of each group the best match."""
+        """Of each group the best match; of those that only differ in what they remember, that with the least values."""
         group = table[GROUP]
         if not (group[1:] == group[:-1]).any():
             return table
-        order = np.lexsort([*self.preference(table, state)[::-1], group])
+        order = np.lexsort([*self._values(state, table)[::-1], *self.preference(table, state)[::-1], group])
         ranked = group[order]
         first = np.append(True, ranked[1:] != ranked[:-1])
         return table[:, order[first]]
