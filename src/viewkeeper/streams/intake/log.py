@@ -120,7 +120,7 @@ class StreamLog:
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root).resolve()
         self.folder, self._state = self.root / "streams", self.root / "state"
-        with forks.kept_out():
+        with forks.kept_out(), forks.opening:
             found = _open.get(self.folder)
             if found is None:
                 found = _open[self.folder] = _Environment(self.folder)
@@ -130,7 +130,7 @@ class StreamLog:
 
     def close(self) -> None:
         """Let it go; the last one of a process closes the files."""
-        with forks.kept_out():
+        with forks.kept_out(), forks.opening:
             if self._closed:
                 return
             self._closed = True

@@ -7,6 +7,7 @@ computed or repaired from that part reads the table as of then.  The rows of a r
 from __future__ import annotations
 
 import contextlib
+import threading
 
 import numpy as np
 
@@ -25,10 +26,11 @@ class Unreadable(Error):
 
 
 class Dimensions:
-    """The dimension tables of one round."""
+    """The dimension tables of one round.  Its methods may be called from several threads."""
 
     def __init__(self, stage: Stage, epoch: int, attempt: int) -> None:
         self.stage = stage
+        self._lock = threading.RLock()  # each version is copied once, and recorded once
         self._epoch, self._attempt = epoch, attempt
 
     def of_stream(self, stream: int) -> list[int]:
@@ -54,8 +56,9 @@ class Dimensions:
         if isinstance(item, View):
             self._require_whole(item)
         version = max((run.last for run in snapshot.states.get(item.stored.state.id, ())), default=0)
-        if self.stage.index(id_).at(version) is None:
-            self._copy(item, version)
+        with self._lock:
+            if self.stage.index(id_).at(version) is None:
+                self._copy(item, version)
         return version
 
     def versions(self, view: PartView, inputs: tuple[Input, ...], part: int) -> dict[int, int]:
@@ -66,7 +69,8 @@ class Dimensions:
         if not view.dimensions:
             return {}
         stream, newest = self._newest(inputs, part)
-        return {id_: self._recorded(stream, newest, id_) for id_ in view.dimensions}
+        with self._lock:
+            return {id_: self._recorded(stream, newest, id_) for id_ in view.dimensions}
 
     def pieces(self, id_: int, version: int) -> tuple[Piece, ...]:
         """The copy of a dimension table as of a recorded version."""
