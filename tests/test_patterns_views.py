@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -141,6 +142,9 @@ def test_equal_patterns_share_the_partial_matches_where_these_hold_all_that_is_a
     kinds = [each.kind for each in catalog.part_views]
     assert kinds == ["helper", "pattern", "pattern", "helper", "pattern"]
     assert second.reads == (catalog.part_views[0].id,) and third.reads == (catalog.part_views[3].id,)
+    without = replace(catalog, part_views=tuple(each for each in catalog.part_views if each.name != "View1"))
+    again, _ = declared(VIEW1.replace("d.loss > 10", "d.loss > 11"), STREAM, without)
+    assert len({each.name for each in again.part_views}) == len(again.part_views)
     machine = Kept(catalog, second)
     for part, rows in of_losses([12, 15, 24, 20]).items():
         machine.build(part, rows)

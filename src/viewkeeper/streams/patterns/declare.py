@@ -46,7 +46,7 @@ def declare_pattern(
     if known is None:
         id_ = new_id()
         columns = helper_shape(matches, source.columns).columns
-        name = f"{statement.name.name}__matches"
+        name = _free_name(catalog, f"{statement.name.name}__matches")
         known = PartView(id_, name, statement.query.sql, "helper", columns, source.length, (source.id,), (), matches,
                          fills=True)  # fmt: skip
         views.append(known)
@@ -55,6 +55,15 @@ def declare_pattern(
     view = PartView(new_id(), statement.name.name, bound.sql, "pattern", bound.columns, source.length, (known.id,), (),
                     answer, fills=True, expire=statement.expire)  # fmt: skip
     return [*views, view]
+
+
+def _free_name(catalog: Catalog, wanted: str) -> str:
+    """A name that no other hidden view has: a shared Helper outlives the view for which it was made."""
+    name, number = wanted, 1
+    while catalog.find_parts(name) is not None:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name
 
 
 def _is_single(source: Stream | PartView, bound: BoundPattern) -> bool:

@@ -14,7 +14,9 @@ def pattern_program(catalog: Catalog, view: PartView) -> Program:
     if isinstance(view.plan, PatternMatches):
         source = catalog.parts_by_id(view.plan.source)
         assert source is not None
-        return MatchesProgram(view.plan, view.id, view.name.removesuffix("__matches"), source.columns, catalog.zone)
+        readers = [each.name for each in catalog.part_views
+                   if isinstance(each.plan, PatternAnswer) and each.plan.helper == view.id]  # fmt: skip
+        return MatchesProgram(view.plan, view.id, ", ".join(readers) or view.name, source.columns, catalog.zone)
     assert isinstance(view.plan, PatternAnswer)
     helper = catalog.parts_by_id(view.plan.helper)
     assert isinstance(helper, PartView)
