@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Protocol
@@ -39,6 +39,9 @@ class Known(Protocol):
     def newest(self, id_: int) -> int | None:
         """The greatest subscript."""
 
+    def sizes(self, id_: int, columns: Sequence[int]) -> tuple[float, float] | None:
+        """About how many rows a part with rows has, and how many different values of `columns` (positions)."""
+
 
 class Nothing:
     """No part of anything exists."""
@@ -48,6 +51,10 @@ class Nothing:
         return None
 
     newest = oldest
+
+    def sizes(self, id_: int, columns: Sequence[int]) -> tuple[float, float] | None:
+        """None."""
+        return None
 
 
 def require_free(catalog: Catalog, name: Identifier) -> None:
@@ -121,7 +128,7 @@ def new_views(
     elif isinstance(statement, CreateWindowView):
         from viewkeeper.streams.windows.declare import declare_window
 
-        views = declare_window(catalog, statement, source, new_id)
+        views = declare_window(catalog, statement, source, new_id, known.sizes)
     else:
         from viewkeeper.streams.recognize.declare import declare_match
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
 from viewkeeper.catalog.model import Stream
+from viewkeeper.streams.part_files import read_part
+from viewkeeper.streams.parts import read_index
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.view_progress import ViewProgress
+from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.snapshot import Snapshot
+
+SAMPLE_ROWS = 100_000
 
 
 class ExistingParts:
@@ -25,6 +35,28 @@ class ExistingParts:
         """The last part that is sealed or built, None where there is none."""
         progress = self._progress(id_)
         return progress.next - 1 if self.oldest(id_) is not None and progress.next is not None else None
+
+    def sizes(self, id_: int, columns: Sequence[int]) -> tuple[float, float] | None:
+        """About how many rows a part with rows has, and how many different values of `columns`; None: no part has any.
+
+        The values are counted in the first rows of the newest part: where most of those differ, so will the others.
+        """
+        newest, index = self.newest(id_), read_index(self._snapshot).get(id_)
+        last = None if newest is None or index is None else index.previous_with_rows(newest + 1)
+        part = None if last is None or index is None else index.at(last)
+        if part is None:
+            return None
+        rows = 0
+        pieces = []
+        for piece in part.pieces:
+            if rows < SAMPLE_ROWS:
+                pieces.append(replace(piece, rows=min(piece.rows, SAMPLE_ROWS - rows)))
+                rows += pieces[-1].rows
+        item = self._snapshot.catalog.parts_by_id(id_)
+        assert item is not None
+        block = read_part(self._snapshot.storage.state, pieces, item.columns, "UTC", wanted=list(columns))
+        groups = len(np.unique(hash_columns(block.columns, rows)))
+        return part.rows, groups * (part.rows / rows if 2 * groups > rows else 1)
 
     def _progress(self, id_: int) -> StreamProgress | ViewProgress:
         data = self._snapshot.progress.get(id_)

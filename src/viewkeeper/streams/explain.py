@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import gcd
 
 from sqlglot import exp
@@ -13,7 +13,7 @@ from viewkeeper.compiler.references import Subscript
 from viewkeeper.compiler.source import Source
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.streams.analyst import Analyst
-from viewkeeper.streams.declare import Known, declare_view
+from viewkeeper.streams.declare import Known, Nothing, declare_view
 from viewkeeper.streams.emptiness import Emptiness
 from viewkeeper.streams.viewdf import NamedInput, PlannedQuery, ViewDFPlan
 
@@ -24,24 +24,28 @@ _TITLES = {"viewdf": "a ViewDF", "plain": "plain", "pattern": "a pattern", "wind
 def explain_new_view(catalog: Catalog, statement: AnyView, analyst: Analyst, known: Known) -> str:
     """The plan that CREATE VIEW would make; nothing is declared."""
     declared = declare_view(catalog, statement, analyst, known)
-    return explain(declared, declared.part_views[-1])
+    return explain(declared, declared.part_views[-1], known)
 
 
-def explain(catalog: Catalog, view: PartView) -> str:
-    """How `view` is kept, a line for each fact."""
+Measured = Mapping[int, float]
+"""What a part of a view, or of a helper, took last: seconds, by id."""
+
+
+def explain(catalog: Catalog, view: PartView, known: Known | None = None, measured: Measured | None = None) -> str:
+    """How `view` is kept, a line for each fact; with costs, as far as sizes are `known` and costs were `measured`."""
     lines = [f"view {view.name}: {_TITLES[view.kind]}, parts of {view.length} seconds"]
     if isinstance(view.plan, ViewDFPlan):
         lines += _queries(catalog, view, view.plan)
     else:
-        lines += _generated(catalog, view)
+        lines += _generated(catalog, view, known or Nothing(), measured or {})
     return "\n".join(lines)
 
 
-def _generated(catalog: Catalog, view: PartView) -> list[str]:
+def _generated(catalog: Catalog, view: PartView, known: Known, measured: Measured) -> list[str]:
     if view.kind == "window":
         from viewkeeper.streams.windows.explain import explain as explain_window
 
-        return explain_window(catalog, view)
+        return explain_window(catalog, view, known.sizes, measured)
     if view.kind == "match":
         from viewkeeper.streams.recognize.explain import explain as explain_match
 

@@ -20,9 +20,10 @@ MakeAnalyst = Callable[[], Analyst]
 
 def explain_parts(version: Version, view: PartView) -> str:
     """How `view` is kept; with what a part took, where the driver that runs has measured it."""
-    text = explain(version.catalog, view)
     note = read_note(version.snapshot.storage.root)
-    seconds = None if note is None else note.get("parts", {}).get(str(view.id))
+    measured = {int(id_): seconds for id_, seconds in (note or {}).get("parts", {}).items()}
+    text = explain(version.catalog, view, ExistingParts(version.snapshot), measured)
+    seconds = measured.get(view.id)
     return text if seconds is None else f"{text}\nlast measured: {seconds:.3f} s a part, the mean of the last works"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from viewkeeper.catalog.model import Catalog, Column, HelperParts, PartView, StateSpec, Stored, Stream, Table
 from viewkeeper.compiler.accounting import refuse_unaccounted
 from viewkeeper.compiler.bind import bind_view
-from viewkeeper.compiler.expressions import Expression
+from viewkeeper.compiler.expressions import ColumnRef, Expression
 from viewkeeper.compiler.relations import Aggregate, AggregateCall, Filter, Join, Project, Relation, Scan
 from viewkeeper.compiler.statements import CreateView, CreateWindowView
 from viewkeeper.compiler.supported import refuse_unsupported
@@ -66,18 +66,24 @@ class _Wanted:
         return len(self.slots) - 1
 
 
+KnownSizes = Callable[[int, Sequence[int]], tuple[float, float] | None]
+
+
 def declare_window(
     catalog: Catalog, statement: CreateWindowView, source: Stream | PartView, new_id: Callable[[], int],
-    sizes: Sizes | None = None,
+    known_sizes: KnownSizes | None = None,
 ) -> list[PartView]:  # fmt: skip
-    """The hidden helpers that are not there yet, then the view; `sizes` are what parts of the source hold, as far as
-    that is known.  Raises DeclarationError or NotSupported, with line and column."""
+    """The hidden helpers that are not there yet, then the view; `known_sizes(source id, positions of its columns)`
+    tells, as far as that is known, about how many rows, and how many different values of the columns, a part of the
+    source holds.  Raises DeclarationError or NotSupported, with line and column."""
     window = _window(statement, source)
     refuse_unsupported(statement.query, MORE)
     refuse_unaccounted(statement.query, query_tokens(statement.query))
     relation, aggregate, having, names = _bound(catalog, statement, source)
     _require_one_source(statement, aggregate.input, source)
-    declaring = _Declaring(catalog, statement, source, new_id, window, sizes or Sizes())
+    keys = [key.index for key in aggregate.keys if isinstance(key, ColumnRef) and key.index < len(source.columns)]
+    found = None if known_sizes is None else known_sizes(source.id, keys)
+    declaring = _Declaring(catalog, statement, source, new_id, window, Sizes() if found is None else Sizes(*found))
     return declaring.views(relation, aggregate, having, names)
 
 

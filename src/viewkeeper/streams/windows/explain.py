@@ -9,6 +9,7 @@ from viewkeeper.compiler.relations import Filter, Join, Project, Relation, Scan
 from viewkeeper.maintenance.explain import expression_text
 from viewkeeper.streams.windows import plan as plans
 from viewkeeper.streams.windows.cost import NAIVE, Sizes, candidates
+from viewkeeper.streams.windows.declare import KnownSizes
 from viewkeeper.streams.windows.plan import BLOCKS, CUMULATIVE, GREATEST, LEAST, RUNNING, Layout, PartAggregate, Piece
 from viewkeeper.streams.windows.program import level_count
 
@@ -16,25 +17,37 @@ _STATES = {LEAST: "min", GREATEST: "max"}
 
 
 def explain(
-    catalog: Catalog, view: PartView, sizes: Sizes | None = None, measured: Mapping[int, float] | None = None
+    catalog: Catalog, view: PartView, known_sizes: KnownSizes | None = None,
+    measured: Mapping[int, float] | None = None,
 ) -> list[str]:  # fmt: skip
-    """Lines about `view`, a window view or a helper of one; `sizes` of its source, and `measured`: the seconds that a
-    part of each object took last, by id, as far as they are known."""
+    """Lines about `view`, a window view or a helper of one; `known_sizes` as for `declare_window`, and `measured`: the
+    seconds that a part of each object took last, by id, as far as they are known."""
     plan, measured = view.plan, measured or {}
     if not isinstance(plan, plans.Window):
         return _helper(catalog, view, measured)
     source = _name(catalog, plan.source)
-    lines = [f"view {view.name}: over {plan.window} parts of {source}, sliding by part{_took(measured, view.id)}"]
+    lines = [f"over {plan.window} parts of {source}, sliding by part{_took(measured, view.id)}"]
     for helper in _below(catalog, view):
         lines += _helper(catalog, helper, measured)
     for i, piece in enumerate(plan.pieces):
         lines += _piece(catalog, view, i, piece)
     lines += _view_text(catalog, view, plan)
+    sizes = _sizes(catalog, view, plan, known_sizes)
     for piece in plan.pieces:
-        lines += _candidates(plan, piece, sizes or Sizes(), measured.get(view.id))
+        lines += _candidates(plan, piece, sizes, measured.get(view.id))
     shared = _shared(catalog, view)
     lines += [f"  shares {name} with {', '.join(others)}" for name, others in shared.items()]
     return lines
+
+
+def _sizes(catalog: Catalog, view: PartView, plan: plans.Window, known_sizes: KnownSizes | None) -> Sizes:
+    """Of the source's parts; groups as its pre-aggregate has them."""
+    if known_sizes is None:
+        return Sizes()
+    source = known_sizes(plan.source, [])
+    helper = next((each for each in _below(catalog, view) if isinstance(each.plan, PartAggregate)), None)
+    groups = None if helper is None else known_sizes(helper.id, [])
+    return Sizes() if source is None or groups is None else Sizes(source[0], groups[0])
 
 
 def _below(catalog: Catalog, view: PartView) -> list[PartView]:
