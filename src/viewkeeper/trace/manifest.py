@@ -96,7 +96,7 @@ class Manifest:
             removed=tuple((run[0], file, run[1]) for file, runs in data["runs_removed"].items() for run in runs),
             files_added=tuple(FileRef(file, *fields) for file, fields in data["files_added"].items()),
             files_removed=tuple(data["files_removed"]),
-            progress={int(object_): each for object_, each in data["progress"].items()},
+            progress={int(object_): each for object_, each in data.get("progress", {}).items()},
         )  # fmt: skip
 
 
