@@ -68,9 +68,13 @@ def test_pyspark_is_imported_only_where_the_name_says_so() -> None:
 
 
 def test_the_checker_uses_nothing_that_it_judges() -> None:
-    judged = ("viewkeeper.maintenance", "viewkeeper.pipeline")
+    judged = ("viewkeeper.maintenance", "viewkeeper.pipeline", "viewkeeper.streams")
+    data = ("streams.viewdf", "streams.program", "streams.patterns.plan", "streams.recognize.plan",
+            "streams.windows.plan")  # fmt: skip
+    reading = ("streams.spark.hidden",)  # how a query names PART_TIMESTAMP
+    admitted = tuple(f"viewkeeper.{name}" for name in (*data, *reading))
     assert not {module.name: name for module, tree in MODULES.items() if layer(module) == "checker"
-                for name in imported(tree) if name.startswith(judged)}  # fmt: skip
+                for name in imported(tree) if name.startswith(judged) and not name.startswith(admitted)}  # fmt: skip
 
 
 def test_files_and_functions_are_short_enough_to_read() -> None:

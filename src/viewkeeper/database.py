@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
@@ -12,12 +11,12 @@ from typing import Any, Self
 
 from viewkeeper.catalog.model import Catalog, PartView, Stream, Table
 from viewkeeper.changes.positions import Token
-from viewkeeper.checker.check import check_views
+from viewkeeper.checker.check import Judge, check_views
 from viewkeeper.checker.report import Report
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import Statement
 from viewkeeper.errors import InputError, NotFound, NotSupported, storage_named
-from viewkeeper.evidence import DatabaseEvidence
+from viewkeeper.evidence import DatabaseEvidence, PartEvidence
 from viewkeeper.files import read_batches
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
@@ -36,6 +35,7 @@ from viewkeeper.views.spark_frames import SparkFrames, run_on_spark
 from viewkeeper.views.spark_session import SparkUse
 from viewkeeper.views.stream_handle import StreamHandle
 from viewkeeper.views.stream_reader import PartsReader
+from viewkeeper.views.version import Version
 
 
 def connect(
@@ -144,23 +144,30 @@ class Database:
             return catch_up(self.root, self._store, self._spark.executor, timeout, progress)
 
     def check(self, view: str) -> Report:
-        """Proves DELTA against the store, then compares `view` with Spark's answer, as bags both ways."""
+        """Proves DELTA against the store, then compares `view` with Spark's answer, as bags both ways.
+
+        Of a view over streams each kept part is computed again from what it reads, with dimension tables at their
+        recorded versions; of a stream it is checked that its rows lie in the times of their parts.
+        """
         return self.check_all([view])[-1]
 
-    def check_all(self, views: Iterable[str] | None = None) -> list[Report]:
-        """`check` of several views (None: all), at one version, and of the views that they read."""
+    def check_all(
+        self, views: Iterable[str] | None = None, *, progress: Callable[[str, int, int], None] | None = None
+    ) -> list[Report]:
+        """`check` of several views (None: all, and all streams), at one version, and of the views that they read.
+
+        `progress` is told, of what has parts, its name, the part up to which it is checked, and the last one.
+        """
         # Imported when used: a database that is never checked does without pyspark.
         from viewkeeper.checker.spark_judge import SparkJudge
         from viewkeeper.pipeline.spark import loss_named
 
         names = None if views is None else list(views)
-        _refuse_parts(self.catalog, names)
         with loss_named():
             # Before a version is held: the log behind it is trimmed after a minute, and Spark may start for long.
             judge = SparkJudge(self._spark.session(), self.catalog.zone)
             with self._newest.held() as version:
-                core = [view.name for view in version.catalog.views] if names is None else names
-                return check_views(DatabaseEvidence(version, self._store), core, judge)
+                return _checked(version, self._store, names, judge, progress)
 
     def status(self) -> dict[str, Any]:
         """Positions and lag of each node; rows, bytes and errors of each view; who maintains."""
@@ -298,16 +305,19 @@ class TableHandle:
         return f"{self.name!r} is not a table" if found else f"the table {self.name!r} does not exist"
 
 
-def _refuse_parts(catalog: Catalog, names: list[str] | None) -> None:
-    """Views over streams have no judge yet; where all views are to be checked, that is said, and the others are."""
-    meant = None if names is None else {name.lower() for name in names}
-    over = [view.name for view in catalog.part_views
-            if view.kind != "helper" and (meant is None or view.name.lower() in meant)]  # fmt: skip
-    said = f"views over streams cannot be checked yet: {', '.join(over)}"
-    if over and names is not None:
-        raise NotSupported(said)
-    if over:
-        warnings.warn(said, stacklevel=3)
+def _checked(
+    version: Version, store: Store, names: list[str] | None, judge: Judge,
+    progress: Callable[[str, int, int], None] | None,
+) -> list[Report]:  # fmt: skip
+    """Reports on core views, then on streams and the views over them; None: on all."""
+    # Imported when used: it knows the plans of every kind of view.
+    from viewkeeper.checker.part_check import check_parts
+
+    catalog = version.catalog
+    over = None if names is None else [name for name in names if catalog.find_parts(name) is not None]
+    core = [view.name for view in catalog.views] if over is None else [name for name in names or () if name not in over]
+    reports = check_views(DatabaseEvidence(version, store), core, judge) if core else []
+    return [*reports, *check_parts(PartEvidence(version), over, judge, progress)]
 
 
 def _has_parts(source: Source, name: str) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import ERRORS, REJECTED, Column, PartView, StateSpec, Stream, Table, View
+from viewkeeper.catalog.types import BIGINT
 from viewkeeper.changes.operations import DELETE, TableForm
 from viewkeeper.changes.verify import operation_from_bytes
 from viewkeeper.checker.check import ROW_ID, StoreRows
@@ -19,10 +22,12 @@ from viewkeeper.compiler.relations import Relation
 from viewkeeper.compiler.statements import Select
 from viewkeeper.stores.contract import Store
 from viewkeeper.stores.values import to_python
-from viewkeeper.streams.part_files import read_part, verify_part_file
+from viewkeeper.streams.part_files import PART, read_part, verify_part_file
 from viewkeeper.streams.parts import PartIndex, read_index
+from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
+from viewkeeper.views.parts import Parts
 from viewkeeper.views.shape import Shape, logical_table
 from viewkeeper.views.version import Version, repeated
 
@@ -134,6 +139,38 @@ class PartEvidence:
         """The parts from `first` to `last` that are there and have rows."""
         return self._version.parts_of(of).with_rows(first, last)
 
+    def counts(self, of: Stream | PartView) -> Mapping[int, tuple[int, int]]:
+        """For each part that is there and has rows: how many the part catalog says, and how many its pieces have."""
+        built = self.built(of)
+        parts = self._index(of.id).with_rows(built.start, built.stop - 1) if built else []
+        return {part.part: (part.rows, sum(piece.rows for piece in part.pieces)) for part in parts}
+
+    def numbered(self, of: Stream | PartView, parts: Iterable[int]) -> tuple[pa.Table, np.ndarray]:
+        """The rows of some parts, behind them the part (`PART`) that the file itself says; and the part (int64) that
+        the part catalog gives to each row."""
+        chosen = [found for found in map(self._index(of.id).at, parts) if found is not None]
+        self._verify(piece.file for part in chosen for piece in part.pieces)
+        columns = (*of.columns, Column(PART, BIGINT, False))
+        wide = Parts(self._version.snapshot, replace(of, columns=columns), self._index(of.id))
+        block, subscripts = wide.rows([part.part for part in chosen])
+        return logical_table(columns, block.columns, self.catalog.zone), subscripts
+
+    def redo(self, view: PartView) -> int | None:
+        """The part from which on all parts of a view wait to be computed anew; None: none does."""
+        progress = self._version.parts_of(view).progress
+        return progress.redo if isinstance(progress, ViewProgress) else None
+
+    def rebuilt(self, view: PartView, part: int) -> Mapping[int, int] | None:
+        """The versions of dimension tables with which a part was computed anew on request, by table id."""
+        progress = self._version.parts_of(view).progress
+        ranges = progress.rebuilt if isinstance(progress, ViewProgress) else ()
+        return next((dict(each.dimensions) for each in reversed(ranges) if each.first <= part <= each.last), None)
+
+    def recorded_runs(self, stream: Stream) -> Iterator[tuple[int, int, Mapping[int, int]]]:
+        """What was recorded with the parts of a stream, by rows of the part catalog: (first, last, versions)."""
+        for part in self._index(stream.id):
+            yield part.part, part.last, part.dimensions
+
     def rows(self, of: Stream | PartView, first: int, last: int) -> pa.Table:
         """The rows of these parts, as far as they are there."""
         parts = self._version.parts_of(of)
@@ -146,16 +183,19 @@ class PartEvidence:
 
     def recorded(self, stream: Stream, part: int) -> Mapping[int, int]:
         """The versions of dimension tables that were recorded with a sealed part, by table id."""
-        found = read_index(self._version.snapshot)[stream.id].at(part)
+        found = self._index(stream.id).at(part)
         return {} if found is None else found.dimensions
 
     def dimension(self, of: Table | View, version: int) -> pa.Table:
         """The rows of a dimension table as of a recorded version, as views over streams read them."""
-        found = read_index(self._version.snapshot).get(of.id, PartIndex()).at(version)
+        found = self._index(of.id).at(version)
         pieces = () if found is None else found.pieces
         self._verify(piece.file for piece in pieces)
         block = read_part(self._version.snapshot.storage.state, pieces, of.columns, self.catalog.zone)
         return logical_table(of.columns, block.columns, self.catalog.zone)
+
+    def _index(self, id_: int) -> PartIndex:
+        return read_index(self._version.snapshot).get(id_, PartIndex())
 
     def _verify(self, files: Iterable[str]) -> None:
         snapshot = self._version.snapshot

@@ -121,12 +121,13 @@ def expected_parts(
         def in_order(left: Row, right: Row) -> int:
             return _in_order(query, left, right)
 
+        came: dict[Row, _Group] = {}
         for row in sorted(rows, key=cmp_to_key(in_order)):
             key = tuple(canonical(row[i]) for i in query.partition)
-            group = groups.setdefault(key, _Group())
+            group = came[key] = groups.setdefault(key, _Group())
             group.rows.append(row)
             group.holds.append(_truth(query, group.rows, zone, answers[part]))
-        for key, group in groups.items():
+        for key, group in came.items():  # rows of its own alone decide a group's matches
             for match in group.newly_decided(query):
                 _output(query, key, group, match, zone, answers[part])
     return answers

@@ -12,13 +12,16 @@ from viewkeeper.errors import CheckFailed
 
 @dataclass(frozen=True)
 class Report:
-    """The verdict on one view at one version.
+    """The verdict on one view, or stream, at one version.
 
-    `verdict` is "right", "wrong" (the view is not its query's answer) or "base wrong" (a table's DELTA, or a view below
-    it, is not what it should be, so nothing follows for this view).  A view that rightly holds error rows is right:
-    `errors` lists them.  `judge` says who gave the answer: "spark", "exact", "row by row", or "none" where it was not
-    asked.  `differing_rows` counts all rows that differ, `differing` shows the first; `left_out` are base keys with
-    rejected operations, as text.
+    `verdict` is "right", "wrong" (the view is not its query's answer), "base wrong" (a table's DELTA, or a view or
+    stream below it, is not what it should be, so nothing follows for this view) or "not judged" (of a view over
+    streams: no part of it could be).  A view that rightly holds error rows is right: `errors` lists them.  `judge` says
+    who gave the answer: "spark", "exact", "row by row", or "none" where it was not asked.  `differing_rows` counts all
+    rows that differ, `differing` shows the first; `left_out` are base keys with rejected operations, as text.
+
+    Of what has parts: `parts` says how many were judged, `unjudged` which were not, and why; `stale` why a view is
+    behind (what it has is judged all the same).
     """
 
     view: str
@@ -32,6 +35,9 @@ class Report:
     differing: list[Difference] = field(default_factory=list)
     errors: list[ErrorRow] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    parts: int | None = None
+    unjudged: list[str] = field(default_factory=list)
+    stale: str = ""
 
     @property
     def ok(self) -> bool:
@@ -44,7 +50,8 @@ class Report:
 
     def __str__(self) -> str:
         head = f"{self.view} at version {self.version}: {self.verdict}"
-        lines = [f"{head} ({self.rows} rows, judge: {self.judge}, {self.seconds:.2f} s)"]
+        parts = "" if self.parts is None else f"{self.parts} parts, "
+        lines = [f"{head} ({parts}{self.rows} rows, judge: {self.judge}, {self.seconds:.2f} s)"]
         lines += [f"  {self.problem}"] if self.problem else []
         lines += [f"  {difference}" for difference in self.differing]
         if self.differing_rows > len(self.differing):
@@ -52,6 +59,8 @@ class Report:
         lines += [f"  raises {error.code} at {error.place}: {error.row}" for error in self.errors]
         if self.left_out:
             lines.append(f"  left out, since operations on them were rejected: {', '.join(self.left_out)}")
+        lines += [f"  not judged: {what}" for what in self.unjudged]
+        lines += [f"  {self.stale}; the parts that it has are judged"] if self.stale else []
         return "\n".join(lines)
 
     def to_json(self) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cmp_to_key
 from typing import Any
 
+from viewkeeper.checker.aggregates import distinct, further
 from viewkeeper.checker.values import (
     Raised,
     arithmetic,
@@ -42,6 +43,7 @@ from viewkeeper.compiler.expressions import (
     Or,
 )
 from viewkeeper.compiler.relations import Aggregate, AggregateCall, Filter, Join, Order, Project, Query, Relation, Scan
+from viewkeeper.compiler.window_functions import Several
 
 Row = tuple[Any, ...]
 
@@ -194,6 +196,9 @@ class _Evaluator:
             case Arithmetic():
                 left, right = self._value(e.left, row), self._value(e.right, row)
                 return None if left is None or right is None else arithmetic(e.operator, left, right, e.type, e.place)
+            case Several():
+                values = tuple(self._value(argument, row) for argument in e.arguments)
+                return None if None in values else values
             case Cast():
                 return convert(self._value(e.argument, row), e.argument.type, e.type, self._zone, e.place)
         raise TypeError(f"no such expression: {type(e).__name__}")
@@ -243,6 +248,8 @@ def _aggregates(calls: Sequence[AggregateCall], members: Sequence[Row]) -> Row:
 def _aggregate(call: AggregateCall, argument: Expression, values: Sequence[Any]) -> Any:
     if call.function == "count":
         return len(values)
+    if call.function == "count_distinct":
+        return distinct(values)
     if not values:
         return None
     match call.function:
@@ -254,4 +261,4 @@ def _aggregate(call: AggregateCall, argument: Expression, values: Sequence[Any])
             return canonical(min(values, key=order_key))
         case "max":
             return canonical(max(values, key=order_key))
-    raise TypeError(f"no such aggregate: {call.function}")
+    return further(call, argument, values)

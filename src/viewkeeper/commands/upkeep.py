@@ -128,14 +128,18 @@ def explain(db: Path, view: str, as_json: bool) -> None:
 @json_option
 @database_option
 def check(db: Path, views: tuple[str, ...], as_json: bool) -> None:
-    """Recompute VIEWS (all, where none is named) with Spark, and compare.  Fails if one is wrong.
+    """Recompute VIEWS (all, and all streams, where none is named) with Spark, and compare.  Fails if one is wrong.
 
     \b
     viewkeeper check --db shop spend
     """
     with connect(db) as database, progress_bar() as progress:
-        progress.add_task("checking", total=None)
-        reports = database.check_all(views or None)
+        task = progress.add_task("checking", total=None)
+
+        def show(name: str, part: int, last: int) -> None:
+            progress.update(task, description=f"checking {name}, parts up to {part} of {last}")
+
+        reports = database.check_all(views or None, progress=show)
     for report in reports:
         if as_json:
             print_json(json.loads(report.to_json()))

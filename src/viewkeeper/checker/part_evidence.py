@@ -1,0 +1,148 @@
+"""What a check of streams and of views over them is shown, and what follows from it for one part."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Catalog, PartView, Stream, Table, View
+from viewkeeper.catalog.types import logical_type
+from viewkeeper.streams.program import Input
+
+PART = "__part"
+"""The column that says of which part a row is: no declared column is called so."""
+
+
+class PartsEvidence(Protocol):
+    """One database at one version.  Rows are Arrow tables of logical types in declared columns."""
+
+    catalog: Catalog
+    version: int
+
+    def built(self, of: Stream | PartView) -> range:
+        """The parts that are there."""
+
+    def first(self, of: Stream | PartView) -> int | None:
+        """The initial subscript, or a stream's first part, whether it is kept or not; None while there is none."""
+
+    def stale(self, view: PartView) -> str | None:
+        """Why the view is behind because of an error."""
+
+    def redo(self, view: PartView) -> int | None:
+        """The part from which on all parts of a view wait to be computed anew; None: none does."""
+
+    def with_rows(self, of: Stream | PartView, first: int, last: int) -> list[int]:
+        """The parts from `first` to `last` that are there and have rows."""
+
+    def counts(self, of: Stream | PartView) -> Mapping[int, tuple[int, int]]:
+        """For each part with rows: how many the part catalog says, and how many its pieces have."""
+
+    def numbered(self, of: Stream | PartView, parts: Iterable[int]) -> tuple[pa.Table, np.ndarray]:
+        """The rows of some parts, behind them the part (`PART`) that the file itself says; and the part (int64) that
+        the part catalog gives to each row."""
+
+    def recorded(self, stream: Stream, part: int) -> Mapping[int, int]:
+        """The versions of dimension tables that were recorded with a sealed part, by table id."""
+
+    def recorded_runs(self, stream: Stream) -> Iterator[tuple[int, int, Mapping[int, int]]]:
+        """The same for all parts in runs: (first, last, versions)."""
+
+    def rebuilt(self, view: PartView, part: int) -> Mapping[int, int] | None:
+        """The versions with which a part was computed anew on request."""
+
+    def dimension(self, of: Table | View, version: int) -> pa.Table:
+        """The rows of a dimension table as of a recorded version."""
+
+
+class NotJudged(Exception):
+    """Nothing can be said of a part; the message says why."""
+
+
+def rows_by_part(evidence: PartsEvidence, of: Stream | PartView, parts: Iterable[int]) -> pa.Table:
+    """The rows of some parts, behind the declared columns `PART` as the part catalog says."""
+    table, subscripts = evidence.numbered(of, parts)
+    return table.drop_columns([PART]).append_column(pa.field(PART, pa.int64(), False), pa.array(subscripts))
+
+
+def schema_of(view: PartView, zone: str) -> pa.Schema:
+    """`PART`, then the view's columns."""
+    fields = [pa.field(c.name, logical_type(c.type, zone), c.nullable) for c in view.columns]
+    return pa.schema([pa.field(PART, pa.int64(), False), *fields])
+
+
+def reached(evidence: PartsEvidence, inputs: Iterable[Input], parts: range) -> set[int]:
+    """Those of `parts` for which an input names a part with rows."""
+    found: set[int] = set()
+    for each in inputs if parts else ():
+        source = parts_of(evidence.catalog, each.object)
+        for filled in evidence.with_rows(source, each.low.at(parts[0]), each.high.at(parts[-1])):
+            low = bisect_left(parts, filled, key=each.high.at)
+            found.update(parts[low : bisect_right(parts, filled, key=each.low.at)])
+    return found
+
+
+def missing(evidence: PartsEvidence, inputs: Iterable[Input], parts: range) -> tuple[range, str]:
+    """Those of `parts` that read what has expired, which are the first ones, and why they cannot be judged."""
+    stop, why = 0, ""
+    for each in inputs:
+        source = parts_of(evidence.catalog, each.object)
+        first, built = evidence.first(source), evidence.built(source)
+        if first is None or not built or first >= built.start:
+            continue
+        end = bisect_left(parts, built.start, key=each.low.at)
+        if end > max(stop, bisect_left(parts, first, key=each.high.at)):
+            stop, why = end, f"what they read of {source.name} before part {built.start} has expired"
+    return parts[:stop], why
+
+
+def parts_of(catalog: Catalog, id_: int) -> Stream | PartView:
+    """The stream or view over streams with this id."""
+    found = catalog.parts_by_id(id_)
+    assert found is not None, "what a view reads is in the catalog"
+    return found
+
+
+def newest_stream_part(catalog: Catalog, inputs: Sequence[Input], part: int) -> tuple[Stream, int]:
+    """The newest part of a stream that a view's part names, directly or below a view: what was recorded with it says
+    which versions of dimension tables the part reads."""
+    ends = []
+    for each in inputs:
+        source = parts_of(catalog, each.object)
+        ends.append(((each.high.at(part) + 1) * source.length, source))
+    end, source = max(ends, key=lambda pair: pair[0])
+    while isinstance(source, PartView):
+        below = [id_ for id_ in source.reads if id_ != source.id]
+        source = parts_of(catalog, below[0])
+    return source, end // source.length - 1
+
+
+def versions(evidence: PartsEvidence, view: PartView, inputs: Sequence[Input], part: int) -> Mapping[int, int]:
+    """The version of each dimension table of `view` that its part reads; raises NotJudged."""
+    if not view.dimensions:
+        return {}
+    found = evidence.rebuilt(view, part)
+    if found is None:
+        stream, newest = newest_stream_part(evidence.catalog, inputs, part)
+        found = evidence.recorded(stream, newest)
+    lacking = [id_ for id_ in view.dimensions if id_ not in found]
+    if lacking:
+        item = evidence.catalog.by_id(lacking[0])
+        raise NotJudged(f"no version of {item.name if item else lacking[0]} is recorded for it")
+    return {id_: found[id_] for id_ in view.dimensions}
+
+
+def dimension_table(catalog: Catalog, id_: int) -> Table | View:
+    """The dimension table with this id."""
+    found = catalog.by_id(id_)
+    assert isinstance(found, (Table, View)), "a dimension table cannot be dropped while it is used"
+    return found
+
+
+def in_batches(parts: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    """`parts`, so many at a time."""
+    for i in range(0, len(parts), size):
+        yield parts[i : i + size]
