@@ -55,7 +55,7 @@ def test_late_rows_leave_everything_right(database: CheckedDatabase) -> None:
     database.hosts(a="west")
     database.send([(70, "a", 9, 4.0), (720, "a", 1, 1.0)])
     reports = database.check(judge=DuckJudge())
-    assert [str(report) for report in reports.values() if report.verdict != "right"] == []
+    assert [str(report) for report in reports.values() if report.verdict != "right" or report.unjudged] == []
 
 
 @pytest.mark.parametrize("name", list(VIEWS))

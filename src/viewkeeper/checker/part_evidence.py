@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -120,14 +121,18 @@ def newest_stream_part(catalog: Catalog, inputs: Sequence[Input], part: int) -> 
     return source, end // source.length - 1
 
 
-def versions(evidence: PartsEvidence, view: PartView, inputs: Sequence[Input], part: int) -> Mapping[int, int]:
-    """The version of each dimension table of `view` that its part reads; raises NotJudged."""
+def versions(
+    evidence: PartsEvidence, view: PartView, inputs: Sequence[Input], part: int,
+    spare: Mapping[int, int] = MappingProxyType({}),
+) -> Mapping[int, int]:  # fmt: skip
+    """The version of each dimension table of `view` that its part reads; of one of which none is recorded, that in
+    `spare`.  Raises NotJudged."""
     if not view.dimensions:
         return {}
     found = evidence.rebuilt(view, part)
     if found is None:
         stream, newest = newest_stream_part(evidence.catalog, inputs, part)
-        found = evidence.recorded(stream, newest)
+        found = {**spare, **evidence.recorded(stream, newest)}
     lacking = [id_ for id_ in view.dimensions if id_ not in found]
     if lacking:
         item = evidence.catalog.by_id(lacking[0])

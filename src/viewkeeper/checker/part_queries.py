@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Protocol
 
 import pyarrow as pa
@@ -84,16 +85,19 @@ class QueryParts:
         busy.update(self._evidence.with_rows(self._view, parts[0], parts[-1]))
         for some in in_batches(sorted(busy), AT_ONCE):
             yield self._some(stretch.query, some)
-        alike = self._quiet(stretch.query, parts, busy)
+        alike, spare = self._quiet(stretch.query, parts, busy)
         if alike:
-            found = self._some(stretch.query, list(alike))
+            found = self._some(stretch.query, list(alike), spare)
             unjudged = {part: why for one, why in found.unjudged.items()
                         for run in alike[one] for part in run if part not in busy}  # fmt: skip
             yield replace(found, unjudged=unjudged)
 
-    def _quiet(self, query: PlannedQuery, parts: range, busy: set[int]) -> dict[int, list[range]]:
+    def _quiet(
+        self, query: PlannedQuery, parts: range, busy: set[int]
+    ) -> tuple[dict[int, list[range]], Mapping[int, int]]:
         """Of the parts that are not `busy` one for each set of versions of the dimension tables; with it the parts
-        among which those that are alike are."""
+        among which those that are alike are.  And versions for those with which none is recorded, since they were empty
+        from the start: they must be empty with any."""
         runs: list[tuple[range, Mapping[int, int]]] = [(parts, {})]
         if query.tables:
             catalog, inputs = self._evidence.catalog, query.inputs
@@ -105,21 +109,26 @@ class QueryParts:
             runs = [(parts[bisect_left(parts, first, key=newest) : bisect_right(parts, last, key=newest)], recorded)
                     for first, last, recorded in self._evidence.recorded_runs(stream)]  # fmt: skip
         alike: dict[tuple[tuple[int, int], ...], list[range]] = {}
+        spare: Mapping[int, int] = {}
         for run, recorded in runs:
-            alike.setdefault(tuple(sorted(recorded.items())), []).append(run)
+            known = {table.object: recorded[table.object] for table in query.tables if table.object in recorded}
+            spare = known if len(known) > len(spare) else spare
+            alike.setdefault(tuple(sorted(known.items())), []).append(run)
         found = {}
         for same in alike.values():
             part = next((part for run in same for part in run if part not in busy), None)
             if part is not None:
                 found[part] = same
-        return found
+        return found, spare
 
-    def _some(self, query: PlannedQuery, parts: Sequence[int]) -> Recomputed:
+    def _some(
+        self, query: PlannedQuery, parts: Sequence[int], spare: Mapping[int, int] = MappingProxyType({})
+    ) -> Recomputed:
         asked: dict[int, Asked] = {}
         unjudged: dict[int, str] = {}
         for part in parts:
             try:
-                asked[part] = self._asked(query, part)
+                asked[part] = self._asked(query, part, spare)
             except NotJudged as why:
                 unjudged[part] = str(why)
         if self._judge is not None:
@@ -128,8 +137,8 @@ class QueryParts:
             found = self._row_by_row(query, asked)
         return Recomputed(parts, found.rows, found.judge, found.failed, {**unjudged, **found.unjudged})
 
-    def _asked(self, query: PlannedQuery, part: int) -> Asked:
-        recorded = versions(self._evidence, self._view, query.inputs, part)
+    def _asked(self, query: PlannedQuery, part: int, spare: Mapping[int, int]) -> Asked:
+        recorded = versions(self._evidence, self._view, query.inputs, part, spare)
         hidden = without_hidden(query.query.sql, frozenset(each.name.lower() for each in query.parts))
         named = {each.name: (each.object, each.low.at(part), each.high.at(part), hidden.columns.get(each.name.lower()))
                  for each in query.parts}  # fmt: skip
