@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from pipeline_database import VIEWS, Shop
-from viewkeeper.pipeline import batches, fills, points
+from viewkeeper.pipeline import batches, fills
 from viewkeeper.pipeline.driver import caught_up
 from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.trace import points
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.snapshot import Snapshot
 

@@ -15,8 +15,8 @@ from pyspark import SparkContext
 
 import viewkeeper
 from pipeline_database import VIEWS, Shop
-from viewkeeper.pipeline import points
 from viewkeeper.pipeline.spark import SparkExecutor, session
+from viewkeeper.trace import points
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults]
 

@@ -15,7 +15,6 @@ from typing import Any
 
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.errors import Fenced
-from viewkeeper.pipeline.points import reached
 from viewkeeper.pipeline.term import Term
 from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.streams.intake.taking import advance, idle_seal, sealed_upto
@@ -25,6 +24,7 @@ from viewkeeper.streams.keeping.stage import Stage
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.work import Runner
 from viewkeeper.trace.garbage import named_files
+from viewkeeper.trace.points import reached
 from viewkeeper.trace.snapshot import Snapshot
 
 RETRY_SECONDS = 1.0

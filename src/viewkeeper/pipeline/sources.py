@@ -16,10 +16,10 @@ from viewkeeper.maintenance.task import Sent
 from viewkeeper.pipeline import ring
 from viewkeeper.pipeline.context import ZoneContext
 from viewkeeper.pipeline.job import Job, LogRange, TableRows
-from viewkeeper.pipeline.points import reached
 from viewkeeper.stores.log import read_operations
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.hashing import canonical, hash_columns
+from viewkeeper.trace.points import reached
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.snapshot import Snapshot
 from viewkeeper.trace.trace import difference

@@ -17,11 +17,11 @@ from viewkeeper.maintenance.task import Sent
 from viewkeeper.pipeline import blocks, sources
 from viewkeeper.pipeline.context import ZoneContext
 from viewkeeper.pipeline.job import Job, MergeJob
-from viewkeeper.pipeline.points import reached
 from viewkeeper.trace import merge
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.file import ZoneFile
 from viewkeeper.trace.naming import file_name
+from viewkeeper.trace.points import reached
 from viewkeeper.trace.receipt import Receipt
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.snapshot import Snapshot

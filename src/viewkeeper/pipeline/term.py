@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from viewkeeper.pipeline.points import reached
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.points import reached
 from viewkeeper.trace.snapshot import Change, Snapshot
 
 

@@ -26,6 +26,7 @@ from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical
 from viewkeeper.trace.naming import file_name
+from viewkeeper.trace.points import reached
 from viewkeeper.trace.receipt import FileRef
 
 FILE_KIND = "batch"
@@ -206,6 +207,7 @@ class _Run:
         now: dict[Place, tuple[Piece, ...]] = {}
         for object_, writer in self.writers.items():
             file, pieces = writer.finish(self.storage.publish)
+            reached("part file written")
             if file is not None:
                 self.result.files.append(file)
             for part, piece in pieces.items():

@@ -19,6 +19,7 @@ from viewkeeper.streams.part_files import PartWriter
 from viewkeeper.streams.program import Input
 from viewkeeper.streams.work import Piece
 from viewkeeper.trace.naming import file_name
+from viewkeeper.trace.points import reached
 
 
 class Unreadable(Error):
@@ -35,10 +36,10 @@ class Dimensions:
 
     def of_stream(self, stream: int) -> list[int]:
         """The dimension tables of all views that read a stream, directly or through others."""
-        reached, found = {stream}, dict[int, None]()
+        above, found = {stream}, dict[int, None]()
         for view in self.stage.catalog.part_views:
-            if reached & set(view.reads):
-                reached.add(view.id)
+            if above & set(view.reads):
+                above.add(view.id)
                 found.update(dict.fromkeys(view.dimensions))
         return list(found)
 
@@ -134,6 +135,7 @@ class Dimensions:
         writer = PartWriter(stage.folder, name, item.columns, stage.catalog.zone, grouped=False)
         writer.add(version, rows_now(stage, item))
         ref, pieces = writer.finish(stage.snapshot.storage.publish)
+        reached("dimension copied")
         stage.put(item.id, version, tuple(pieces.values()))
         stage.files += new_files(item.id, [] if ref is None else [ref], pieces.items())
 

@@ -23,6 +23,7 @@ from viewkeeper.streams.keeping.upkeep import Hands, Upkeep
 from viewkeeper.streams.parts import Part
 from viewkeeper.streams.viewdf import ViewDFPlan
 from viewkeeper.streams.work import Runner
+from viewkeeper.trace.points import reached
 from viewkeeper.trace.snapshot import Snapshot
 
 ENTRIES = 10_000
@@ -96,6 +97,7 @@ class Round:
         if len(taken.rejected):
             stage.rejected.append(taken.rejected)
         stage.set_progress(stream.id, after)
+        reached("entries taken")
         self.more = self.more or len(entries) == ENTRIES
 
     def _publish(self, stage: Stage, dimensions: Dimensions, stream: Stream) -> None:

@@ -189,8 +189,13 @@ class Stage:
     def _dead_runs(self, object_: int, suspects: set[str]) -> list[RunRef]:
         """The runs among the files `suspects` in which no piece of a part stands any more."""
         return [run for run in self.snapshot.states.get(object_, ()) if run.file in suspects
-                and not any(piece.file == run.file for part in self.index(object_).with_rows(run.low, run.high)
-                            for piece in part.pieces)]  # fmt: skip
+                and not self._is_named(object_, run)]
+
+    def _is_named(self, object_: int, run: RunRef) -> bool:
+        """Whether any piece of a part stands in a run's file; one look suffices, mostly."""
+        index = self.index(object_)
+        return any(piece.file == run.file for part in index.filled(run.low, run.high).tolist()
+                   for piece in self.pieces(object_, part))  # fmt: skip
 
 
 def _files(index: PartIndex, parts: Iterable[int]) -> set[str]:

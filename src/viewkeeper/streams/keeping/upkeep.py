@@ -20,6 +20,7 @@ from viewkeeper.streams.program import Input
 from viewkeeper.streams.subscripts import UNBOUNDED, greatest_at_most, lowest_at_least, naming
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.streams.work import Outcome, Piece, Runner
+from viewkeeper.trace.points import reached
 
 
 class ViewFailed(Error):
@@ -170,6 +171,7 @@ class Upkeep(ABC):
         touched = self._touched()
         if touched:
             self.repair(touched)
+            reached("part repaired")
         if self.progress.redo is not None:
             self.stage.set_progress(self.view.id, replace(self.progress, redo=None))
 

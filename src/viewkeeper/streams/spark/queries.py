@@ -27,6 +27,7 @@ from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical
 from viewkeeper.trace.local import LocalDisk
 from viewkeeper.trace.naming import file_name
+from viewkeeper.trace.points import reached
 from viewkeeper.trace.receipt import FileRef
 
 if TYPE_CHECKING:
@@ -183,4 +184,5 @@ def _write(work: QueryWork, table: pa.Table) -> tuple[FileRef | None, tuple[Piec
     for block in _blocks(table, work.view.columns, work.zone):
         writer.add(work.part, block)
     file, pieces = writer.finish(LocalDisk().publish)
+    reached("part file written")
     return file, tuple(pieces.values())

@@ -15,11 +15,15 @@ POINTS = ("log read", "zone file written", "before commit", "after commit", "mer
 WORKER_POINTS = ("log read", "zone file written", "merge", "fill")
 """Those that a worker reaches where jobs run on Spark."""
 
+PART_POINTS = ("entries taken", "part file written", "part repaired", "before parts", "after parts", "parts rolled up",
+               "parts expired", "dimension copied")  # fmt: skip
+"""Those of keeping streams and the views over them."""
+
 _FOLDER = os.environ.get("VIEWKEEPER_FAULTS")
 
 
 def reached(name: str) -> None:
-    """Says that the process has come to the point `name`, one of `POINTS`."""
+    """Says that the process has come to the point `name`, one of `POINTS` or `PART_POINTS`."""
     if _FOLDER is not None:
         _count(Path(_FOLDER), name)
 
