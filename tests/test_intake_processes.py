@@ -224,3 +224,23 @@ def test_a_closed_log_says_so(tmp_path: Path) -> None:
     with pytest.raises(Error, match="closed"):
         other.end(20)
     assert intake.log.end(20) == 0
+
+
+def test_threads_that_open_and_close_the_log_together_share_one_environment(tmp_path: Path) -> None:
+    """LMDB refuses to open a folder twice in a process: opening and closing it is for one thread at a time."""
+    failures: list[Exception] = []
+
+    def use() -> None:
+        try:
+            for _ in range(50):
+                with StreamLog(tmp_path / "db") as log:
+                    log.end(20)
+        except Error as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures

@@ -86,7 +86,7 @@ class Nodes:
         if durability not in (None, *DURABILITIES):
             raise InputError(f"durability={durability!r}: expected one of {', '.join(DURABILITIES)}")
         root = root.resolve()
-        with forks.kept_out():
+        with forks.kept_out(), forks.opening:
             found = _open.get(root)
             if found is None:
                 found = _open[root] = Nodes(root, nodes, durability)
@@ -99,7 +99,7 @@ class Nodes:
 
     def close(self) -> None:
         """Give it back; the last of its users closes the files."""
-        with forks.kept_out():
+        with forks.kept_out(), forks.opening:
             self.users -= 1
             if self.users == 0:
                 del _open[self.root]
@@ -252,6 +252,7 @@ class Forks:
         self._undone = 0
         self._waiting = 0  # Forks that wait: no thread begins anything before them, else they might wait for ever.
         self._own = threading.local()
+        self.opening = threading.Lock()  # A folder is opened, and closed, by one thread at a time; no fork meanwhile.
         self.interrupted = False  # In a child: other threads' transactions were open at the fork after all.
 
     @contextmanager
@@ -283,6 +284,7 @@ class Forks:
 
     def after_in_child(self) -> None:
         self.interrupted, self._undone, self._waiting = bool(self._undone), 0, 0
+        self.opening = threading.Lock()
         self._changed.release()
 
 
