@@ -13,20 +13,38 @@ _folder_option = click.option("--db", type=click.Path(file_okay=False, path_type
                               help="Keep the databases in this folder; without it they go at the end.")  # fmt: skip
 
 
+_DEMOS = {"tpch": ("viewkeeper.demo", 0.1, 60), "streams": ("viewkeeper.demo.streams", 1.0, 45)}
+"""Where each demo is, how large and how long (in seconds) it is if nothing is said."""
+
+
 @click.command()
+@click.argument("name", type=click.Choice(list(_DEMOS)), default="tpch")
 @_folder_option
-@click.option("--scale", default=0.1, show_default=True, help="TPC-H scale factor.")
-@click.option("--seconds", default=60, show_default=True, help="How long orders change.")
+@click.option(
+    "--scale",
+    type=click.FloatRange(min=0, min_open=True),
+    help="How large: TPC-H's scale factor (0.1 if not said); of streams, times 2,000 pairs (1).",
+)
+@click.option("--seconds", type=click.IntRange(min=1), help="How long data change (60 if not said), or come (45).")
 @json_option
 @debug_option
-def demo(db: Path | None, scale: float, seconds: int, as_json: bool) -> None:
-    """Load TPC-H, maintain views while orders change, check them.
+def demo(name: str, db: Path | None, scale: float | None, seconds: int | None, as_json: bool) -> None:
+    """Show what viewkeeper does, then check all views.
+
+    tpch (if NAME is not said): load TPC-H, maintain views while orders change.  streams: measurements of a network
+    come minute by minute, some of them late; views over them are built and repaired part by part.
 
     \b
     viewkeeper demo
     viewkeeper demo --scale 0.01 --seconds 20
+    viewkeeper demo streams
     """
-    if not importlib.import_module("viewkeeper.demo").run(folder=db, scale=scale, seconds=seconds, as_json=as_json):
+    module, usual_scale, usual_seconds = _DEMOS[name]
+    done = importlib.import_module(module).run(
+        folder=db, scale=usual_scale if scale is None else scale, as_json=as_json,
+        seconds=usual_seconds if seconds is None else seconds,
+    )  # fmt: skip
+    if not done:
         raise SystemExit(1)
 
 
