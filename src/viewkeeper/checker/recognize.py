@@ -73,7 +73,7 @@ def decided_matches(elements: Sequence[Element], holds: Holds, length: int, past
     row = 0
     while row < length:
         try:
-            labels = _preferred(elements, holds, length, row, 0, 0)
+            labels = _preferred(elements, holds, length, row)
         except _Undecided:
             if past:
                 return found
@@ -87,21 +87,29 @@ def decided_matches(elements: Sequence[Element], holds: Holds, length: int, past
     return found
 
 
-def _preferred(
-    elements: Sequence[Element], holds: Holds, length: int, row: int, element: int, taken: int
-) -> tuple[int, ...] | None:
-    """The labels from `row` on by which the match is completed, the preferred ones; `taken` rows are `element`'s."""
-    if element == len(elements):
-        return ()
-    variable, least, most = elements[element]
-    if most is None or taken < most:
-        if row == length:
-            raise _Undecided
-        if holds(variable, row):
-            rest = _preferred(elements, holds, length, row + 1, element, taken + 1)
-            if rest is not None:
-                return (variable, *rest)
-    return _preferred(elements, holds, length, row, element + 1, 0) if taken >= least else None
+def _preferred(elements: Sequence[Element], holds: Holds, length: int, first: int) -> tuple[int, ...] | None:
+    """The labels from row `first` on of the preferred match that begins there.
+
+    `waiting` are ways that are not tried yet, the preferred last: the row, the element, how many rows are the
+    element's, and the label of the row before.
+    """
+    labels: list[int] = []
+    waiting: list[tuple[int, int, int, int | None]] = [(first, 0, 0, None)]
+    while waiting:
+        row, element, taken, label = waiting.pop()
+        del labels[row - first - (label is not None) :]
+        labels += [] if label is None else [label]
+        if element == len(elements):
+            return tuple(labels)
+        variable, least, most = elements[element]
+        if taken >= least:
+            waiting.append((row, element + 1, 0, None))
+        if most is None or taken < most:
+            if row == length:
+                raise _Undecided
+            if holds(variable, row):
+                waiting.append((row + 1, element, taken + 1, variable))
+    return None
 
 
 def expected_parts(
