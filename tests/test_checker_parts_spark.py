@@ -44,7 +44,7 @@ def send(db: Database, rows: list[tuple[Any, ...]]) -> None:
 def test_spark_finds_every_kind_of_view_right_and_planted_faults_wrong(tmp_path: Path, spark: SparkSession) -> None:
     """Right after rows, late rows and a changed dimension; a wrong row is found by db.check and by the command line."""
     with viewkeeper.connect(tmp_path, nodes=1) as db:
-        db.sql(BASE + ";".join(f"CREATE VIEW {name} AS {query}" for name, query in (KINDS).items()))
+        db.sql(BASE + ";".join(f"CREATE VIEW {name} AS {query}" for name, query in KINDS.items()))
         db.sql("CREATE VIEW by_site_now AS SELECT site, count(*) AS n FROM hosts GROUP BY site")
         db.table("hosts").put_many([{"g": g, "site": "north"} for g in "ab"])
         db.catch_up()
