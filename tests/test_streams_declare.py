@@ -53,6 +53,11 @@ class Parts:
     def newest(self, id_: int) -> int | None:
         return self._parts[id_][1] if id_ in self._parts else None
 
+    def failing(self, id_: int) -> int | None:
+        return None
+
+    lost = carried = failing
+
 
 def declared(
     script: str, catalog: Catalog = CORE, analyst: Analyst | None = None, known: Known | None = None

@@ -35,11 +35,13 @@ _KINDS = {Table: "TABLE", View: "VIEW", Index: "INDEX"}
 @dataclass(frozen=True)
 class Declared:
     """The new catalog (the old one itself where nothing changed), and what was done: (CREATE, DROP, ALTER or REBUILD,
-    kind, name).  `redo` says from which part on a view over streams (by its id) is to be computed anew."""
+    kind, name).  `redo` says from which part on a view over streams (by its id) is to be computed anew, `renew` from
+    which on with the dimension tables of now."""
 
     catalog: Catalog
     objects: tuple[tuple[str, str, str], ...]
     redo: dict[int, int] = field(default_factory=dict)
+    renew: dict[int, int] = field(default_factory=dict)
 
 
 def run(catalog: Catalog, script: str, analyst: Analyst | None = None, known: streams.Known | None = None) -> Declared:
@@ -51,7 +53,7 @@ def run(catalog: Catalog, script: str, analyst: Analyst | None = None, known: st
     for statement in parse_script(script):
         declaring.apply(statement)
     declaring.flush()
-    return Declared(declaring.catalog, tuple(declaring.objects), declaring.redo)
+    return Declared(declaring.catalog, tuple(declaring.objects), declaring.redo, declaring.renew)
 
 
 def runs_without_use(snapshot: Snapshot, catalog: Catalog) -> list[RunRef]:
@@ -79,6 +81,7 @@ class _Declaring:
         self.catalog = catalog
         self.objects: list[tuple[str, str, str]] = []
         self.redo: dict[int, int] = {}
+        self.renew: dict[int, int] = {}
         self._analyst, self._known = analyst, known
         self._views: dict[str, BoundView] = {}
 
@@ -123,8 +126,8 @@ class _Declaring:
 
     def _alter(self, altered: alter.Altered) -> None:
         self.catalog = altered.catalog
-        for id_, since in altered.redo.items():
-            self.redo[id_] = min(since, self.redo.get(id_, since))
+        for mine, new in ((self.redo, altered.redo), (self.renew, altered.renew)):
+            mine.update({id_: min(since, mine.get(id_, since)) for id_, since in new.items()})
 
     def _made(self, kind: str, name: Identifier, verb: str = "CREATE") -> None:
         self.objects.append((verb, kind, name.name))

@@ -19,7 +19,7 @@ from viewkeeper.pipeline.term import Term
 from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.streams.intake.taking import advance, idle_seal, sealed_upto
 from viewkeeper.streams.keeping.round import Round
-from viewkeeper.streams.keeping.settled import is_settled
+from viewkeeper.streams.keeping.settled import is_settled, may_be_mended
 from viewkeeper.streams.keeping.stage import Stage
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.work import Runner
@@ -50,7 +50,7 @@ class PartKeeping:
         self.seconds: dict[int, list[float]] = {}
         self._runner, self._pool, self._root = runner, pool, root
         self._running: _Running | None = None
-        self._done: tuple[Catalog, int] | None = None  # the catalog, and the manifest, that the last round began from
+        self._done: tuple[Catalog, Any] | None = None  # the catalog and the progress that the last round left
         self._more = False
         self.failures, self._retry_at = 0, 0.0
         self._looked_idle = 0.0
@@ -69,7 +69,7 @@ class PartKeeping:
         if time.monotonic() >= self._retry_at and self._is_due(term.snapshot):
             snapshot, attempt = term.snapshot, term.begin_attempt()
             round_ = Round(snapshot, self._intake, self._runner, term.epoch, attempt, self.seconds, self._tidy_due)
-            self._done, self._more, self._tidy_due = (snapshot.catalog, snapshot.number), False, False
+            self._done, self._more, self._tidy_due = (snapshot.catalog, snapshot.progress), False, False
             self._running = _Running(round_, self._pool.submit(round_.run))
         return False
 
@@ -115,9 +115,11 @@ class PartKeeping:
             self._catalog = catalog
 
     def _is_due(self, snapshot: Snapshot) -> bool:
-        if self._more or self._tidy_due or self._done is None or self._done[0] is not snapshot.catalog:
+        if self._more or self._tidy_due or self._done is None:
             return True
-        return any(
+        if self._done[0] is not snapshot.catalog or self._done[1] is not snapshot.progress:
+            return True  # a declaration, or ALTER VIEW, which may leave the catalog
+        return may_be_mended(snapshot) or any(
             self._intake.end(stream.id) > StreamProgress.from_dict(snapshot.progress.get(stream.id)).position
             for stream in snapshot.catalog.streams
         )
@@ -150,6 +152,8 @@ class PartKeeping:
         reached("before parts")
         version = term.snapshot.version + 1
         term.commit(stage.change(term.storage, version, term.epoch, round_.attempt, stamp))
+        if self._done is not None:
+            self._done = (self._done[0], term.snapshot.progress)
         reached("after parts")
         return True
 
@@ -209,7 +213,7 @@ def streams_caught_up(snapshot: Snapshot, goals: Mapping[int, StreamGoal]) -> bo
             return False
         # What was sealed since does not count.
         progress[stream.id] = replace(at, next=goal.sealed).to_dict()
-    return is_settled(catalog, progress)
+    return is_settled(catalog, progress) and not may_be_mended(snapshot)
 
 
 def entries_in(snapshot: Snapshot, goals: Mapping[int, StreamGoal]) -> int:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from viewkeeper import errors
+from viewkeeper.catalog.model import Catalog
 from viewkeeper.errors import Busy, DeclarationError, Error, NotFound, Timeout
 from viewkeeper.pipeline import declare
 from viewkeeper.pipeline.term import Term
@@ -137,15 +138,28 @@ def _answer(term: Term, request: Path, analyst: Analyst | None) -> None:
     answer = asdict(Answer(declared.objects, version))
     _write(prepared_file, {"number": term.snapshot.number + 1, "epoch": term.epoch, "answer": answer})
     gone = declare.runs_without_use(term.snapshot, declared.catalog)
-    progress = {id_: _redone(term.snapshot, id_, since) for id_, since in declared.redo.items()}
+    progress = {id_: _altered(term.snapshot, id_, declared) for id_ in _altered_views(term.snapshot.catalog, declared)}
     term.commit(Change("catalog", version, removed=gone, catalog=declared.catalog, progress=progress or None))
     _finish(request, answer)
 
 
-def _redone(snapshot: Snapshot, id_: int, since: int) -> dict[str, Any]:
-    """The progress of a view whose parts from `since` on are to be computed anew."""
+def _altered_views(before: Catalog, declared: declare.Declared) -> set[int]:
+    """The ids of views over streams that have parts to be computed anew, or another definition than before."""
+    old = {view.id: view for view in before.part_views}
+    new = declared.catalog.part_views
+    return {view.id for view in new if view.id in declared.redo or old.get(view.id, view) is not view}
+
+
+def _altered(snapshot: Snapshot, id_: int, declared: declare.Declared) -> dict[str, Any]:
+    """The progress of a view with what is to be computed anew of it.  Where it is stale that is tried again."""
     progress = ViewProgress.from_dict(snapshot.progress.get(id_))
-    return replace(progress, redo=since if progress.redo is None else min(since, progress.redo)).to_dict()
+    redo, renew = (_lowest(old, new.get(id_)) for old, new in ((progress.redo, declared.redo),
+                                                              (progress.renew, declared.renew)))  # fmt: skip
+    return replace(progress, redo=redo, renew=renew, stale=None, tried=None).to_dict()
+
+
+def _lowest(one: int | None, other: int | None) -> int | None:
+    return min((part for part in (one, other) if part is not None), default=None)
 
 
 def _was_committed(storage: Storage, prepared: dict[str, Any]) -> bool:

@@ -11,15 +11,19 @@ from viewkeeper.compiler.statements import AlterView, CreateView, Drop, Identifi
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.streams.analyst import Analyst
 from viewkeeper.streams.declare import Known, declare_view, is_over_parts, new_views
+from viewkeeper.streams.subscripts import lowest_at_least
 from viewkeeper.streams.viewdf import Earlier, ViewDFPlan
+from viewkeeper.streams.waiting import inputs
 
 
 @dataclass(frozen=True)
 class Altered:
-    """The new catalog; `redo` says from which part on a view (by its id) is to be computed anew."""
+    """The new catalog; `redo` says from which part on a view (by its id) is to be computed anew, `renew` from which on
+    with the dimension tables of now."""
 
     catalog: Catalog
     redo: dict[int, int] = field(default_factory=dict)
+    renew: dict[int, int] = field(default_factory=dict)
 
 
 def alter_view(catalog: Catalog, statement: AlterView, analyst: Analyst, known: Known) -> Altered:
@@ -35,6 +39,8 @@ def alter_view(catalog: Catalog, statement: AlterView, analyst: Analyst, known: 
         return _replaced_whole(catalog, statement, old, analyst, known)
     _refuse_cycle(catalog, old, view, name)
     view, redo = _succeeding(catalog, statement, old, view, known)
+    if redo is not None:
+        _require_kept(catalog, view, redo, name, known)
     altered = replace(catalog, part_views=_in_order(catalog, tuple(
         view if each.id == old.id else each for each in catalog.part_views)))  # fmt: skip
     return Altered(altered, {} if redo is None else {old.id: redo})
@@ -115,14 +121,50 @@ def _same_columns(catalog: Catalog, old: PartView, new: PartView, name: Identifi
 
 
 def rebuild_view(catalog: Catalog, statement: RebuildView, known: Known) -> Altered:
-    """ALTER VIEW ... REBUILD FROM: the catalog stays as it is; raises DeclarationError."""
+    """ALTER VIEW ... REBUILD FROM: the catalog stays as it is; raises DeclarationError.
+
+    A view that is stale may be rebuilt from the part on at which it stands: that part's dimension tables may be why.
+    Where hidden helpers join with the dimension tables, it is their parts that are joined anew.
+    """
     view = _view(catalog, statement.name, "REBUILD")
-    newest = known.newest(view.id)
-    if newest is None or newest < statement.since:
+    newest, failing = known.newest(view.id), known.failing(view.id)
+    last = newest if failing is None else failing
+    if last is None or last < statement.since:
         there = "no part yet" if newest is None else f"parts up to {newest} only"
         raise DeclarationError(f"{view.name} has {there}: there is nothing to rebuild from part {statement.since} on",
                                *statement.name.place)  # fmt: skip
-    return Altered(catalog, {view.id: statement.since})
+    made_of = [view, *_helpers_below(catalog, view)]
+    for each in made_of:
+        _require_kept(catalog, each, statement.since, statement.name, known)
+    joining = {each.id: statement.since for each in made_of if each.dimensions}
+    return Altered(catalog, {view.id: statement.since} | joining, joining)
+
+
+def _require_kept(catalog: Catalog, view: PartView, since: int, name: Identifier, known: Known) -> None:
+    """Raises DeclarationError where part `since` of a view, which is to be computed anew, reads what has expired."""
+    lost, carried = known.lost(view.id), known.carried(view.id)
+    least = since if lost is None else max(since, lost)
+    for each in inputs(catalog, view):
+        bound = known.lost(each.object)
+        if bound is not None and each.object != view.id:
+            least = max(least, lowest_at_least(each.low, bound))
+    if view.kind == "match" and carried is not None:
+        least = max(least, carried + 1)
+    if least > since:
+        what = "its sources' parts have" if lost is None or lost <= since else "it has"
+        raise DeclarationError(f"part {since} of {view.name} cannot be computed anew, since {what} expired; the first "
+                               f"that can is {least}", *name.place)  # fmt: skip
+
+
+def _helpers_below(catalog: Catalog, view: PartView) -> list[PartView]:
+    """The hidden helpers that a view is made of."""
+    found, waiting = dict[int, PartView](), list(view.reads)
+    while waiting:
+        below = catalog.parts_by_id(waiting.pop())
+        if isinstance(below, PartView) and below.kind == "helper" and below.id not in found:
+            found[below.id] = below
+            waiting += below.reads
+    return list(found.values())
 
 
 def _view(catalog: Catalog, name: Identifier, what: str) -> PartView:

@@ -39,6 +39,15 @@ class Known(Protocol):
     def newest(self, id_: int) -> int | None:
         """The greatest subscript."""
 
+    def failing(self, id_: int) -> int | None:
+        """The part at which a view stands since its query fails; None where it does not."""
+
+    def lost(self, id_: int) -> int | None:
+        """The part before which all have expired; None where none has."""
+
+    def carried(self, id_: int) -> int | None:
+        """The part from which on a view has what its program keeps beside it; None where it has all."""
+
     def sizes(self, id_: int, columns: Sequence[int]) -> tuple[float, float] | None:
         """About how many rows a part with rows has, and how many different values of `columns` (positions)."""
 
@@ -50,7 +59,7 @@ class Nothing:
         """None."""
         return None
 
-    newest = oldest
+    newest = failing = lost = carried = oldest
 
     def sizes(self, id_: int, columns: Sequence[int]) -> tuple[float, float] | None:
         """None."""
@@ -121,6 +130,7 @@ def new_views(
     if isinstance(statement, CreateView):
         return [_plain(catalog, statement, new_id())]
     source = _only_source(catalog, statement)
+    catalog = _without_short_helpers(catalog, source, known)
     if isinstance(statement, CreatePatternView):
         from viewkeeper.streams.patterns.declare import declare_pattern
 
@@ -174,6 +184,18 @@ def _plain(catalog: Catalog, statement: CreateView, id_: int) -> PartView:
         length=bound.source.length, reads=(bound.source.id,), dimensions=bound.dimensions, plan=bound.plan, fills=True,
         expire=statement.expire,
     )  # fmt: skip
+
+
+def _without_short_helpers(catalog: Catalog, source: Stream | PartView, known: Known) -> Catalog:
+    """The catalog without hidden helpers that have lost parts which their source still has: a new view, which is filled
+    from the oldest of these on, cannot share them."""
+    oldest = known.oldest(source.id)
+    if oldest is None:
+        return catalog
+    since = oldest * source.length
+    views = [view for view in catalog.part_views if view.kind != "helper" or (lost := known.lost(view.id)) is None
+             or lost * view.length <= since]  # fmt: skip
+    return replace(catalog, part_views=tuple(views))
 
 
 def _only_source(

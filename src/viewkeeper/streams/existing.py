@@ -58,6 +58,22 @@ class ExistingParts:
         groups = len(np.unique(hash_columns(block.columns, rows)))
         return part.rows, groups * (part.rows / rows if 2 * groups > rows else 1)
 
+    def failing(self, id_: int) -> int | None:
+        """The next part of a view that is stale, None of one that is not."""
+        progress = self._progress(id_)
+        return progress.next if isinstance(progress, ViewProgress) and progress.stale is not None else None
+
+    def lost(self, id_: int) -> int | None:
+        """The part before which all have expired, None where none has."""
+        progress = self._progress(id_)
+        is_first = progress.first is None or progress.kept is None or progress.kept <= progress.first
+        return None if is_first else progress.kept
+
+    def carried(self, id_: int) -> int | None:
+        """The part from which on a view has what its program keeps beside it, None where it has all."""
+        progress = self._progress(id_)
+        return progress.carried if isinstance(progress, ViewProgress) else None
+
     def _progress(self, id_: int) -> StreamProgress | ViewProgress:
         data = self._snapshot.progress.get(id_)
         is_stream = isinstance(self._snapshot.catalog.parts_by_id(id_), Stream)

@@ -162,6 +162,19 @@ class PartIndex:
                 return int(chunk.filled[at - 1])
         return None
 
+    def recorded(self, low: int) -> list[Mapping[int, int]]:
+        """What is recorded of dimension tables with the parts from `low` on, each once."""
+        texts: set[str] = set()
+        for chunk in self._chunks:
+            meant = chunk.dimensions.filter(pa.array(chunk.numbers[_LAST] >= low))
+            texts.update(meant.unique().to_pylist())
+        return [_dimensions(text) for text in sorted(texts)]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all parts."""
+        return sum(int(chunk.numbers[_ROWS].sum()) for chunk in self._chunks)
+
     def changed_since(self, version: int | None = None, *, stamp: int | None = None) -> list[Range]:
         """The parts that were made or changed after `version` (or after `stamp`, microseconds), as few ranges."""
         if (version is None) == (stamp is None):

@@ -22,7 +22,9 @@ class ViewProgress:
     `kept` have expired.
 
     `stale` says why the view is behind, with the query's error; `redo` is the part from which on all parts are to be
-    computed anew.
+    computed anew, `renew` that from which on dimension tables are to be read as they are when that is done: it is in
+    `rebuilt` from then on.  `tried` is set where a dimension table could not be read: how far that had come
+    (`dimensions.last_change`).  What its program keeps beside it is there from part `carried` on (None: all).
     """
 
     first: int | None = None
@@ -31,6 +33,9 @@ class ViewProgress:
     stale: str | None = None
     redo: int | None = None
     rebuilt: tuple[Rebuilt, ...] = ()
+    renew: int | None = None
+    tried: int | None = None
+    carried: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for the manifest."""

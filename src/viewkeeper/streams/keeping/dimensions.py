@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,9 +19,11 @@ from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.keeping.stage import Stage, new_files
 from viewkeeper.streams.part_files import PartWriter
 from viewkeeper.streams.program import Input
+from viewkeeper.streams.view_progress import Rebuilt
 from viewkeeper.streams.work import Piece
 from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.points import reached
+from viewkeeper.trace.snapshot import Snapshot
 
 
 class Unreadable(Error):
@@ -63,15 +67,27 @@ class Dimensions:
         return version
 
     def versions(self, view: PartView, inputs: tuple[Input, ...], part: int) -> dict[int, int]:
-        """The versions that `part` of a view reads: those recorded with the newest part of a stream that it names."""
-        for rebuilt in reversed(self.stage.view(view.id).rebuilt):
-            if rebuilt.first <= part <= rebuilt.last:
-                return dict(rebuilt.dimensions)
+        """The versions that `part` of a view reads: those with which it was rebuilt, or those recorded with the newest
+        part of a stream that it names.
+
+        Of these no copy may be left, where nothing needed them any more: then the part is noted as rebuilt by now's.
+        """
         if not view.dimensions:
             return {}
-        stream, newest = self._newest(inputs, part)
         with self._lock:
-            return {id_: self._recorded(stream, newest, id_) for id_ in view.dimensions}
+            progress, found = self.stage.view(view.id), dict[int, int]()
+            for rebuilt in progress.rebuilt:
+                if rebuilt.first <= part <= rebuilt.last:
+                    found = dict(rebuilt.dimensions)
+            stream, newest = self._newest(inputs, part)
+            for id_ in set(view.dimensions) - set(found):
+                found[id_] = self._recorded(stream, newest, id_)
+            lost = [id_ for id_, version in found.items() if self.stage.index(id_).at(version) is None]
+            if lost:
+                found.update({id_: self.version_now(id_) for id_ in lost})
+                made = rebuilt_too(progress.rebuilt, part, part, found)
+                self.stage.set_progress(view.id, replace(progress, rebuilt=made))
+            return found
 
     def pieces(self, id_: int, version: int) -> tuple[Piece, ...]:
         """The copy of a dimension table as of a recorded version."""
@@ -138,6 +154,36 @@ class Dimensions:
         reached("dimension copied")
         stage.put(item.id, version, tuple(pieces.values()))
         stage.files += new_files(item.id, [] if ref is None else [ref], pieces.items())
+
+
+def rebuilt_too(
+    rebuilt: tuple[Rebuilt, ...], first: int, last: int, versions: Mapping[int, int]
+) -> tuple[Rebuilt, ...]:
+    """What is known of rebuilt parts, with parts `first` to `last` rebuilt once more: apart, in order, as few as
+    possible."""
+    kept = [replace(each, last=min(each.last, first - 1)) for each in rebuilt if each.first < first]
+    kept.append(Rebuilt(first, last, tuple(sorted(versions.items()))))
+    kept += [replace(each, first=max(each.first, last + 1)) for each in rebuilt if each.last > last]
+    joined: list[Rebuilt] = []
+    for each in sorted(kept, key=lambda each: each.first):
+        if joined and (joined[-1].last + 1, joined[-1].dimensions) == (each.first, each.dimensions):
+            joined[-1] = replace(joined[-1], last=each.last)
+        else:
+            joined.append(each)
+    return tuple(joined)
+
+
+def last_change(snapshot: Snapshot, view: PartView) -> int:
+    """The last version that changed a dimension table of `view`, or what makes it readable or not."""
+    versions, waiting = [0], [snapshot.catalog.by_id(id_) for id_ in view.dimensions]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, (Table, View)):
+            versions += [run.last for run in snapshot.states.get(item.stored.state.id, ())]
+        if isinstance(item, View):
+            versions += [item.filled or 0, *(run.last for run in snapshot.states.get(ERRORS.id, ()))]
+            waiting += [snapshot.catalog.by_id(id_) for id_ in item.reads]
+    return max(versions)
 
 
 def rows_now(stage: Stage, item: Table | View) -> Block:

@@ -1,48 +1,95 @@
 """Expiry: which old parts may go, and letting them go (paper 003, sections 4.1 and 5.1).
 
 A part stays while late data may still change a view's part that is computed from it, or a view's part to come reads it.
-How far back late data reach is said by HORIZON; without one, as far back as rows are kept.  Parts of streams and views
-go by age, where EXPIRE AFTER says so; parts of helpers as soon as nothing needs them.
+How far back late data reach is said by HORIZON, or by EXPIRE AFTER where there is none; without either, as far back as
+rows are kept.  Parts of streams and views go by age, where EXPIRE AFTER says so; parts of hidden helpers, and what
+programs keep for themselves, as soon as nothing needs them.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from viewkeeper.catalog.model import Catalog, PartView, Stream
 from viewkeeper.streams.intake.taking import MICROSECONDS, too_late
 from viewkeeper.streams.keeping.stage import Stage
-from viewkeeper.streams.program import Input
+from viewkeeper.streams.program import Carry, Input
 from viewkeeper.streams.programs import program_of
 from viewkeeper.streams.subscripts import UNBOUNDED, lowest_at_least
 from viewkeeper.streams.viewdf import ViewDFPlan
+from viewkeeper.trace.points import reached
+
+
+@dataclass
+class Needs:
+    """By id: `changing` is the lowest part of a stream or view that may still change or come, `parts` the lowest one
+    that is needed for that, `carried` the same of what a view's program keeps beside it; `dimensions` is the time
+    (seconds) from which on the parts of streams need the versions of a dimension table that are recorded with them.
+    -UNBOUNDED: all are needed."""
+
+    changing: dict[int, int]
+    parts: dict[int, int]
+    carried: dict[int, int]
+    dimensions: dict[int, int]
 
 
 def expire(stage: Stage) -> None:
     """Takes the parts that may go out of the part catalog, and the copies of dimension tables that none reads."""
-    bounds = expirable(stage)
+    needs = needs_of(stage)
     for item in stage.catalog.parts():
         first, kept = stage.first(item.id), stage.kept(item.id)
-        bound = bounds[item.id]
-        if first is None or bound <= max(first, first if kept is None else kept):
+        if first is None:
             continue
-        stage.set_kept(item.id, bound)
-        for object_ in (item.id, *(each.id for each in item.helpers)) if isinstance(item, PartView) else (item.id,):
-            stage.remove(object_, -UNBOUNDED, bound - 1)
-    _forget_dimensions(stage)
+        bound = min(needs.parts[item.id], _by_age(stage, item))
+        if bound > max(first, first if kept is None else kept):
+            stage.set_kept(item.id, bound)
+            stage.remove(item.id, -UNBOUNDED, bound - 1)
+        if isinstance(item, PartView):
+            _let_go_of_own(stage, item, needs.carried[item.id], needs.changing[item.id])
+    _forget_dimensions(stage, needs)
+    if not stage.is_empty:
+        reached("parts expired")
 
 
-def expirable(stage: Stage) -> dict[int, int]:
-    """For each stream and part view the part before which all may go; -UNBOUNDED: none may."""
+def needs_of(stage: Stage) -> Needs:
+    """What must stay, of everything."""
     catalog = stage.catalog
-    changing = _changing(stage)
-    needed = {item.id: stage.next(item.id) or -UNBOUNDED for item in catalog.parts()}
+    needs = Needs(_changing(stage), {}, {}, {})
+    for item in catalog.parts():
+        after, changing = stage.next(item.id), needs.changing[item.id]
+        needs.parts[item.id] = -UNBOUNDED if after is None else min(after, changing)
     for view in catalog.part_views:
-        start = changing[view.id]
-        for each in _all_inputs(catalog, view):
+        start = needs.changing[view.id]
+        inputs, carry = _inputs(catalog, view)
+        for each in inputs:
             low = -UNBOUNDED if start == -UNBOUNDED else each.low.at(start)
-            needed[each.object] = min(needed[each.object], low)
-        # What a part reads of the view's own parts before it, by carry or by its helpers.
-        needed[view.id] = min(needed[view.id], start - 1 if start > -UNBOUNDED else start)
-    return {item.id: min(needed[item.id], _by_age(stage, item)) for item in catalog.parts()}
+            needs.parts[each.object] = min(needs.parts[each.object], low)
+        before = _carried(stage, inputs, start, carry)
+        needs.carried[view.id] = before
+        needs.parts[view.id] = min(needs.parts[view.id], before)
+        if carry == "row":
+            needs.parts[inputs[0].object] = min(needs.parts[inputs[0].object], before)
+        _need_dimensions(needs, catalog, view, inputs, start)
+    return needs
+
+
+def _carried(stage: Stage, inputs: tuple[Input, ...], start: int, carry: Carry) -> int:
+    """The lowest own part that part `start` is computed from."""
+    if start == -UNBOUNDED or carry == "none":
+        return start
+    if carry == "part":
+        return start - 1
+    before = stage.index(inputs[0].object).previous_with_rows(start)
+    return start if before is None else before
+
+
+def _need_dimensions(needs: Needs, catalog: Catalog, view: PartView, inputs: tuple[Input, ...], start: int) -> None:
+    since = -UNBOUNDED
+    if start > -UNBOUNDED:
+        read = [(each, catalog.parts_by_id(each.object)) for each in inputs if each.object != view.id]
+        since = min((each.low.at(start) * source.length for each, source in read if source is not None), default=since)
+    for id_ in view.dimensions:
+        needs.dimensions[id_] = min(since, needs.dimensions.get(id_, since))
 
 
 def _changing(stage: Stage) -> dict[int, int]:
@@ -53,12 +100,13 @@ def _changing(stage: Stage) -> dict[int, int]:
             found[item.id] = _late_from(stage, item)
             continue
         lowest = stage.next(item.id)
-        for each in _all_inputs(stage.catalog, item):
+        for each in _inputs(stage.catalog, item)[0]:
             if each.object != item.id and lowest is not None:
                 source = found[each.object]
                 lowest = min(lowest, -UNBOUNDED if source == -UNBOUNDED else lowest_at_least(each.high, source))
-        redo = stage.view(item.id).redo
-        found[item.id] = -UNBOUNDED if lowest is None else min(lowest, lowest if redo is None else redo)
+        progress = stage.view(item.id)
+        waiting = [part for part in (progress.redo, progress.renew) if part is not None]
+        found[item.id] = -UNBOUNDED if lowest is None else min([lowest, *waiting])
     return found
 
 
@@ -84,27 +132,39 @@ def _by_age(stage: Stage, item: Stream | PartView) -> int:
     return -UNBOUNDED if after is None else after - -(-item.expire // item.length)
 
 
-def _all_inputs(catalog: Catalog, view: PartView) -> tuple[Input, ...]:
+def _inputs(catalog: Catalog, view: PartView) -> tuple[tuple[Input, ...], Carry]:
+    """What any part of a view reads, and what it carries."""
     if isinstance(view.plan, ViewDFPlan):
-        return tuple(each for query in view.plan.queries for each in query.inputs)
+        return tuple(each for query in view.plan.queries for each in query.inputs), "none"
     program = program_of(catalog, view)
-    return (*program.inputs, *program.optional)
+    return (*program.inputs, *program.optional), program.carry
 
 
-def _forget_dimensions(stage: Stage) -> None:
-    """Lets go of copies that no kept part of a stream, and no rebuilt view, has recorded."""
-    used: dict[int, set[int]] = {}
+def _let_go_of_own(stage: Stage, view: PartView, bound: int, changing: int) -> None:
+    """What a view's program keeps beside it goes, and what is known of rebuilt parts that are no more."""
+    progress = stage.view(view.id)
+    if view.helpers and bound > -UNBOUNDED and (progress.carried is None or progress.carried < bound):
+        for helper in view.helpers:
+            stage.remove(helper.id, -UNBOUNDED, bound - 1)
+        progress = replace(progress, carried=bound)
+    if progress.kept is not None and progress.rebuilt:
+        there = tuple(each for each in progress.rebuilt if each.last >= min(progress.kept, changing))
+        progress = replace(progress, rebuilt=there)
+    stage.set_progress(view.id, progress)
+
+
+def _forget_dimensions(stage: Stage, needs: Needs) -> None:
+    """Lets go of the copies of dimension tables that no part will be computed from again."""
+    used: dict[int, set[int]] = {id_: set() for id_ in needs.dimensions}
     for view in stage.catalog.part_views:
-        for id_ in view.dimensions:
-            used.setdefault(id_, set())
         for rebuilt in stage.view(view.id).rebuilt:
-            for id_, version in rebuilt.dimensions:
-                used.setdefault(id_, set()).add(version)
-    for stream in stage.catalog.streams:
-        for part in stage.index(stream.id):
-            for id_, version in part.dimensions.items():
-                if id_ in used:
-                    used[id_].add(version)
+            if rebuilt.last >= needs.changing[view.id]:
+                for id_, version in rebuilt.dimensions:
+                    used.setdefault(id_, set()).add(version)
+    for id_, since in needs.dimensions.items():
+        for stream in stage.catalog.streams:
+            recorded = stage.index(stream.id).recorded(since // stream.length)
+            used[id_].update(each[id_] for each in recorded if id_ in each)
     for id_, versions in used.items():
         for part in stage.index(id_):
             if part.part not in versions:

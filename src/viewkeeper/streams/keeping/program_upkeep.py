@@ -10,7 +10,6 @@ import numpy as np
 from viewkeeper.catalog.model import PartView
 from viewkeeper.errors import ViewBroken
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.keeping.dimensions import Unreadable
 from viewkeeper.streams.keeping.stage import Touched, new_files, pieces_between, union
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep, ViewFailed
 from viewkeeper.streams.part_files import PartWriter, read_part
@@ -150,10 +149,9 @@ class ProgramUpkeep(Upkeep):
 
     def _run(self, parts: list[int], touched: dict[int, Touched] | None) -> Outcome:
         hands, catalog = self.hands, self.stage.catalog
-        try:
+        self.require_kept(parts[0])
+        with self.reading_dimensions(parts[0]):
             dimensions = {part: self._dimension_pieces(part) for part in parts} if self.program.dimensions else {}
-        except Unreadable as problem:
-            raise ViewFailed(parts[0], str(problem)) from None
         objects = {each.object for each in (*self.program.inputs, *self.program.optional)} | {
             each.object for each in self.program.outputs
         }
@@ -185,13 +183,21 @@ class ProgramUpkeep(Upkeep):
                     found.update(pieces_between(self.stage, each.object, low, high))
                     done = high
         for output in self.program.outputs:
-            if self.program.carry == "part":
+            if self.program.carry == "part" and not self._lost(parts[0]):
                 found.update(pieces_between(self.stage, output.object, parts[0] - 1, parts[0] - 1))
             elif before is not None:
                 found.update(pieces_between(self.stage, output.object, before, before))
             if repair:
                 found.update(pieces_between(self.stage, output.object, parts[0], parts[-1]))
         return found
+
+    def _lost(self, part: int) -> bool:
+        """Whether what is read where it is there has expired: what was carried cannot be gone on from then."""
+        for each in self.program.optional:
+            kept, first = self.stage.kept(each.object), self.stage.first(each.object)
+            if kept is not None and first is not None and first <= each.high.at(part) and each.low.at(part) < kept:
+                return True
+        return False
 
     def _dimension_pieces(self, part: int) -> dict[int, tuple[Piece, ...]]:
         versions = self.hands.dimensions.versions(self.view, self.program.inputs[:1], part)
@@ -200,9 +206,7 @@ class ProgramUpkeep(Upkeep):
     def _dimension_blocks(self, part: int) -> dict[int, Block]:
         if not self.program.dimensions:
             return {}
-        try:
+        with self.reading_dimensions(part):
             pieces = self._dimension_pieces(part)
-        except Unreadable as problem:
-            raise ViewFailed(part, str(problem)) from None
         zone = self.stage.catalog.zone
         return {id_: read_part(self.stage.folder, each, self.stage.columns[id_], zone) for id_, each in pieces.items()}

@@ -9,9 +9,8 @@ from dataclasses import replace
 
 from viewkeeper.catalog.model import PartView
 from viewkeeper.streams.emptiness import Emptiness
-from viewkeeper.streams.keeping.dimensions import Unreadable
 from viewkeeper.streams.keeping.stage import Touched
-from viewkeeper.streams.keeping.upkeep import Hands, Upkeep, ViewFailed
+from viewkeeper.streams.keeping.upkeep import Hands, Upkeep
 from viewkeeper.streams.program import Input
 from viewkeeper.streams.subscripts import UNBOUNDED, naming
 from viewkeeper.streams.viewdf import PlannedQuery, ViewDFPlan
@@ -105,11 +104,9 @@ class QueryUpkeep(Upkeep):
 
     def _query(self, part: int, old: tuple[Piece, ...] | None) -> Outcome:
         hands, stage, side = self.hands, self.stage, self._side(part)
-        self._require_kept(part)
-        try:
+        self.require_kept(part)
+        with self.reading_dimensions(part):
             versions = hands.dimensions.versions(self.view, side.inputs, part)
-        except Unreadable as problem:
-            raise ViewFailed(part, str(problem)) from None
         pieces: dict[str, dict[int, tuple[Piece, ...]]] = {}
         columns, lengths = {}, {}
         for name, each in side.named_inputs:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from viewkeeper.catalog.model import Catalog, PartView, Stream
+from viewkeeper.streams.keeping.dimensions import last_change
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.subscripts import lowest_at_least
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.streams.waiting import inputs
+from viewkeeper.trace.snapshot import Snapshot
 
 Progresses = Mapping[int, dict[str, Any]]
 
@@ -21,6 +23,15 @@ def is_settled(catalog: Catalog, progresses: Progresses) -> bool:
         if progress.stale is None and (progress.redo is not None or can_build(catalog, view, progresses)):
             return False
     return True
+
+
+def may_be_mended(snapshot: Snapshot) -> bool:
+    """Whether a view is stale since it could not read a dimension table, which has changed meanwhile."""
+    for view in snapshot.catalog.part_views:
+        tried = ViewProgress.from_dict(snapshot.progress.get(view.id)).tried
+        if tried is not None and last_change(snapshot, view) > tried:
+            return True
+    return False
 
 
 def can_build(catalog: Catalog, view: PartView, progresses: Progresses) -> bool:

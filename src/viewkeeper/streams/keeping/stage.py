@@ -188,8 +188,11 @@ class Stage:
 
     def _dead_runs(self, object_: int, suspects: set[str]) -> list[RunRef]:
         """The runs among the files `suspects` in which no piece of a part stands any more."""
-        return [run for run in self.snapshot.states.get(object_, ()) if run.file in suspects
-                and not self._is_named(object_, run)]
+        return [
+            run
+            for run in self.snapshot.states.get(object_, ())
+            if run.file in suspects and not self._is_named(object_, run)
+        ]
 
     def _is_named(self, object_: int, run: RunRef) -> bool:
         """Whether any piece of a part stands in a run's file; one look suffices, mostly."""

@@ -10,11 +10,12 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.model import PartView
 from viewkeeper.errors import Error
-from viewkeeper.streams.keeping.dimensions import Dimensions
+from viewkeeper.streams.keeping.dimensions import Dimensions, Unreadable, last_change, rebuilt_too
 from viewkeeper.streams.keeping.stage import Stage, Touched, new_files, union
 from viewkeeper.streams.program import Input
 from viewkeeper.streams.subscripts import UNBOUNDED, greatest_at_most, lowest_at_least, naming
@@ -24,11 +25,11 @@ from viewkeeper.trace.points import reached
 
 
 class ViewFailed(Error):
-    """The query of a view failed at part `part`."""
+    """The query of a view failed at part `part`; `unreadable`: since a dimension table could not be read."""
 
-    def __init__(self, part: int, reason: str) -> None:
+    def __init__(self, part: int, reason: str, *, unreadable: bool = False) -> None:
         super().__init__(reason)
-        self.part = part
+        self.part, self.unreadable = part, unreadable
 
 
 @dataclass
@@ -117,16 +118,22 @@ class Upkeep(ABC):
             self._require_sound_sources()
             if self._settle_first() is None:
                 return
+            self._renew()
             self._repair()
             self._build()
         except ViewFailed as failed:
-            progress = self.progress
-            upto = progress.next if progress.next is not None else failed.part
-            redo = progress.redo if failed.part >= upto else min(failed.part, progress.redo or failed.part)
-            self.stage.set_progress(self.view.id, replace(progress, stale=str(failed), redo=redo))
+            self._fail(failed)
             return
         if self.progress.stale is not None:
-            self.stage.set_progress(self.view.id, replace(self.progress, stale=None))
+            self.stage.set_progress(self.view.id, replace(self.progress, stale=None, tried=None))
+
+    def _fail(self, failed: ViewFailed) -> None:
+        progress = self.progress
+        upto, redo = failed.part if progress.next is None else progress.next, progress.redo
+        if failed.part < upto:
+            redo = failed.part if redo is None else min(failed.part, redo)
+        tried = last_change(self.stage.snapshot, self.view) if failed.unreadable else None
+        self.stage.set_progress(self.view.id, replace(progress, stale=str(failed), redo=redo, tried=tried))
 
     def _require_sound_sources(self) -> None:
         for id_ in self.view.reads:
@@ -167,6 +174,25 @@ class Upkeep(ABC):
 
     _early: dict[int, Touched] | None = None
 
+    def _renew(self) -> None:
+        """Has parts from `renew` on, as far as what they read is sealed by now, read the dimension tables of now."""
+        progress, dimensions = self.progress, self.hands.dimensions
+        if progress.renew is None or progress.next is None:
+            return
+        first, last = progress.renew, max(progress.next - 1, self.greatest(progress.next))
+        with self.reading_dimensions(first):
+            versions = {id_: dimensions.version_now(id_) for id_ in self.view.dimensions}
+        rebuilt = rebuilt_too(progress.rebuilt, first, last, versions) if first <= last else progress.rebuilt
+        self.stage.set_progress(self.view.id, replace(progress, rebuilt=rebuilt, renew=None))
+
+    @contextmanager
+    def reading_dimensions(self, part: int) -> Iterator[None]:
+        """Part `part` fails where a dimension table cannot be read."""
+        try:
+            yield
+        except Unreadable as problem:
+            raise ViewFailed(part, str(problem), unreadable=True) from None
+
     def _repair(self) -> None:
         touched = self._touched()
         if touched:
@@ -205,18 +231,21 @@ class Upkeep(ABC):
         progress = self.progress
         assert progress.next is not None
         while progress.next <= (last := self.greatest(progress.next)):
-            self._require_kept(progress.next)
+            self.require_kept(progress.next)
             upto = self.build(progress.next, last)
             progress = replace(self.progress, next=upto)
             self.stage.set_progress(self.view.id, progress)
             if self.is_behind and time.monotonic() > self.hands.deadline:
                 return
 
-    def _require_kept(self, part: int) -> None:
+    def require_kept(self, part: int) -> None:
+        """Raises ViewFailed where a part that `part` reads has expired."""
         for each in self.inputs(part):
             kept, first = self.stage.kept(each.object), self.stage.first(each.object)
-            low = each.low.at(part)
-            if kept is not None and first is not None and first <= low < kept:
+            if kept is None or first is None:
+                continue
+            low, high = max(each.low.at(part), first), each.high.at(part)
+            if low <= high and low < kept:
                 raise ViewFailed(part, f"part {part} reads part {low} of {self.name(each.object)}, which has expired")
 
     # What follows from the inputs

@@ -264,7 +264,8 @@ class _Declaring:
     def _helper(self, aggregate: Aggregate, keys: tuple[Column, ...], wanted: _Wanted) -> tuple[PartView, list[int]]:
         """The helper that has the wanted slots, and where."""
         form = (_form(aggregate.input), tuple(map(shared_form, aggregate.keys)), tuple(map(shared_form, wanted.values)))
-        for view in [*self._helpers(), *self.made]:
+        # Helpers that join with dimension tables are not shared: ALTER VIEW ... REBUILD joins those of one view anew.
+        for view in [*(each for each in self._helpers() if not each.dimensions), *self.made]:
             known = view.plan
             if not isinstance(known, plans.PartAggregate) or known.source != self.source.id:
                 continue
