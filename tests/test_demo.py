@@ -19,9 +19,11 @@ from rich.console import Console
 import viewkeeper
 from local_maintenance import catch_up
 from viewkeeper import demo
+from viewkeeper.demo import streams
 from viewkeeper.demo.changes import Change, OrderBook
 from viewkeeper.demo.outcome import Outcome, ViewOutcome, show
 from viewkeeper.demo.process import Process
+from viewkeeper.demo.streams.network import Network
 from viewkeeper.demo.tpch import SCHEMA
 from viewkeeper.demo.views import INDEX, VIEWS
 
@@ -104,6 +106,31 @@ def test_a_small_run_finds_every_view_right(
     with viewkeeper.connect(tmp_path / "tpch") as db:
         orders = db.view("customer_spend").get(0)["orders"]
         assert orders == len(db.table("orders").get(0, index=INDEX)) == told["reader"]["own_writes"]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_a_small_run_of_streams_finds_every_part_right(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Measurements come, some late; views are built and repaired, and all their parts are what Spark computes."""
+    assert streams.run(folder=tmp_path, scale=0.02, seconds=5, as_json=True)
+    told = json.loads(capfd.readouterr().out)
+    views = {view["name"]: view for view in told["views"]}
+    assert told["ok"] and set(views) == {view.name for view in streams.VIEWS}
+    assert told["late_rows"] > 0 and views["site_loss"]["repaired"] > 0
+    assert views["high_loss"]["built"] == told["minutes"] > 0
+    with viewkeeper.connect(tmp_path / "streams") as db:
+        assert len(list(db.view("outages").rows())) == views["outages"]["rows"] > 0
+
+
+def test_measurements_are_the_same_each_time_and_none_is_lost() -> None:
+    """Whoever makes the network again goes on where the history ended; a silent host's rows come late, once."""
+    one, other = Network(100), Network(100)
+    assert one.history().equals(other.history())
+    minutes = [one.next() for _ in range(20)]
+    assert all(minute.rows.equals(again.rows) and minute.late.equals(again.late)
+               for minute, again in zip(minutes, (other.next() for _ in range(20)), strict=True))  # fmt: skip
+    rows = sum(len(minute.rows) + len(minute.late) for minute in minutes)
+    assert rows == 20 * one.pairs and any(len(minute.late) for minute in minutes)
 
 
 @pytest.mark.spark
