@@ -13,7 +13,7 @@ _folder_option = click.option("--db", type=click.Path(file_okay=False, path_type
                               help="Keep the databases in this folder; without it they go at the end.")  # fmt: skip
 
 
-_DEMOS = {"tpch": ("viewkeeper.demo", 0.1, 60), "streams": ("viewkeeper.demo.streams", 1.0, 45)}
+_DEMOS = {"tpch": ("viewkeeper.demo", 0.1, 60), "streams": ("viewkeeper.demo.streams", 1.0, 30)}
 """Where each demo is, how large and how long (in seconds) it is if nothing is said."""
 
 
@@ -25,7 +25,7 @@ _DEMOS = {"tpch": ("viewkeeper.demo", 0.1, 60), "streams": ("viewkeeper.demo.str
     type=click.FloatRange(min=0, min_open=True),
     help="How large: TPC-H's scale factor (0.1 if not said); of streams, times 2,000 pairs (1).",
 )
-@click.option("--seconds", type=click.IntRange(min=1), help="How long data change (60 if not said), or come (45).")
+@click.option("--seconds", type=click.IntRange(min=1), help="How long data change (60 if not said), or come (30).")
 @json_option
 @debug_option
 def demo(name: str, db: Path | None, scale: float | None, seconds: int | None, as_json: bool) -> None:
