@@ -104,3 +104,38 @@ def test_an_aggregate_without_groups_has_a_row_in_every_part(tmp_path: Path) -> 
                          *[[{"n": 0, "s": None}]] * 7]  # fmt: skip
     finally:
         database.close()
+
+
+GLOBAL = {
+    "whole": "SELECT count(*) AS n, sum(x) AS s FROM m [WINDOW 3 MINUTES]",
+    "running": "SELECT /*+ STRATEGY(running) */ avg(x) AS a FROM m [WINDOW 3 MINUTES]",
+    "summed": "SELECT /*+ STRATEGY(cumulative) */ count(*) AS n FROM m [WINDOW 2 MINUTES]",
+    "blocks": "SELECT /*+ STRATEGY(blocks) */ max(x) AS most FROM m [WINDOW 4 MINUTES]",
+    "low": "SELECT g, max(x) AS most FROM m [WINDOW 1 MINUTES] GROUP BY g HAVING max(x) < 5",
+    "lows": "SELECT count(*) AS n, sum(most) AS s FROM low [WINDOW 2 MINUTES]",
+    "lull": "SELECT count(*) AS n FROM whole PATTERN [a, b+] WHERE a.n = 0 AND b.n = 0",
+}
+
+
+def test_rows_of_empty_windows_do_not_depend_on_the_order_of_arrival(tmp_path: Path) -> None:
+    """Where the first part moves back, a source's rows vanish, or all is rebuilt, empty windows keep their rows."""
+    rows = [(605, 5), (1500, 3), (61, 2), (250, 1), (655, 1), (1501, 9), (-300, 1)]
+    slow, once = StreamDatabase(tmp_path / "slow", servers=3), StreamDatabase(tmp_path / "once")
+    try:
+        for database in (slow, once):
+            database.declare("; ".join([STREAM, *(f"CREATE VIEW {name} AS {sql}" for name, sql in GLOBAL.items())]))
+            database.seal("m", 30)
+        for second, x in rows:
+            slow.append("m", [{"ts": moment(second), "g": 1, "x": x}])
+            slow.drive()
+        once.append("m", [{"ts": moment(second), "g": 1, "x": x} for second, x in rows])
+        once.drive()
+        _require_equal(slow, once)
+        assert once.part("lows", 25).to_pylist() == [{"n": 0, "s": None}]
+        for name in ("whole", "running", "lows"):
+            slow.declare(f"ALTER VIEW {name} REBUILD FROM -3")
+        slow.drive()
+        _require_equal(slow, once)
+    finally:
+        slow.close()
+        once.close()

@@ -134,9 +134,9 @@ class _Run:
         self._finish_files()
 
     def _advance(self, part: int, touched: Touched) -> Mapping[int, Block]:
-        """What the program makes of a part: nothing where no input has rows."""
+        """What the program makes of a part; it is not asked where no input has rows."""
         if not self.history.has_input(part):
-            return {}
+            return self._without_input(touched)
         rows = self._source(part, touched)
         past = PartPast(self.history, self.work, part, touched)
         made = called(lambda: self.work.program.advance(part, rows, past))
@@ -144,6 +144,13 @@ class _Run:
             if output.object in made:
                 self._require_fit(output, part, touched, made[output.object])
         return made
+
+    def _without_input(self, touched: Touched) -> Mapping[int, Block]:
+        empty = self.work.empty
+        if empty is None:
+            return {}
+        mine = within(empty.hashes, self.low, self.high)
+        return {self.work.program.outputs[0].object: chosen(chosen(empty, mine), touched)}
 
     def _source(self, part: int, touched: Touched) -> Block:
         """The source's rows of a part: prepared, or as they stand where they have groups already."""

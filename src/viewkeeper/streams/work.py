@@ -11,6 +11,7 @@ import numpy as np
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column, PartView
 from viewkeeper.compiler.references import PartQuery
+from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.program import Program
 from viewkeeper.trace.receipt import FileRef
 
@@ -45,7 +46,7 @@ class Work:
     the source has rows.  `touched` has the hashes to be recomputed, by part (None: all groups); a build has no
     `touched`.  In a repair a part is computed if it is in `touched`, or reached by `carry` from one that changed; the
     job ends where neither is so.  `dimensions` are the pieces of each dimension table for a part of the source, by the
-    table's id.
+    table's id.  `empty` are the view's rows where no input has rows.
     """
 
     root: str
@@ -62,6 +63,7 @@ class Work:
     before: int | None = None
     touched: Mapping[int, np.ndarray | None] | None = None
     dimensions: Mapping[int, Mapping[int, tuple[Piece, ...]]] = field(default_factory=dict)
+    empty: Block | None = None
 
 
 @dataclass(frozen=True)

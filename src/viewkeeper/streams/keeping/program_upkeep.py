@@ -16,6 +16,7 @@ from viewkeeper.streams.part_files import PartWriter, read_part
 from viewkeeper.streams.program import Input
 from viewkeeper.streams.programs import program_of
 from viewkeeper.streams.subscripts import UNBOUNDED
+from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.streams.windows.program import Sliding
 from viewkeeper.streams.work import Outcome, Piece, Place, Work
 from viewkeeper.trace.naming import file_name
@@ -60,10 +61,22 @@ class ProgramUpkeep(Upkeep):
         if parts and self._candidates(parts[-1] + 1, last, 1):
             end = parts[-1]  # there is more for the next job
         self.mark_empty(first, end)
-        self._write_empty_windows(sorted(set(range(first, end + 1)) - set(parts)) if self._empty_rows else [])
+        if self._has_empty_rows:
+            self._write_empty_windows(sorted(set(range(first, end + 1)) - set(parts)))
         if parts:
             self.keep(self._run(parts, None), parts[0], repair=False)
         return end + 1
+
+    def _move_first(self, progress: ViewProgress, first: int) -> None:
+        super()._move_first(progress, first)
+        old = progress.first
+        if not self._has_empty_rows or old is None or self.progress.next == first:
+            return
+        for start in range(first, old, EMPTY_WINDOWS):
+            parts = set(range(start, min(start + EMPTY_WINDOWS, old))) - set(self._early or ())
+            self._write_empty_windows(sorted(parts))
+            for part in parts:
+                self.stage.touch(self.view.id, part, None)  # a view may have taken them for parts before the first
 
     def repair(self, touched: dict[int, Touched]) -> None:
         pending, most = dict(touched), REPAIR_PARTS
@@ -78,9 +91,13 @@ class ProgramUpkeep(Upkeep):
             if follower is not None and (carried is None or len(carried)):
                 pending[follower] = union(pending[follower], carried) if follower in pending else carried
 
+    @property
+    def _has_empty_rows(self) -> bool:
+        return self._empty_rows is not None and len(self._empty_rows) > 0
+
     def _write_empty_windows(self, parts: list[int]) -> None:
         """The rows of parts whose window is empty: an aggregate without GROUP BY has one there too."""
-        if not parts or self._empty_rows is None or not len(self._empty_rows):
+        if not parts or self._empty_rows is None:
             return
         stage, hands = self.stage, self.hands
         name = file_name(hands.version, hands.epoch, 0, 0, hands.attempt, "batch", "parquet")
@@ -165,7 +182,7 @@ class ProgramUpkeep(Upkeep):
             servers=hands.runner.servers, program=self.program, parts=tuple(parts),
             columns={id_: self.stage.columns[id_] for id_ in objects},
             pieces=self._readable(parts, before, repair=touched is not None), before=before, touched=touched,
-            dimensions=dimensions,
+            dimensions=dimensions, empty=self._empty_rows,
         )  # fmt: skip
         started = time.monotonic()
         outcome = hands.runner.run(work)

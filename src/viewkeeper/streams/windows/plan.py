@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, BINARY, Type
-from viewkeeper.compiler.expressions import Expression
+from viewkeeper.compiler.expressions import ColumnRef, Expression
 from viewkeeper.compiler.relations import Relation
 from viewkeeper.maintenance import exact
 
@@ -179,3 +179,10 @@ class Window:
     columns: tuple[Column, ...]
     zone: str
     hint: str | None = None
+
+    @property
+    def unique(self) -> tuple[int, ...] | None:
+        """The columns that tell the rows of a part apart: the group's; None where one of them is no output."""
+        places = {output.index: i for i, output in enumerate(self.outputs) if isinstance(output, ColumnRef)}
+        wanted = range(len(self.keys))
+        return tuple(places[i] for i in wanted) if all(i in places for i in wanted) else None
