@@ -30,6 +30,7 @@ from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.streams.work import Made, Outcome, QueryWork
 from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.garbage import collect
 from viewkeeper.trace.lock import DriverLock
 from viewkeeper.trace.naming import file_name
 
@@ -158,6 +159,24 @@ class StreamDatabase:
                 assert maintainer.last_error is None, maintainer.last_error
         finally:
             maintainer.close()
+
+    def tidy(self) -> None:
+        """Has old parts looked through until nothing goes any more and nothing is rolled up, and deletes the files that
+        only older versions name."""
+        maintainer = self.maintainer()
+        try:
+            number = -1
+            while number != maintainer.term.snapshot.number:
+                number = maintainer.term.snapshot.number
+                maintainer.parts.tidy(maintainer.term, time.time())
+                maintainer.parts.step(maintainer.term)
+                maintainer.parts.finish(maintainer.term)
+                assert maintainer.last_error is None, maintainer.last_error
+            later = time.time() + 2 * self.storage.keep_seconds
+            collect(maintainer.term.storage, maintainer.term.snapshot, maintainer.term.running, later)
+        finally:
+            maintainer.close()
+        self.storage = Storage(self.root)  # who has looked before the manifests went would not see the newest
 
     def progress(self, name: str) -> StreamProgress | ViewProgress:
         snapshot = self.storage.newest()

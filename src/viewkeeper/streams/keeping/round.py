@@ -6,7 +6,7 @@ A round computes over one snapshot, while batches of base tables go on beside it
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -46,7 +46,9 @@ VIEWS_AT_ONCE = 4
 @dataclass
 class Round:
     """`seconds` is shared by all rounds of a driver: what the last works of each view took, a part.  With `tidy`, old
-    parts are looked through where nothing else was to do."""
+    parts are looked through, and where any go or are rolled up this is all that the round does.  `upto` are the ends,
+    by id, up to which the streams' logs are taken: what was written to tables before these entries is in `snapshot`.
+    """
 
     snapshot: Snapshot
     log: StreamLog
@@ -55,11 +57,18 @@ class Round:
     attempt: int
     seconds: dict[int, list[float]]
     tidy: bool
+    upto: Mapping[int, int]
     more: bool = field(default=False, init=False)
 
     def run(self) -> Stage:
         """Everything that can be done now; `more` tells whether it is worth to begin another one at once."""
         stage = Stage(self.snapshot)
+        if self.tidy:
+            expire(stage)
+            roll_up(stage, self.epoch, self.attempt)
+            if not stage.is_empty:
+                self.more = True
+                return stage
         dimensions = Dimensions(stage, self.epoch, self.attempt)
         deadline = time.monotonic() + FILL_SECONDS
         for stream in stage.catalog.streams:
@@ -69,15 +78,13 @@ class Round:
         for level in levels(stage.catalog):
             _run_all([upkeep(hands, view) for view in level])
         self.more = self.more or time.monotonic() > deadline
-        if self.tidy and stage.is_empty:
-            expire(stage)
-            roll_up(stage, self.epoch, self.attempt)
         return stage
 
     def _take(self, stage: Stage, stream: Stream) -> None:
         """Takes the entries of one stream's log: rows of open parts, late rows, what is sealed, what is rejected."""
         progress = stage.stream(stream.id)
-        entries = self.log.entries(stream.id, progress.position, ENTRIES)
+        upto = self.upto.get(stream.id, 0)  # a stream that was declared since has its turn in the next round
+        entries = self.log.entries(stream.id, progress.position, min(ENTRIES, upto - progress.position))
         if not entries:
             return
         taken = advance(stream, progress, entries)
