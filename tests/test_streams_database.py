@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import viewkeeper
 from local_maintenance import catch_up
-from viewkeeper import Database, InputError, NotFound, NotReady
+from viewkeeper import Database, DeclarationError, InputError, NotFound, NotReady, NotSupported
 from viewkeeper.cli import cli
 from viewkeeper.pipeline import maintain
 from viewkeeper.pipeline.local import LocalExecutor
@@ -88,8 +88,18 @@ def test_a_snapshot_reads_one_version_and_writes_nothing(db: Database) -> None:
 
 
 def test_names_lead_to_what_they_mean(db: Database) -> None:
-    with pytest.raises(NotFound, match="the view 'M' does not exist|is a stream"):
+    with pytest.raises(NotFound, match=r"'M' is a stream, not a view; read it with db\.stream\('M'\)"):
         db.view("M")
+    with pytest.raises(NotFound, match=r"'high' is a view over streams, not a table: it is read with db\.view"):
+        db.table("high")
+    with pytest.raises(NotSupported, match="high has parts, and no keys"):
+        db.view("high").get("a")
+    with pytest.raises(NotSupported, match="M is kept part by part, and has no indexes.*line 1, column 19"):
+        db.sql("CREATE INDEX i ON m (src)")
+    with pytest.raises(DeclarationError, match="there is no table or view hihg; did you mean high"):
+        db.sql("SELECT * FROM hihg")
+    with pytest.raises(NotFound, match="None does not exist"):
+        db.stream(None)  # type: ignore[arg-type]
     with pytest.raises(NotFound, match="'m' is a stream: rows are appended"):
         db.table("m")
     with pytest.raises(NotFound, match="'high' is a view over streams, kept by viewkeeper; only streams are written"):

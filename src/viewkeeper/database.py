@@ -300,8 +300,11 @@ class TableHandle:
         return found
 
     def _what(self, found: object) -> str:
-        if isinstance(self._newest.version().catalog.find_parts(self.name), Stream):
+        parts = self._newest.version().catalog.find_parts(self.name)
+        if isinstance(parts, Stream):
             return f"{self.name!r} is a stream: rows are appended, with db.stream({self.name!r}) or viewkeeper load"
+        if parts is not None:
+            return f"{self.name!r} is a view over streams, not a table: it is read with db.view({self.name!r})"
         return f"{self.name!r} is not a table" if found else f"the table {self.name!r} does not exist"
 
 

@@ -202,7 +202,7 @@ class Catalog:
 
     def find(self, name: str) -> Table | View | Index | None:
         """The table, view or index called `name`, in any case of letters."""
-        return self._by_name.get(name.lower())
+        return self._by_name.get(_folded(name))
 
     def by_id(self, id_: int) -> Table | View | Index | None:
         """The table, view or index with this id."""
@@ -210,7 +210,7 @@ class Catalog:
 
     def find_parts(self, name: str) -> Stream | PartView | None:
         """The stream or part view called `name`, in any case of letters."""
-        return self._parts_by_name.get(name.lower())
+        return self._parts_by_name.get(_folded(name))
 
     def parts_by_id(self, id_: int) -> Stream | PartView | None:
         """The stream or part view with this id."""
@@ -227,6 +227,12 @@ class Catalog:
         yield from self.streams
         yield from self.part_views
 
+    def readable_names(self) -> list[str]:
+        """The names that can stand in FROM: what people named."""
+        hidden = {view.name for view in self.part_views if view.kind == "helper"}
+        named = [item.name for item in (*self.parts(), *self.everything()) if not isinstance(item, Index)]
+        return [name for name in dict.fromkeys(named) if name not in hidden]
+
     @cached_property
     def _by_name(self) -> dict[str, Table | View | Index]:
         return {item.name.lower(): item for item in self.everything()}
@@ -242,3 +248,8 @@ class Catalog:
     @cached_property
     def _parts_by_id(self) -> dict[int, Stream | PartView]:
         return {item.id: item for item in self.parts()}
+
+
+def _folded(name: object) -> str:
+    """Nothing is called by what is no text, which users may hand in."""
+    return name.lower() if isinstance(name, str) else ""

@@ -15,7 +15,7 @@ from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.compiler.statements import CreateIndex, CreateTable, CreateView, Identifier, Select
 from viewkeeper.compiler.view_key import view_key
-from viewkeeper.errors import DeclarationError
+from viewkeeper.errors import DeclarationError, NotSupported
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,14 @@ def bind_index(catalog: Catalog, statement: CreateIndex) -> BoundIndex:
     require_free(catalog, statement.name)
     item = catalog.find(statement.on.name)
     if not isinstance(item, (Table, View)):
-        names = [each.name for each in catalog.everything() if not isinstance(each, Index)]
-        known = did_you_mean(statement.on.name, names)
+        parts = catalog.find_parts(statement.on.name)
+        if parts is not None:
+            message = (f"{parts.name} is kept part by part, and has no indexes; read its parts, or by a condition on "
+                       "PART_TIMESTAMP")  # fmt: skip
+            raise NotSupported(message, *statement.on.place)
+        known = did_you_mean(
+            statement.on.name, [each.name for each in catalog.everything() if not isinstance(each, Index)]
+        )
         raise DeclarationError(f"there is no table or view {statement.on}" + known, *statement.on.place)
     _refuse_twice(list(statement.columns), "column")
     positions = {column.name.lower(): i for i, column in enumerate(item.columns)}

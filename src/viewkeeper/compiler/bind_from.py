@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from viewkeeper.catalog.model import Catalog, Index, Table, View
+from viewkeeper.catalog.model import Catalog, Table, View
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.expressions import Compare, Expression
 from viewkeeper.compiler.part_tables import PartTable
@@ -63,8 +63,8 @@ def _item(query: QueryText, node: exp.Expr, catalog: Catalog, subquery: BindSele
     if isinstance(node, exp.Table):
         found = catalog.find(node.name)
         if not isinstance(found, (Table, View)):
-            known = [item.name for item in catalog.everything() if not isinstance(item, Index)]
-            raise query.error(f"there is no table or view {node.name}" + did_you_mean(node.name, known), node)
+            known = did_you_mean(node.name, catalog.readable_names())
+            raise query.error(f"there is no table or view {node.name}" + known, node)
         relation: Relation = Scan(found.id, found.name, found.columns)
         name, hidden = found.name, int(isinstance(found, PartTable))
     else:

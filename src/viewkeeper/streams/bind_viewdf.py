@@ -92,19 +92,13 @@ class _Binder:
     def _table(self, reference: Reference) -> NamedDimension:
         found = self._catalog.find(reference.target)
         if found is None or isinstance(found, Index):
-            known = did_you_mean(reference.target, readable_names(self._catalog))
+            known = did_you_mean(reference.target, self._catalog.readable_names())
             raise DeclarationError(f"there is no stream, view or table {reference.target}" + known, *reference.place)
         if reference.low is not None:
             kind = "table" if isinstance(found, Table) else "view that is not kept part by part"
             raise DeclarationError(f"{found.name} is a {kind} and has no parts; leave out the brackets",
                                    *reference.place)  # fmt: skip
         return NamedDimension(reference.name, found.id)
-
-
-def readable_names(catalog: Catalog) -> list[str]:
-    """The names that can stand in FROM."""
-    parts = [item.name for item in catalog.parts() if not (isinstance(item, PartView) and item.kind == "helper")]
-    return parts + [item.name for item in catalog.everything() if not isinstance(item, Index)]
 
 
 def timed(query: PartQuery, names: set[str]) -> tuple[str, ...]:

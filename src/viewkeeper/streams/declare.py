@@ -25,7 +25,7 @@ from viewkeeper.compiler.statements import (
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.streams.analyst import Analyst
 from viewkeeper.streams.bind_plain import bind_plain, sources_in
-from viewkeeper.streams.bind_viewdf import bind_viewdf, readable_names, refused_names, viewdf_columns
+from viewkeeper.streams.bind_viewdf import bind_viewdf, refused_names, viewdf_columns
 from viewkeeper.streams.subscripts import lowest_at_least
 from viewkeeper.streams.viewdf import PlannedQuery, ViewDFPlan
 
@@ -216,5 +216,5 @@ def _only_source(
         message = (f"{found.name} is not cut into parts: PATTERN, WINDOW and MATCH_RECOGNIZE are for streams and "
                    "views over them")  # fmt: skip
         raise statement.query.error(message, table, NotSupported)
-    names = did_you_mean(table.name, readable_names(catalog))
+    names = did_you_mean(table.name, catalog.readable_names())
     raise statement.query.error(f"there is no stream or view {table.name}" + names, table)

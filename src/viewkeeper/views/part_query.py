@@ -100,7 +100,9 @@ def _require_parts(version: Version, reference: Reference) -> None:
     """Raises DeclarationError where a reference is to something that has no parts."""
     named = reference.target
     if version.catalog.find_parts(named) is None:
-        known = did_you_mean(named, [item.name for item in version.catalog.parts()])
-        is_other = version.catalog.find(named) is not None
-        said = "has no parts: it is no stream and no view over streams" if is_other else "does not exist"
-        raise DeclarationError(f"{named} {said}" + known, *reference.place)
+        catalog = version.catalog
+        known = [name for name in catalog.readable_names() if catalog.find_parts(name) is not None]
+        said = f"{named} does not exist" + did_you_mean(named, known)
+        if catalog.find(named) is not None:
+            said = f"{named} has no parts: it is no stream and no view over streams; leave out the brackets"
+        raise DeclarationError(said, *reference.place)

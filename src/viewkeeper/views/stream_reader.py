@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from viewkeeper.catalog.types import TIMESTAMP
-from viewkeeper.errors import InputError, NotFound
+from viewkeeper.errors import InputError, NotFound, NotSupported
 from viewkeeper.stores.values import Refused, to_physical
 from viewkeeper.trace.lease import LeaseLost
 from viewkeeper.views.parts import Changed, Parts
@@ -165,6 +165,12 @@ class PartsReader:
         assert self._frames is not None, "readers that users get can reach Spark"
         with self._source.held() as version:
             return self._frames.parts(version, self._whole(version, allow_stale))
+
+    def get(self, *_: object, **__: object) -> NoReturn:
+        """There are no keys: raises NotSupported."""
+        raise NotSupported(f"{self.name} has parts, and no keys; use .part(i), .at(moment), or db.sql with a condition")
+
+    scan = get
 
     def changed_since(self, since: int | datetime.datetime | str) -> list[Changed]:
         """Which parts that are kept were made or changed after a version, or after a moment (as for `at`): ranges of

@@ -106,8 +106,11 @@ class Version:
         """The parts of the stream, or view over streams, called `name`; raises NotFound."""
         found = self.catalog.find_parts(name)
         if found is None:
-            what = "is neither a stream nor a view over streams" if self.catalog.find(name) else "does not exist"
-            raise NotFound(f"{name!r} {what}; SHOW STREAMS and SHOW VIEWS list what there is")
+            other = self.catalog.find(name)
+            said = "is neither a stream nor a view over streams" if other else "does not exist"
+            way = {Table: "table", View: "view"}.get(type(other))
+            list_ = "SHOW STREAMS and SHOW VIEWS list what there is"
+            raise NotFound(f"{name!r} {said}; " + (f"read it with db.{way}({name!r})" if way else list_))
         return self.parts_of(found)
 
     def parts_of(self, of: Stream | PartView) -> Parts:
@@ -125,8 +128,10 @@ class Version:
         """The view called `name`; raises NotFound."""
         found = self.catalog.find(name)
         if not isinstance(found, View):
-            what = "is not a view" if found else "does not exist"
-            raise NotFound(f"the view {name!r} {what}; SHOW VIEWS lists all")
+            if self.catalog.find_parts(name) is not None:
+                raise NotFound(f"{name!r} is a stream, not a view; read it with db.stream({name!r})")
+            what = f"{name!r} is not a view" if found else f"the view {name!r} does not exist"
+            raise NotFound(f"{what}; SHOW VIEWS lists all")
         return found
 
     def _find(self, name: str) -> Table | View:
