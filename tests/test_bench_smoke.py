@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from viewkeeper import bench
-from viewkeeper.bench import w3
+from viewkeeper.bench import viewdf, w3
 from viewkeeper.bench.baselines import DuckDbRecompute, SparkRecompute, SqliteTriggers
 from viewkeeper.bench.orders import Workload, differing
 from viewkeeper.bench.report import Report
+from viewkeeper.bench.viewdf_minutes import FIRST, Minutes, Question
 from viewkeeper.errors import InputError
 
 if TYPE_CHECKING:
@@ -124,3 +127,60 @@ def test_an_experiment_runs_and_gives_its_figures(name: str, spark: SparkSession
     assert report.figures
     assert any(figure.target for figure in report.figures)
     assert all(np.isfinite(figure.value) for figure in report.figures)
+
+
+def test_what_is_expected_of_a_pattern_is_what_a_plain_loop_finds() -> None:
+    """`expected` is the judge of all systems, so it is judged itself: runs of four parts and more."""
+    minutes, runs = Minutes(300, share=0.05), dict[tuple[str, str], list[int]]()
+    for part in range(FIRST, FIRST + 40):
+        for row in minutes.part(part).to_pylist():
+            pair = (row["src"], row["dest"])
+            runs[pair] = [*runs.get(pair, []), row["loss"]] if row["loss"] > 10 else []
+    found = [(*pair, len(losses), sum(losses)) for pair, losses in runs.items() if len(losses) >= 4]
+    assert found
+    names = ["src", "dest", "ct", "sum_loss"]
+    table = pa.table({name: [row[i] for row in found] for i, name in enumerate(names)})
+    assert np.array_equal(minutes.comparable(table), minutes.expected(Question("pattern"), FIRST + 39))
+
+
+@pytest.mark.parametrize(("kind", "function"), [("sum", sum), ("max", max)])
+def test_what_is_expected_of_a_window_is_what_a_plain_loop_finds(
+    kind: Literal["sum", "max"], function: Callable[[list[int]], int]
+) -> None:
+    """`expected` is the judge of all systems, so it is judged itself."""
+    minutes, losses = Minutes(300, each=10), dict[tuple[str, str], list[int]]()
+    for part in range(FIRST + 7, FIRST + 10):
+        for row in minutes.part(part).to_pylist():
+            losses.setdefault((row["src"], row["dest"]), []).append(row["loss"])
+    table = pa.table({"src": [src for src, _ in losses], "dest": [dest for _, dest in losses],
+                      "x": [function(values) for values in losses.values()]})  # fmt: skip
+    assert np.array_equal(minutes.comparable(table), minutes.expected(Question(kind, 3), FIRST + 9))
+
+
+def test_the_options_of_viewdf_are_read_and_refused_by_name() -> None:
+    """A wrong figure or scale is said before anything is measured."""
+    assert viewdf.options(["--scale=0.5", "--figures", "6,late"]) == {"scale": 0.5, "figures": ["6", "late"]}
+    refused = {"--figures 5": "there is no '5'", "--scale 2": "up to 1", "--scale": "value", "--fast": "does not know"}
+    for arguments, said in refused.items():
+        with pytest.raises(InputError, match=said):
+            viewdf.options(arguments.split())
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("figure", ["6", "9", "11"])
+def test_viewdf_draws_a_figure_in_which_every_system_is_right(figure: str, spark: SparkSession, tmp_path: Path) -> None:
+    """Each row of its table says "equal"; viewkeeper and all baselines are in it."""
+    report = bench.measure("viewdf", small=True, folder=tmp_path / "made", figures=[figure], plots=tmp_path)
+    (table,) = report.series
+    assert {row[-1] for row in table.rows} == {"equal"}
+    assert len({row[1] for row in table.rows}) == (4 if figure == "6" else 5)
+    assert "</svg>" in (tmp_path / f"viewdf-{figure}.svg").read_text()
+
+
+@pytest.mark.spark
+def test_viewdf_measures_late_rows(spark: SparkSession, tmp_path: Path) -> None:
+    """Each late row changes parts of its view: of a window as many as it has."""
+    report = bench.measure("viewdf", small=True, folder=tmp_path, figures=["late"])
+    (table,) = report.series
+    assert [row[2] for row in table.rows[1:]] == [10, 100, 10, 100]
+    assert all(figure.value > 0 for figure in report.figures)

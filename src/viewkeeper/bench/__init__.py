@@ -10,12 +10,13 @@ import tempfile
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from viewkeeper.bench.report import Report
 from viewkeeper.commands.output import console, print_json
 from viewkeeper.errors import InputError
 
-EXPERIMENTS = ("w3", "latency", "many", "get", "scale", "memory", "fill")
+EXPERIMENTS = ("w3", "latency", "many", "get", "scale", "memory", "fill", "viewdf")
 
 
 def run(name: str | None, arguments: Sequence[str], *, folder: Path | None, as_json: bool) -> None:
@@ -25,20 +26,27 @@ def run(name: str | None, arguments: Sequence[str], *, folder: Path | None, as_j
         return
     if name not in EXPERIMENTS:
         raise InputError(f"there is no experiment {name!r}; there are: {', '.join(EXPERIMENTS)}")
-    wrong = [argument for argument in arguments if argument != "--small"]
-    if wrong:
-        raise InputError(f"bench {name} does not know {wrong[0]!r}; it takes --small")
-    measure(name, small=bool(arguments), folder=folder).print(as_json)
+    read = getattr(import_module(f"viewkeeper.bench.{name}"), "options", None)
+    options = read(arguments) if read is not None else _options(name, arguments)
+    measure(name, folder=folder, **options).print(as_json)
 
 
-def measure(name: str, *, small: bool, folder: Path | None) -> Report:
-    """Runs an experiment with its databases in `folder`, or, without it, in one that goes at the end."""
+def measure(name: str, *, small: bool = False, folder: Path | None, **options: Any) -> Report:
+    """Runs an experiment with its databases in `folder`, or, without it, in one that goes at the end; `options` are
+    those that it has of its own."""
     experiment = import_module(f"viewkeeper.bench.{name}")
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        return experiment.run(folder, small)
+        return experiment.run(folder, small, **options)
     with tempfile.TemporaryDirectory(prefix="viewkeeper-bench-") as made:
-        return experiment.run(Path(made), small)
+        return experiment.run(Path(made), small, **options)
+
+
+def _options(name: str, arguments: Sequence[str]) -> dict[str, Any]:
+    wrong = [argument for argument in arguments if argument != "--small"]
+    if wrong:
+        raise InputError(f"bench {name} does not know {wrong[0]!r}; it takes --small")
+    return {"small": bool(arguments)}
 
 
 def _list(as_json: bool) -> None:

@@ -140,7 +140,7 @@ class SparkRecompute:
         active = SparkSession.getActiveSession()
         self._owned = active is None
         # Where there is a session, a new one of it: our settings and tables do not show in the one that is there.
-        self._spark = _started(cores) if active is None else active.newSession()
+        self._spark = started(cores) if active is None else active.newSession()
         self._spark.conf.set("spark.sql.shuffle.partitions", str(cores))
         self._orders = Operations(*(np.empty(0, dtype) for dtype in (bool, np.int64, np.int64, np.int64)))
 
@@ -184,12 +184,13 @@ class SparkRecompute:
             self._spark.sql(query).write.mode("overwrite").parquet(str(self._folder / name))
 
 
-def _started(cores: int) -> SparkSession:
+def started(cores: int, memory: str = "4g") -> SparkSession:
+    """A session of `cores` cores, and its Java process if there is none yet, with so much memory."""
     from pyspark.sql import SparkSession
 
     return (
         SparkSession.builder.master(f"local[{cores}]").appName("viewkeeper bench")
-        .config("spark.ui.enabled", "false").config("spark.driver.memory", "4g")
+        .config("spark.ui.enabled", "false").config("spark.driver.memory", memory)
         .config("spark.driver.defaultJavaOptions", JAVA_OPTIONS)
         .config("spark.ui.showConsoleProgress", "false").getOrCreate()
     )  # fmt: skip
