@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stream_database import StreamDatabase, bag, moment
+from viewkeeper.catalog.model import Table
 
 STREAM = "CREATE STREAM m (ts TIMESTAMP NOT NULL, g BIGINT, x BIGINT) TIMESTAMP BY ts PARTITION LENGTH 60"
 
@@ -139,3 +140,38 @@ def test_rows_of_empty_windows_do_not_depend_on_the_order_of_arrival(tmp_path: P
     finally:
         slow.close()
         once.close()
+
+
+def test_a_row_put_before_an_append_is_joined_with_it(tmp_path: Path) -> None:
+    """A part that an append seals sees what was put into a dimension table before the append, in one catch-up."""
+    database = StreamDatabase(tmp_path)
+    try:
+        database.declare("CREATE TABLE hosts (g BIGINT, site STRING, PRIMARY KEY (g))")
+        database.declare(STREAM)
+        database.declare("CREATE VIEW sites AS SELECT site, sum(x) AS s FROM m [WINDOW 1 MINUTE] JOIN hosts "
+                         "ON m.g = hosts.g GROUP BY site")  # fmt: skip
+        hosts = database.catalog.find("hosts")
+        assert isinstance(hosts, Table)
+        for part, site in enumerate(["north", "south", "east"]):
+            database.store.put(hosts, {"g": 1, "site": site})
+            database.append("m", [{"ts": moment(60 * part), "g": 1, "x": part}, {"ts": moment(60 * part + 60)}])
+            database.drive()
+            assert database.part("sites", part).to_pylist() == [{"site": site, "s": part}]
+    finally:
+        database.close()
+
+
+def test_a_match_that_late_rows_end_is_not_found_again(tmp_path: Path) -> None:
+    """Late rows in a part that had none end a match, and later parts do not carry its rows on."""
+    database = StreamDatabase(tmp_path)
+    try:
+        database.declare(STREAM)
+        database.declare(f"CREATE VIEW ended AS {VIEWS['ended']}")
+        for fresh in ([(48, 1), (400, 2), (700, 2)], [(85, 0), (704, 0)], [(800, 2)]):
+            rows = [{"ts": moment(at), "g": 1 if at in (48, 85, 704) else 2, "x": x} for at, x in fresh]
+            database.append("m", rows)
+            database.drive()
+        assert database.part("ended", 1).to_pylist() == [{"g": 1, "n": 2, "since": 1}]
+        assert database.part("ended", 11).to_pylist() == []
+    finally:
+        database.close()

@@ -7,18 +7,18 @@ shuffle, or more than one task (30 ms instead of 100), and several queries are p
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException, ParseException, PySparkException
-from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+
+from viewkeeper.streams.spark.quiet import failures_unlogged
 
 SMALL_ROWS = 20_000
 """Up to so many rows in all, tables are local relations of one partition; beyond, Parquet files."""
@@ -53,7 +53,7 @@ class SparkJudge:
         """
         small = sum(len(table) for table in tables.values()) <= SMALL_ROWS
         session = self._small if small else self._large
-        with tempfile.TemporaryDirectory(prefix="viewkeeper-check-") as folder, _expected_failures_unlogged():
+        with tempfile.TemporaryDirectory(prefix="viewkeeper-check-") as folder, failures_unlogged():
             for i, (name, table) in enumerate(tables.items()):
                 frame = _local(session, table) if small else _from_file(session, table, Path(folder) / f"{i}.parquet")
                 frame.createOrReplaceTempView(f"`{name}`")
@@ -94,16 +94,3 @@ def _in_zone(table: pa.Table, zone: str) -> pa.Table:
     """`table` without metadata, its TIMESTAMPs in the database's zone (Spark gives them in UTC)."""
     types = [pa.timestamp("us", zone) if pa.types.is_timestamp(f.type) and f.type.tz else f.type for f in table.schema]
     return table.cast(pa.schema([pa.field(f.name, t) for f, t in zip(table.schema, types, strict=True)]))
-
-
-@contextmanager
-def _expected_failures_unlogged() -> Iterator[None]:
-    """A query that raises is an answer here; pyspark would log it with its whole stack."""
-    # By pyspark's own call: made by `logging`, it would take no keywords, and every later error would be a TypeError.
-    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
-    before = logger.disabled
-    logger.disabled = True
-    try:
-        yield
-    finally:
-        logger.disabled = before

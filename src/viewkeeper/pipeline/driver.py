@@ -46,7 +46,7 @@ class Maintainer:
         self.batches = Batches(store, executor, operations_max)
         self.fills = Fills(executor, self._pool)
         self.merging = Merging(executor, self._pool)
-        self.parts = PartKeeping(executor.part_runner(), self._pool, term.storage.root)
+        self.parts = PartKeeping(executor.part_runner(), self._pool, term.storage.root, store)
         self._analyst = executor.analyst
         self._note = Note(term.storage.root)
         self._last_batch = time.monotonic()

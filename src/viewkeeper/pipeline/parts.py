@@ -16,6 +16,7 @@ from typing import Any
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.errors import Fenced
 from viewkeeper.pipeline.term import Term
+from viewkeeper.stores.contract import Store
 from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.streams.intake.taking import advance, idle_seal, sealed_upto
 from viewkeeper.streams.keeping.round import Round
@@ -42,13 +43,26 @@ class _Running:
     result: Future[Stage]
 
 
+@dataclass(frozen=True)
+class _Next:
+    """The round to come: it takes the streams' logs up to `upto`, when what the tables' logs held then, up to `ends`,
+    is in."""
+
+    upto: Mapping[int, int]
+    ends: Mapping[int, int]
+
+    def may_begin(self, snapshot: Snapshot) -> bool:
+        return all(snapshot.positions.get(node, 0) >= end for node, end in self.ends.items())
+
+
 class PartKeeping:
     """Keeps streams and the views over them; `last_error` is what went wrong last and has not gone well since."""
 
-    def __init__(self, runner: Runner, pool: Pool, root: Path) -> None:
+    def __init__(self, runner: Runner, pool: Pool, root: Path, store: Store) -> None:
         self.last_error: str | None = None
         self.seconds: dict[int, list[float]] = {}
-        self._runner, self._pool, self._root = runner, pool, root
+        self._runner, self._pool, self._root, self._store = runner, pool, root, store
+        self._next: _Next | None = None
         self._running: _Running | None = None
         self._done: tuple[Catalog, Any] | None = None  # the catalog and the progress that the last round left
         self._more = False
@@ -66,12 +80,19 @@ class PartKeeping:
         if self._running is not None:
             return self._running.result.done() and self._finish(term, self._running)
         self._seal_idle(term.snapshot)
-        if time.monotonic() >= self._retry_at and self._is_due(term.snapshot):
-            snapshot, attempt = term.snapshot, term.begin_attempt()
-            round_ = Round(snapshot, self._intake, self._runner, term.epoch, attempt, self.seconds, self._tidy_due)
-            self._done, self._more, self._tidy_due = (snapshot.catalog, snapshot.progress), False, False
-            self._running = _Running(round_, self._pool.submit(round_.run))
+        if self._next is None and time.monotonic() >= self._retry_at and self._is_due(term.snapshot):
+            # In this order: whoever has put a row into a table and then appended finds the one joined with the other.
+            upto = {stream.id: self._intake.end(stream.id) for stream in term.snapshot.catalog.streams}
+            self._next = _Next(upto, self._store.ends())
+        if self._next is not None and self._next.may_begin(term.snapshot):
+            self._begin(term, self._next.upto)
         return False
+
+    def _begin(self, term: Term, upto: Mapping[int, int]) -> None:
+        snapshot, attempt = term.snapshot, term.begin_attempt()
+        round_ = Round(snapshot, self._intake, self._runner, term.epoch, attempt, self.seconds, self._tidy_due, upto)
+        self._done, self._more, self._tidy_due, self._next = (snapshot.catalog, snapshot.progress), False, False, None
+        self._running = _Running(round_, self._pool.submit(round_.run))
 
     def finish(self, term: Term) -> None:
         """Waits for the running round, and commits it."""

@@ -75,7 +75,6 @@ class _Demo:
         """What came before the demo begins, in the stream and its views."""
         with self._story.step("hosts, and the last half hour"):
             db.table("hosts").put_many(network.hosts)
-            db.catch_up()  # a part is joined with the hosts of when it was sealed
             rows = db.stream("m").append(network.history()).stored
         with self._story.step("views filled") as note:
             db.catch_up()

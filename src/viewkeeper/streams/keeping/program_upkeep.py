@@ -79,8 +79,8 @@ class ProgramUpkeep(Upkeep):
                 self.stage.touch(self.view.id, part, None)  # a view may have taken them for parts before the first
 
     def repair(self, touched: dict[int, Touched]) -> None:
-        pending, most = dict(touched), REPAIR_PARTS
         last = (self.progress.next or 0) - 1
+        pending, most = self._with_followers(touched, last), REPAIR_PARTS
         while pending:
             parts = self._repairable(min(pending), last, pending, most)
             most = min(2 * most, JOB_PARTS)
@@ -90,6 +90,17 @@ class ProgramUpkeep(Upkeep):
             carried = self._changed(outcome, parts[-1])
             if follower is not None and (carried is None or len(carried)):
                 pending[follower] = union(pending[follower], carried) if follower in pending else carried
+
+    def _with_followers(self, touched: dict[int, Touched], last: int) -> dict[int, Touched]:
+        """Carried from row to row, what a part reads comes from another part where the one before it has rows now and
+        had none, or the other way round: of every group, whether or not that shows in the part before."""
+        found = dict(touched)
+        source = self.program.inputs[0].object
+        for part in touched if self.program.carry == "row" else ():
+            follower = self._follower(part, last)
+            if follower is not None and self.stage.had_rows(source, part) != bool(self.stage.pieces(source, part)):
+                found[follower] = None
+        return found
 
     @property
     def _has_empty_rows(self) -> bool:

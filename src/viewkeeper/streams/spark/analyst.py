@@ -19,6 +19,7 @@ from viewkeeper.errors import DeclarationError
 from viewkeeper.streams.spark.failures import FAILURES, raise_unless_of_query, refusal
 from viewkeeper.streams.spark.hidden import HiddenQuery, without_hidden
 from viewkeeper.streams.spark.plans import changing, outside_relation, plan_of, unnamed_relation
+from viewkeeper.streams.spark.quiet import failures_unlogged
 from viewkeeper.streams.spark.sessions import Sessions
 from viewkeeper.streams.spark.types import catalog_type, schema
 
@@ -58,7 +59,7 @@ class SparkAnalyst:
         _refuse_other_statements(sql)
         timed_tables = frozenset(name.lower() for name in (tables if timed is None else timed))
         query = without_hidden(sql, timed_tables)
-        with self._sessions.session(zone, 0) as session:
+        with self._sessions.session(zone, 0) as session, failures_unlogged():
             try:
                 self._refuse_other_tables(session, query, tables)
                 with _empty_tables(session, query, tables):

@@ -18,6 +18,7 @@ from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_files import PartWriter, read_part
 from viewkeeper.streams.spark.failures import FAILURES, failure, raise_unless_of_query
 from viewkeeper.streams.spark.hidden import HiddenQuery, without_hidden
+from viewkeeper.streams.spark.quiet import failures_unlogged
 from viewkeeper.streams.spark.reading import Pieces, frame, needed, rows_of
 from viewkeeper.streams.spark.sessions import Sessions
 from viewkeeper.streams.spark.types import spark_type
@@ -93,7 +94,8 @@ class QueryRunner:
         query = _hidden_query(work)
         pieces = self._needed(work, query)
         rows = sum(rows_of(each) for each in pieces.values())
-        with self._sessions.session(work.zone, rows) as session, _described(session, work.title):
+        session_of = self._sessions.session(work.zone, rows)
+        with session_of as session, _described(session, work.title), failures_unlogged():
             try:
                 with _tables(session, work, query, pieces):
                     return _converted(session.sql(query.sql), work.view.columns).toArrow()
