@@ -111,6 +111,8 @@ def test_lengths_that_are_not_fixed_or_not_whole_are_refused_with_their_place(le
         (STREAM + "60 LATENESS 1 LATENESS 2", "LATENESS stands twice"),
         (STREAM + "60 COLOUR 1", "COLOUR is not supported in CREATE STREAM"),
         ("CREATE VIEW v AS INITIALIZE v[i] AS SELECT a FROM m[i] PARTITION LENGTH 60", "needs an UPDATE"),
+        ("CREATE VIEW v AS UPDATE v[j] AS SELECT a FROM m[j] PARTITION LENGTH 60",
+         r"expected INITIALIZE view\[i\] AS and the query of the first part, before UPDATE \(line 1, column 18\)"),
         ("CREATE VIEW v AS INITIALIZE v[i] AS SELECT a FROM m[i] UPDATE v[j] AS SELECT a FROM m[j]",
          "expected PARTITION LENGTH"),
         ("CREATE VIEW v AS INITIALIZE w[i] AS SELECT 1 UPDATE v[j] AS SELECT 1 PARTITION LENGTH 60",

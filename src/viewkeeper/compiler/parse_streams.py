@@ -111,6 +111,8 @@ class StreamReader(LengthReader):
                 message = "the names of the columns are those of INITIALIZE; leave out this list"
                 raise DeclarationError(message, *columns[0].place)
             return self._viewdf(name, text, place)
+        if self._peek() == "UPDATE":
+            raise self._failure("INITIALIZE view[i] AS and the query of the first part, before UPDATE")
         expire = self._cut_expiry()
         tokens = self._tokens[self._next :]
         limit, tokens = self._cut_limit(tokens)
