@@ -276,3 +276,19 @@ def test_what_the_operating_system_refuses_is_named_with_what_to_do(tmp_path: Pa
         ):  # fmt: skip
             with pytest.raises(viewkeeper.StorageError, match="moved or deleted. connect to where it is"):
                 use()
+
+
+def test_a_closed_database_says_so_and_what_to_do(tmp_path: Path) -> None:
+    """Whatever is asked of a closed database or snapshot, or of handles of it, is refused with the remedy."""
+    db = viewkeeper.connect(tmp_path)
+    db.sql("CREATE TABLE t (id BIGINT, PRIMARY KEY (id)); "
+           "CREATE STREAM m (ts TIMESTAMP NOT NULL) TIMESTAMP BY ts PARTITION LENGTH 60")  # fmt: skip
+    table, stream, snapshot = db.table("t"), db.stream("m"), db.snapshot()
+    snapshot.close()
+    with pytest.raises(viewkeeper.Error, match="the snapshot is closed; take another"):
+        snapshot.sql("SELECT * FROM t")
+    db.close()
+    for use in (lambda: db.sql("SELECT * FROM t"), db.maintain, db.catch_up, db.status, db.rejected, db.snapshot,
+                lambda: db.table("t"), lambda: table.put({"id": 1}), lambda: stream.append([])):  # fmt: skip
+        with pytest.raises(viewkeeper.Error, match="is closed; connect to it again"):
+            use()

@@ -91,6 +91,7 @@ class Database:
         if _wants_spark(engine):
             with self._newest.held() as version:
                 return run_on_spark(self._spark, version, text)
+        self._newest.require_open()
         result = Result()
         statements = parse_script(text)
         for reads, group in groupby(statements, key=lambda statement: isinstance(statement, READING)):
@@ -132,6 +133,7 @@ class Database:
         `servers`: how many view servers share the work, by default one a core.  `batch`: how many operations a batch
         has at most.  Raises Busy, naming the process, where somebody maintains already.
         """
+        self._newest.require_open()
         return Maintenance(self.root, self._store, partial(self._spark.executor, servers), batch)
 
     def catch_up(self, *, timeout: float | None = None, progress: Callable[[int, int], None] | None = None) -> int:
@@ -140,6 +142,7 @@ class Database:
         Waits for whoever maintains; where nobody does, maintains until then.  `progress` is told how many operations
         are in, and how many there are.  Raises Timeout after `timeout` seconds.
         """
+        self._newest.require_open()
         with storage_named(self.root):
             return catch_up(self.root, self._store, self._spark.executor, timeout, progress)
 
@@ -171,6 +174,7 @@ class Database:
 
     def status(self) -> dict[str, Any]:
         """Positions and lag of each node; rows, bytes and errors of each view; who maintains."""
+        self._newest.require_open()
         with storage_named(self.root):
             return status(self._storage, self._store)
 
@@ -181,15 +185,17 @@ class Database:
     def rejected(self, table: str | None = None) -> list[dict[str, Any]]:
         """Operations (of one table) that came in by a log and could not be applied, and rows that a stream could not
         take, with the reason."""
-        return list(rejected_rows(self._storage.newest(), table))
+        return list(rejected_rows(self._newest.version().snapshot, table))
 
     def put_rejected_again(self, table: str | None = None) -> int:
         """Does the rejected operations (of one table or stream) again; returns how many were accepted, and so are no
         longer on the list."""
+        self._newest.require_open()
         return put_again(self._storage, self._store, table)
 
     def close(self) -> None:
         """Lets go of everything; what was acknowledged is safe with or without it."""
+        self._newest.close()
         try:
             self._frames.close()
             self._spark.close()

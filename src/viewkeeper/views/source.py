@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from viewkeeper.changes.positions import Token
-from viewkeeper.errors import Timeout, storage_named
+from viewkeeper.errors import Error, Timeout, storage_named
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.lease import Lease
 from viewkeeper.views.version import Version
@@ -36,8 +36,19 @@ class Newest:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._version = Version(storage.newest())
+        self._closed = False
+
+    def close(self) -> None:
+        """Nothing is read any more."""
+        self._closed = True
+
+    def require_open(self) -> None:
+        """Raises Error where the database has been closed."""
+        if self._closed:
+            raise Error(f"the database in {self._storage.root} is closed; connect to it again")
 
     def version(self) -> Version:
+        self.require_open()
         version = self._version
         snapshot = self._storage.refresh(version.snapshot)
         if snapshot is not version.snapshot:
@@ -65,6 +76,7 @@ class Newest:
 
     def lease(self) -> tuple[Version, Lease]:
         """The newest version and a lease on it, which the caller must close."""
+        self.require_open()
         with storage_named(self._storage.root):
             snapshot, lease = Lease.on_newest(self._storage)
         version = self._version
@@ -76,8 +88,11 @@ class Held:
 
     def __init__(self, newest: Newest) -> None:
         self._version, self._lease = newest.lease()
+        self._closed = False
 
     def version(self) -> Version:
+        if self._closed:
+            raise Error("the snapshot is closed; take another")
         self._lease.check()
         return self._version
 
@@ -91,6 +106,7 @@ class Held:
         yield self.version()
 
     def close(self) -> None:
+        self._closed = True
         self._lease.close()
 
 
