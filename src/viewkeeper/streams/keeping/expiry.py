@@ -56,19 +56,19 @@ def needs_of(stage: Stage) -> Needs:
     catalog = stage.catalog
     needs = Needs(_changing(stage), {}, {}, {})
     for item in catalog.parts():
-        after, changing = stage.next(item.id), needs.changing[item.id]
-        needs.parts[item.id] = -UNBOUNDED if after is None else min(after, changing)
+        after, late = stage.next(item.id), needs.changing[item.id] if isinstance(item, Stream) else UNBOUNDED
+        needs.parts[item.id] = -UNBOUNDED if after is None else min(after, late)
     for view in catalog.part_views:
         start = needs.changing[view.id]
         inputs, carry = _inputs(catalog, view)
         for each in inputs:
             low = -UNBOUNDED if start == -UNBOUNDED else each.low.at(start)
             needs.parts[each.object] = min(needs.parts[each.object], low)
-        before = _carried(stage, inputs, start, carry)
-        needs.carried[view.id] = before
-        needs.parts[view.id] = min(needs.parts[view.id], before)
+        needs.carried[view.id] = _carried(stage, inputs, start, carry)
+        if carry != "none":
+            needs.parts[view.id] = min(needs.parts[view.id], needs.carried[view.id])
         if carry == "row":
-            needs.parts[inputs[0].object] = min(needs.parts[inputs[0].object], before)
+            needs.parts[inputs[0].object] = min(needs.parts[inputs[0].object], needs.carried[view.id])
         _need_dimensions(needs, catalog, view, inputs, start)
     return needs
 

@@ -43,6 +43,7 @@ class ProgramUpkeep(Upkeep):
         super().__init__(hands, view)
         self.program = program_of(self.stage.catalog, view)
         self.optional = self.program.optional
+        self._parts_most = JOB_PARTS
         self._empty_rows = self.program.empty_rows() if isinstance(self.program, Sliding) else None
 
     def inputs(self, part: int) -> tuple[Input, ...]:
@@ -55,16 +56,24 @@ class ProgramUpkeep(Upkeep):
         return self.program.inputs
 
     def build(self, first: int, last: int) -> int:
-        parts = self._candidates(first, last, JOB_PARTS)
+        parts = self._candidates(first, last, self._parts_most)
         end = last if self._empty_rows is None else min(last, first + EMPTY_WINDOWS - 1)
         parts = [part for part in parts if part <= end]
         if parts and self._candidates(parts[-1] + 1, last, 1):
             end = parts[-1]  # there is more for the next job
+        outcome = self._run(parts, None) if parts else Outcome()
+        if outcome.error is not None and parts[-1] > first:
+            # One of them fails: those before it are built.
+            self._parts_most = max(1, len(parts) // 2)
+            parts, end = [], parts[0] - 1
+            if end < first:
+                return self.build(first, last)
+            outcome = Outcome()
+        self.require_made(outcome, first)
         self.mark_empty(first, end)
         if self._has_empty_rows:
             self._write_empty_windows(sorted(set(range(first, end + 1)) - set(parts)))
-        if parts:
-            self.keep(self._run(parts, None), parts[0], repair=False)
+        self.keep(outcome, first, repair=False)
         return end + 1
 
     def _move_first(self, progress: ViewProgress, first: int) -> None:
@@ -84,7 +93,12 @@ class ProgramUpkeep(Upkeep):
         while pending:
             parts = self._repairable(min(pending), last, pending, most)
             most = min(2 * most, JOB_PARTS)
-            outcome = self._run(parts, {part: pending.pop(part) for part in parts if part in pending})
+            outcome = self._run(parts, {part: pending[part] for part in parts if part in pending})
+            while outcome.error is not None and len(parts) > 1:
+                parts = parts[: len(parts) // 2]  # one of them fails: those before it are repaired
+                outcome = self._run(parts, {part: pending[part] for part in parts if part in pending})
+            for part in parts:
+                pending.pop(part, None)
             self.keep(outcome, parts[0], repair=True)
             follower = self._follower(parts[-1], last)
             carried = self._changed(outcome, parts[-1])

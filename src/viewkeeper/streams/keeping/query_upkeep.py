@@ -47,6 +47,7 @@ class QueryUpkeep(Upkeep):
             else:
                 end = part
                 outcome = self._query(part, None)
+                self.require_made(outcome, part)
                 self.mark_empty(part, part)
                 self.keep(outcome, part, repair=False)
             part = end + 1

@@ -106,7 +106,9 @@ class Stage:
     def remove(self, object_: int, low: int, high: int) -> None:
         """Takes the parts from `low` to `high` out of the part catalog."""
         with self._lock:
-            self._indexes[object_] = self.index(object_).drop(low, high)
+            index = self.index(object_)
+            if index.first is not None and index.last is not None and index.first <= high and low <= index.last:
+                self._indexes[object_] = index.drop(low, high)
 
     def touch(self, object_: int, part: int, hashes: Touched) -> None:
         """Notes that rows of a part are others than before, in the groups with these hashes."""
@@ -126,10 +128,9 @@ class Stage:
 
     def set_progress(self, id_: int, progress: StreamProgress | ViewProgress) -> None:
         """How far an object will be."""
-        data = progress.to_dict()
         with self._lock:
-            if data != self._data(id_):
-                self._progress[id_] = data
+            if progress != type(progress).from_dict(self._data(id_)):
+                self._progress[id_] = progress.to_dict()
 
     def first(self, id_: int) -> int | None:
         """The first part of a stream, view or helper; None while it has none."""

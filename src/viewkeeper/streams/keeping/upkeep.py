@@ -293,8 +293,7 @@ class Upkeep(ABC):
 
     def keep(self, outcome: Outcome, part: int, *, repair: bool) -> None:
         """Takes over what a work made, over parts that exist already; raises ViewFailed where it failed."""
-        if outcome.error is not None:
-            raise ViewFailed(part, outcome.error)
+        self.require_made(outcome, part)
         fresh: dict[int, list[tuple[int, Piece]]] = {}
         for (object_, at), made in outcome.made.items():
             if made.is_same or (not repair and not made.pieces):
@@ -305,6 +304,11 @@ class Upkeep(ABC):
             fresh.setdefault(object_, []).extend((at, piece) for piece in made.pieces)
         for object_, pieces in fresh.items():
             self.stage.files += new_files(object_, outcome.files, pieces)
+
+    def require_made(self, outcome: Outcome, part: int) -> None:
+        """Raises ViewFailed where a work, whose first part is `part`, failed."""
+        if outcome.error is not None:
+            raise ViewFailed(part, outcome.error)
 
     def name(self, object_: int) -> str:
         """What a user calls an object."""
