@@ -21,7 +21,7 @@ from viewkeeper.catalog import types
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
 from viewkeeper.errors import InputError
-from viewkeeper.streams.intake import append as append_module
+from viewkeeper.streams.intake import writing as writing_module
 from viewkeeper.streams.intake.log import Appended, Numbered
 
 
@@ -310,7 +310,7 @@ def test_a_million_rows_over_a_thousand_parts(intake: Intake) -> None:
 
 def test_a_long_append_lies_in_several_files_and_is_one_entry(intake: Intake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is bounded by writing as rows come; still all of it is one step, with one watermark."""
-    monkeypatch.setattr(append_module, "FILE_ROWS", 100)
+    monkeypatch.setattr(writing_module, "FILE_ROWS", 100)
     batches = (pa.record_batch({"ts": [at(n * 60)] * 30, "loss": [n] * 30}) for n in reversed(range(20)))
     schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "loss": pa.int64()})
     assert intake.append(pa.RecordBatchReader.from_batches(schema, batches)) == Appended(600, 0, sequence=1)

@@ -14,7 +14,7 @@ import pytest
 
 from stream_intake import NOW, Intake, at, start
 from viewkeeper.errors import Damaged, Error, InputError, NotFound
-from viewkeeper.streams.intake import append as append_module
+from viewkeeper.streams.intake import writing as writing_module
 from viewkeeper.streams.intake.entries import Append, Draft, Seal
 from viewkeeper.streams.intake.log import Appended, StreamLog
 
@@ -94,7 +94,7 @@ def test_an_append_is_done_again_where_the_watermark_moved_meanwhile(
 ) -> None:
     """Rows that another append makes too late between conversion and entry are rejected, the others stored."""
     intake = Intake(tmp_path / "db", horizon=100)
-    draft_made = append_module.Writing.draft
+    draft_made = writing_module.Writing.draft
 
     def then_another(*arguments: object) -> Draft:
         draft = draft_made(*arguments)  # type: ignore[arg-type]
@@ -102,7 +102,7 @@ def test_an_append_is_done_again_where_the_watermark_moved_meanwhile(
         intake.append([{"ts": at(1000), "src": "other"}])
         return draft
 
-    monkeypatch.setattr(append_module.Writing, "draft", then_another)
+    monkeypatch.setattr(writing_module.Writing, "draft", then_another)
     rows = [{"ts": at(t), "loss": t} for t in (950, 0, 899, 900, 5)]
     assert intake.append([*rows, {"ts": None}], "x") == Appended(2, 4, sequence=2)
     assert sorted(intake.values("loss")[1:]) == [900, 950]
@@ -114,14 +114,14 @@ def test_an_append_is_done_again_where_the_watermark_moved_meanwhile(
 def test_an_append_whose_file_was_swept_away_fails_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An append that slept so long that its file was taken for a leftover stores nothing and says so."""
     intake = Intake(tmp_path / "db")
-    draft_made = append_module.Writing.draft
+    draft_made = writing_module.Writing.draft
 
     def then_sweep(*arguments: object) -> Draft:
         draft = draft_made(*arguments)  # type: ignore[arg-type]
         assert intake.log.sweep((), time.time() + 10, 0) == 1
         return draft
 
-    monkeypatch.setattr(append_module.Writing, "draft", then_sweep)
+    monkeypatch.setattr(writing_module.Writing, "draft", then_sweep)
     with pytest.raises(Error, match="append it again"):
         intake.append([{"ts": at(0)}], "x")
     monkeypatch.undo()

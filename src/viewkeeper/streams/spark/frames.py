@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Stream
-from viewkeeper.streams.intake.append import Writing
 from viewkeeper.streams.intake.conversion import Conversion
 from viewkeeper.streams.intake.entries import REJECTS, Append, Draft, PartFile, decode, encode_append, rejects_bytes
 from viewkeeper.streams.intake.given import batches, whole_positions
+from viewkeeper.streams.intake.writing import Writing
 from viewkeeper.trace.commit import Storage
 
 _ENTRY = pa.schema([pa.field("entry", pa.binary())])
