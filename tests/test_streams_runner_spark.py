@@ -33,10 +33,15 @@ class NoQueries:
         raise NotImplementedError
 
 
-@pytest.fixture
-def runner(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkRunner]:
+@pytest.fixture(params=["one stage", "two stages"])
+def runner(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[SparkRunner]:
     """Two view servers, however few rows there are; workers are sent the programs, which they cannot import."""
     from pyspark import cloudpickle
+
+    if request.param == "two stages":
+        monkeypatch.setattr(preparing, "DIRECT_SERVERS", 1)
 
     monkeypatch.setattr(preparing, "SMALL_ROWS", 0)
     monkeypatch.setattr(preparing, "SMALL_GROUPED_ROWS", 0)
@@ -86,16 +91,18 @@ def stages(spark: SparkSession) -> list[int]:
 def test_a_work_is_one_job(
     spark: SparkSession, runner: SparkRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Preparing and computing are a stage each, a small work is a single task, and Spark shows what it is for."""
+    """With many view servers preparing and computing are a stage each, with few one; a small work is a single task, and
+    Spark shows what it is for."""
+    wide = 2 if preparing.DIRECT_SERVERS == 1 else 1
     kept = Keeper(tmp_path, runner, RunningSum(), 0)
     for part in range(2):
         kept.add(part, [(f"group {i}", i) for i in range(90)])
     before = len(stages(spark))
     kept.build(0)
-    assert stages(spark)[before:] == [2]
+    assert stages(spark)[before:] == [wide]
     monkeypatch.setattr(preparing, "SMALL_ROWS", 1000)
     kept.build(1)
-    assert stages(spark)[before:] == [2, 1]
+    assert stages(spark)[before:] == [wide, 1]
     assert spark.sparkContext._jsc.sc().statusStore().jobsList(None).head().description().get() == "a test"
     assert kept.found() == kept.expected()
 

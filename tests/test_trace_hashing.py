@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from viewkeeper.catalog.types import BIGINT, BINARY, BOOLEAN, DOUBLE, FLOAT, INT, STRING, Type, decimal, physical_type
-from viewkeeper.trace import hashing
+from viewkeeper.trace import hashing, keys
 from viewkeeper.trace.grouping import group_rows, stable_argsort
 from viewkeeper.trace.keys import canonical, equal_rows, order_code
 
@@ -57,6 +57,26 @@ def test_the_scalar_hash_of_a_row_is_the_columnar_one(columns: list[tuple[Type, 
     assert [hashing.hash_values([array[i].as_py() for array in arrays], types) for i in range(12)] == whole.tolist()
     part = hashing.hash_columns([array.slice(5, 4) for array in arrays], 4)
     assert part.tolist() == whole[5:9].tolist()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.none() | st.sampled_from(["", "a", "exactly8", "more than eight"]), min_size=6, max_size=30))
+def test_columns_of_few_values_are_hashed_and_grouped_as_others_are(values: list[str | None]) -> None:
+    """Numbering the values of a column is quicker, and changes nothing."""
+    column = pa.array(values, pa.large_string())
+    whole, groups = (
+        hashing.hash_columns([column], len(column)),
+        group_rows(hashing.hash_columns([], len(column)), [column]),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keys, "SAMPLE_ROWS", 3)
+        numbers = keys.numbered(column)
+        for each in (column, numbers):
+            assert hashing.hash_columns([each], len(column)).tolist() == whole.tolist()
+            # One hash for all: only the exact keys tell them apart.
+            again = group_rows(hashing.hash_columns([], len(column)), [each])
+            assert (again.order.tolist(), again.starts.tolist()) == (groups.order.tolist(), groups.starts.tolist())
+        assert keys.plain(numbers).equals(column)
 
 
 def test_the_hash_never_changes() -> None:

@@ -15,7 +15,8 @@ from viewkeeper.catalog.types import logical_type, physical_type, to_logical, to
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import CreateWindowView
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.program import Program
+from viewkeeper.streams.intervals import interval
+from viewkeeper.streams.program import Dividing, Program
 from viewkeeper.streams.windows.declare import declare_window
 from viewkeeper.streams.windows.program import window_program
 
@@ -161,13 +162,23 @@ class Engine:
         if program.shuffled:
             assert source is not None
             cuts = np.array_split(np.arange(len(source)), slices)
-            prepared = [program.prepare(j, source.take(cut), self.dimensions) for cut in cuts]
+            prepared = [block for cut in cuts for block in self._prepared(program, j, source.take(cut))]
             rows = Block.concat(prepared)
             if touched is not None:
                 rows = rows.filter(np.isin(rows.hashes, touched))
             if not len(rows):
                 return {}
         return dict(program.advance(j, rows, _Past(self, program, j, touched)))
+
+    def _prepared(self, program: Program, j: int, rows: Block) -> list[Block]:
+        """A slice as one view server prepares it, or, every other part, as two do."""
+        if j % 2 or not isinstance(program, Dividing):
+            return [program.prepare(j, rows, self.dimensions)]
+        halves = [interval(server, 2) for server in range(2)]
+        found = [program.prepare_interval(j, rows, self.dimensions, low, high) for low, high in halves]
+        for block, (low, high) in zip(found, halves, strict=True):
+            assert all(low <= h <= high for h in block.hashes.tolist()), "of its interval only"
+        return found
 
     def _put(self, object_: int, part: int, block: Block) -> None:
         order = np.argsort(block.hashes, kind="stable")

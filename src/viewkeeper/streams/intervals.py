@@ -59,6 +59,11 @@ def are_in(hashes: np.ndarray, touched: np.ndarray) -> np.ndarray:
     return found
 
 
+def are_within(hashes: np.ndarray, low: int, high: int) -> np.ndarray:
+    """bool[n]: which of `hashes` lie from `low` to `high`."""
+    return (hashes >= np.uint64(low)) & (hashes <= np.uint64(high))
+
+
 def _rows(block: Block, touched: np.ndarray) -> np.ndarray:
     starts = np.searchsorted(block.hashes, touched)
     return spread(starts, np.searchsorted(block.hashes, touched, side="right") - starts)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from viewkeeper.errors import Error
 from viewkeeper.streams.calling import ProgramFailed
-from viewkeeper.streams.preparing import gathered, prepare_tasks, run_prepare, servers_for
+from viewkeeper.streams.preparing import gathered, is_direct, prepare_tasks, run_prepare, servers_for
 from viewkeeper.streams.running import combined, run_interval
 from viewkeeper.streams.work import Outcome, QueryWork, Work
 
@@ -26,9 +26,7 @@ class LocalRunner:
         """Computes parts of a generated view."""
         started = time.perf_counter()
         servers = servers_for(work, self.servers)
-        if servers == 1:
-            return combined(work, [run_interval(work, 0, 1)], started)
-        if not work.program.shuffled:
+        if is_direct(work, servers):
             return combined(work, [run_interval(work, server, servers) for server in range(servers)], started)
         sent: list[list[bytes]] = [[] for _ in range(servers)]
         try:

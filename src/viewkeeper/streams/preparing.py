@@ -13,13 +13,22 @@ import pyarrow as pa
 from viewkeeper.catalog.model import Column
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.calling import called, require_shape
-from viewkeeper.streams.intervals import Touched, are_in, split, union
+from viewkeeper.streams.intervals import Touched, are_in, are_within, split, union
 from viewkeeper.streams.part_files import ROW_GROUP_ROWS, read_part, read_piece
-from viewkeeper.streams.work import Piece, Work
+from viewkeeper.streams.program import Dividing
+from viewkeeper.streams.work import GREATEST_HASH, Piece, Work
 from viewkeeper.trace.commit import Storage
 
 SLICE_ROWS = 2 * ROW_GROUP_ROWS
 """Rows that one task prepares, about: whole row groups, where a part is large."""
+
+WIDE_SLICE_ROWS = 1 << 21
+"""The same where a view server prepares all for itself: the fewer slices, the fewer groups stand in several."""
+
+DIRECT_SERVERS = 4
+"""Up to so many view servers each prepare the whole source and keep their interval, in one stage: reading and hashing
+rows that another server needs costs less than Python, the JVM and Python again, which a shuffle leads rows through.
+Measured with two servers on two busy cores, 1,000,000 rows of a pattern: 0.6 s in place of 1.2 s."""
 
 SMALL_ROWS = 200_000
 """Up to so many rows of its source a shuffled program's work is one task: a second stage costs more than a second core
@@ -51,6 +60,11 @@ def servers_for(work: Work, servers: int) -> int:
     return 1 if rows <= SMALL_GROUPED_ROWS else servers
 
 
+def is_direct(work: Work, servers: int) -> bool:
+    """Whether the view servers need nothing of each other, and the work is a single stage."""
+    return servers <= DIRECT_SERVERS or not work.program.shuffled
+
+
 def touched_anywhere(work: Work) -> Touched:
     """The hashes that may be touched in any part of a work: no others are ever reached."""
     if work.touched is None:
@@ -73,7 +87,7 @@ def prepare_tasks(work: Work) -> list[list[Slice]]:
     tasks: list[list[Slice]] = []
     room = 0
     for part, piece in _pieces(work):
-        for each in _slices(part, piece):
+        for each in _slices(part, piece, SLICE_ROWS):
             if not tasks or room < each[1].rows:
                 tasks.append([])
                 room = SLICE_ROWS
@@ -97,10 +111,9 @@ def run_prepare(work: Work, slices: Sequence[Slice], servers: int) -> list[bytes
 def prepare_here(work: Work, part: int, low: int, high: int, touched: Touched) -> list[Block]:
     """The prepared rows of a part whose hash lies from `low` to `high` and is touched.  Raises ProgramFailed."""
     blocks = []
-    for _, piece in _slices_of(work, part):
-        block = _prepared(work, part, piece, touched)
-        keep = (block.hashes >= np.uint64(low)) & (block.hashes <= np.uint64(high))
-        blocks.append(block.filter(keep))
+    for piece in work.pieces.get((work.program.inputs[0].object, part), ()):
+        for _, slice_ in _slices(part, piece, WIDE_SLICE_ROWS):
+            blocks.append(_prepared(work, part, slice_, touched, low, high))
     return blocks
 
 
@@ -142,22 +155,24 @@ def _pieces(work: Work) -> Iterator[Slice]:
             yield part, piece
 
 
-def _slices_of(work: Work, part: int) -> Iterator[Slice]:
-    for piece in work.pieces.get((work.program.inputs[0].object, part), ()):
-        yield from _slices(part, piece)
+def _slices(part: int, piece: Piece, rows: int) -> Iterator[Slice]:
+    for start in range(0, piece.rows, rows):
+        yield part, Piece(piece.file, piece.offset + start, min(rows, piece.rows - start))
 
 
-def _slices(part: int, piece: Piece) -> Iterator[Slice]:
-    for start in range(0, piece.rows, SLICE_ROWS):
-        yield part, Piece(piece.file, piece.offset + start, min(SLICE_ROWS, piece.rows - start))
-
-
-def _prepared(work: Work, part: int, piece: Piece, touched: Touched) -> Block:
-    folder = storage_of(work.root).state
-    rows = read_piece(folder, piece, work.columns[work.program.inputs[0].object], work.zone)
+def _prepared(work: Work, part: int, piece: Piece, touched: Touched, low: int = 0, high: int = GREATEST_HASH) -> Block:
+    """The prepared rows of a slice whose hash lies from `low` to `high` and is touched."""
+    folder, program = storage_of(work.root).state, work.program
+    rows = read_piece(folder, piece, work.columns[program.inputs[0].object], work.zone)
     dimensions = _dimensions(work, part)
-    block = called(lambda: work.program.prepare(part, rows, dimensions))
-    require_shape(block, work.program.prepared_columns(), f"what was prepared of part {part}")
+    whole = low == 0 and high == GREATEST_HASH
+    if isinstance(program, Dividing) and not whole:
+        block = called(lambda: program.prepare_interval(part, rows, dimensions, low, high))
+    else:
+        block = called(lambda: program.prepare(part, rows, dimensions))
+    require_shape(block, program.prepared_columns(), f"what was prepared of part {part}")
+    if not whole:
+        block = block.filter(are_within(block.hashes, low, high))
     return block if touched is None else block.filter(are_in(block.hashes, touched))
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.compiler.references import Subscript
@@ -91,3 +91,11 @@ class Program(Protocol):
 
     def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
         """The rows of each output's part, by object id (none given: empty)."""
+
+
+@runtime_checkable
+class Dividing(Protocol):
+    """What a `Program` may be besides: it can prepare one interval of the hash for less than all."""
+
+    def prepare_interval(self, part: int, rows: Block, dimensions: Mapping[int, Block], low: int, high: int) -> Block:
+        """What `prepare` gives, of groups whose hash lies from `low` to `high`."""

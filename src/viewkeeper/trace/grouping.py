@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.trace.keys import equal_rows, exact_codes
+from viewkeeper.trace.keys import equal_rows, exact_codes, numbered
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,17 @@ def group_sorted(hashes: np.ndarray, keys: Sequence[pa.Array], order: np.ndarray
     tied = np.flatnonzero(~new)
     if len(tied) and keys:
         before, after = pa.array(order[tied - 1]), pa.array(order[tied])
-        equal = equal_rows([key.take(before) for key in keys], [key.take(after) for key in keys])
+        compared = [_quick_to_take(key) for key in keys]
+        equal = equal_rows([key.take(before) for key in compared], [key.take(after) for key in compared])
         if not equal.all():
             order = _settle(order, new, tied[~equal], keys)
     return Groups(order, np.flatnonzero(new))
+
+
+def _quick_to_take(key: pa.Array) -> pa.Array:
+    """A column that is equal in the rows in which `key` is: strings in no order take long to fetch."""
+    key = numbered(key)
+    return key.indices if pa.types.is_dictionary(key.type) else key
 
 
 def _settle(order: np.ndarray, new: np.ndarray, mismatched: np.ndarray, keys: Sequence[pa.Array]) -> np.ndarray:

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import Type
-from viewkeeper.trace.keys import canonical, numbers, offsets, valid
+from viewkeeper.trace.keys import canonical, numbered, numbers, offsets, valid
 
 SEED = 0x243F6A8885A308D3  # the digits of pi
 NULL_CODE = 0x13198A2E03707344
@@ -59,7 +59,7 @@ def finish_value(state: int) -> int:
 
 
 def hash_columns(columns: Sequence[pa.Array], length: int) -> np.ndarray:
-    """uint64[length]: the hash of each row of `columns` (physical); of no columns: one constant."""
+    """uint64[length]: the hash of each row of `columns` (physical, or `keys.numbered`); of no columns: one constant."""
     state = np.full(length, SEED, dtype=np.uint64)
     for column in columns:
         state ^= _codes(column)
@@ -82,7 +82,12 @@ def hash_values(values: Sequence[object], types: Sequence[Type]) -> int:
 
 def _codes(column: pa.Array) -> np.ndarray:
     type_ = column.type
-    if pa.types.is_large_string(type_) or pa.types.is_large_binary(type_):
+    if pa.types.is_dictionary(type_):
+        codes = _bytes_codes(column.dictionary)[column.indices.fill_null(0).to_numpy()]
+    elif pa.types.is_large_string(type_) or pa.types.is_large_binary(type_):
+        column = numbered(column)
+        if pa.types.is_dictionary(column.type):
+            return _codes(column)
         codes = _bytes_codes(column)
     elif pa.types.is_decimal128(type_):
         words = numbers(column).view(np.uint64)

@@ -1,7 +1,8 @@
 """Runs works on Spark: an RDD job each, of one task where there is little to do, else of a stage or two.
 
-Shuffled programs: a stage prepares slices of the source, and hands each view server its rows; the next computes the
-intervals.  Others read their intervals from files, in one stage.
+In one stage each view server reads its interval from files, or prepares the source itself and keeps what is in the
+interval.  Shuffled programs with many view servers have two: a stage prepares slices of the source, and hands each view
+server its rows; the next computes the intervals.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from viewkeeper.streams.calling import ProgramFailed
-from viewkeeper.streams.preparing import Slice, gathered, prepare_tasks, run_prepare, servers_for
+from viewkeeper.streams.preparing import Slice, gathered, is_direct, prepare_tasks, run_prepare, servers_for
 from viewkeeper.streams.running import IntervalResult, combined, run_interval
 from viewkeeper.streams.spark.processes import leave_interrupts_to_the_driver, loss_named
 from viewkeeper.streams.work import Outcome, QueryWork, Work
@@ -59,7 +60,7 @@ class SparkRunner:
         return self._queries.query(work)
 
     def _results(self, work: Work, servers: int) -> RDD[tuple[int, IntervalResult]]:
-        if servers == 1 or not work.program.shuffled:
+        if is_direct(work, servers):
             return self._partitions(servers).mapPartitions(partial(_direct, work, servers))
         tasks = prepare_tasks(work)
         parcels = self._partitions(len(tasks)).mapPartitions(partial(_prepare, work, tasks, servers))

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Catalog, Column, PartView
 from viewkeeper.catalog.types import BIGINT, BINARY, physical_type
 from viewkeeper.compiler.references import Subscript
 from viewkeeper.streams.blocks import Block
+from viewkeeper.streams.intervals import are_within
 from viewkeeper.streams.program import Carry, Input, Output, Past, Program
 from viewkeeper.streams.windows import plan as plans
 from viewkeeper.streams.windows.finish import finish
 from viewkeeper.streams.windows.plan import BLOCKS, CUMULATIVE, GREATEST, LEAST, MERGE, RUNNING, Layout, Piece, Slot
 from viewkeeper.streams.windows.rows import computed, rows_of
 from viewkeeper.streams.windows.states import combine, lift, reduce
+from viewkeeper.streams.work import GREATEST_HASH
 from viewkeeper.trace.hashing import hash_columns
-from viewkeeper.trace.keys import canonical
+from viewkeeper.trace.keys import canonical, numbered
 
 HERE = Subscript(1, 0)
 
@@ -48,12 +51,22 @@ class PreAggregation:
 
     def prepare(self, part: int, rows: Block, dimensions: Mapping[int, Block]) -> Block:
         """The groups of a slice; raises ViewBroken, which names the place, where an expression raises."""
+        return self.prepare_interval(part, rows, dimensions, 0, GREATEST_HASH)
+
+    def prepare_interval(self, part: int, rows: Block, dimensions: Mapping[int, Block], low: int, high: int) -> Block:
+        """Only the rows of the interval are sorted and put together."""
         plan = self.plan
         columns, length = rows_of(plan.input, {plan.source: rows, **dimensions}, plan.zone)
-        keys = [canonical(column) for column in computed(plan.keys, columns, length, plan.zone)]
-        values = [canonical(column) for column in computed(plan.values, columns, length, plan.zone)]
+        keys, values = ([numbered(canonical(column)) for column in computed(each, columns, length, plan.zone)]
+                        for each in (plan.keys, plan.values))  # fmt: skip
         measures = computed(plan.measures, columns, length, plan.zone)
-        return lift(plan.layout, hash_columns(keys, length), keys, values, measures)
+        hashes = hash_columns(keys, length)
+        keep = are_within(hashes, low, high)
+        if not keep.all():
+            places = np.flatnonzero(keep)
+            hashes, index = hashes[places], pa.array(places)
+            keys, values, measures = ([column.take(index) for column in each] for each in (keys, values, measures))
+        return lift(plan.layout, hashes, keys, values, measures)
 
     def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
         """The groups of the part."""

@@ -19,16 +19,16 @@ from viewkeeper.streams.windows.plan import COUNT, GREATEST, LEAST, ROWS, SQUARE
 from viewkeeper.streams.windows.union import union
 from viewkeeper.trace.grouping import Groups, group_sorted
 from viewkeeper.trace.hashing import hash_columns
-from viewkeeper.trace.keys import numbers, valid
+from viewkeeper.trace.keys import numbers, plain, valid
 
 
 def lift(
     layout: Layout, hashes: np.ndarray, keys: list[pa.Array], values: list[pa.Array], measures: Sequence[pa.Array]
 ) -> Block:  # fmt: skip
-    """The pre-aggregates of rows: `keys` and `values` canonical, `measures` the arguments."""
+    """The pre-aggregates of rows: `keys` and `values` canonical (perhaps `numbered`), `measures` the arguments."""
     groups = _grouped(hashes, keys, values)
     firsts = pa.array(groups.firsts)
-    columns = [key.take(firsts) for key in (*keys, *values)]
+    columns = [plain(key.take(firsts)) for key in (*keys, *values)]
     order, starts = groups.order, groups.starts
     taken: dict[int, pa.Array] = {}
     for slot in layout.slots:
