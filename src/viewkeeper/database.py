@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from viewkeeper.catalog.model import Catalog, PartView, Stream, Table
+from viewkeeper.catalog.types import logical_type
 from viewkeeper.changes.positions import Token
 from viewkeeper.checker.check import Judge, check_views
 from viewkeeper.checker.report import Report
@@ -279,8 +280,9 @@ class TableHandle:
         Yields (number of rows, token) of each batch when it is written: iterate, or nothing is.
         """
         for file in files:
-            for batch in read_batches(Path(file)):
-                yield batch.num_rows, self._store.put_many(self._table(), batch)
+            types = {column.name.lower(): logical_type(column.type) for column in self._table().columns}
+            for batch in read_batches(Path(file), types):
+                yield len(batch), self._store.put_many(self._table(), batch)
 
     def delete(self, key: Any, columns: Sequence[str] | None = None) -> Token | bool:
         """Deletes the row of `key`, or makes its `columns` NULL.  In a table without a key: one row equal to the dict

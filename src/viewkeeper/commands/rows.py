@@ -98,7 +98,8 @@ def _append_files(database: Database, stream: str, files: tuple[Path, ...], id_:
         print_json({"stored": stored, "rejected": rejected, "loaded_before": again})
     else:
         text = f"{stored:,} rows stored"
-        text += f", {rejected:,} rejected (viewkeeper rejected lists them)" if rejected else ""
+        listed = "viewkeeper rejected lists them once maintain or catch-up has taken them in"
+        text += f", {rejected:,} rejected ({listed})" if rejected else ""
         console().print(text + (f"; {again:,} of {len(files):,} files were loaded before" if again else ""))
 
 

@@ -27,8 +27,10 @@ from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.errors import DeclarationError
 
 _OTHER_STATEMENTS = {
-    "INSERT": "use db.table(name).put_many(rows)", "UPDATE": "use db.table(name).put(row)",
-    "DELETE": "use db.table(name).delete(key)", "MERGE": "use db.table(name).put_many(rows)",
+    "INSERT": "use db.table(name).put_many(rows), or db.stream(name).append(rows)",
+    "UPDATE": "use db.table(name).put(row); rows of streams stay as they are",
+    "DELETE": "use db.table(name).delete(key); rows of streams stay as they are",
+    "MERGE": "use db.table(name).put_many(rows)",
     "TRUNCATE": "delete the rows by key", "REFRESH": "every view is kept up to date by itself",
     "VALUES": "use db.table(name).put_many(rows)",
 }  # fmt: skip

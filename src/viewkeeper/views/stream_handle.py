@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Stream
+from viewkeeper.catalog.types import logical_type
 from viewkeeper.errors import Error, InputError, NotFound
 from viewkeeper.files import read_batches
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.intake.append import append
 from viewkeeper.streams.intake.entries import Append
 from viewkeeper.streams.intake.files import read_rows
+from viewkeeper.streams.intake.given import Pieces
 from viewkeeper.streams.intake.log import Appended, StreamLog
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.trace.commit import Storage
@@ -95,13 +96,8 @@ class StreamHandle(PartsReader):
         under it before is not stored again.
         """
         for file in map(Path, files):
-            batches = read_batches(file)
-            first = next(batches, None)
-            if first is None:
-                yield self.append([], self._file_id(id, file))
-            else:
-                reader = pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], batches))
-                yield self.append(reader, self._file_id(id, file))
+            types = {column.name.lower(): logical_type(column.type) for column in self._stream().columns}
+            yield self.append(Pieces(read_batches(file, types)), self._file_id(id, file))
 
     def open(self) -> OpenRows:
         """The rows that were stored and that no version shows: of parts that are not sealed yet, and what waits in the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -30,6 +30,13 @@ class Given:
     length: int
 
 
+@dataclass(frozen=True)
+class Pieces:
+    """Rows in pieces of different forms, as files give them."""
+
+    pieces: Iterable[pa.RecordBatch | list[Any]]
+
+
 def batches(stream: Stream, rows: Any) -> Iterator[Given]:
     """`rows` in batches: dicts or tuples (in declared order), Arrow tables, batches and readers of them, a pandas
     DataFrame, what has `toArrow`.  Raises InputError for what is none of these, and for columns that the stream has
@@ -37,6 +44,10 @@ def batches(stream: Stream, rows: Any) -> Iterator[Given]:
     reader = _Reader(stream)
     if hasattr(rows, "toArrow"):
         rows = rows.toArrow()
+    if isinstance(rows, Pieces):
+        return chain.from_iterable(
+            reader.arrow(piece) if isinstance(piece, pa.RecordBatch) else reader.objects(piece) for piece in rows.pieces
+        )
     if isinstance(rows, pa.RecordBatchReader):
         return (given for batch in rows for given in reader.arrow(batch))
     if isinstance(rows, (pa.Table, pa.RecordBatch)):
