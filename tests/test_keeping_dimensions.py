@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
+from checked_database import DuckJudge
 from stream_database import StreamDatabase, bag, moment
 from viewkeeper.catalog.model import Table
+from viewkeeper.checker.part_check import check_parts
 from viewkeeper.errors import DeclarationError
+from viewkeeper.evidence import PartEvidence
 from viewkeeper.pipeline.fills import unfilled
 from viewkeeper.streams.parts import PartIndex, read_index
 from viewkeeper.streams.view_progress import Rebuilt, ViewProgress
+from viewkeeper.views.version import Version
 
 SCRIPT = """
 CREATE TABLE hosts (g BIGINT PRIMARY KEY, site BIGINT, factor BIGINT);
@@ -214,6 +218,26 @@ def test_a_table_whose_copies_are_gone_is_read_as_of_now_and_that_is_remembered(
     sites.site(50)
     sites.rows(8, x=2)
     assert sites.at("late", 8) == sorted([*first, (2, first[0][1])], key=repr)
+
+
+def test_the_check_finds_rebuilt_parts_right_and_does_not_judge_what_it_cannot(database: StreamDatabase) -> None:
+    """Parts are recomputed at the versions that they were made with, rebuilt ones too; of parts whose version is kept
+    no more nothing is said."""
+    sites = Sites(database, "HORIZON 300")
+    for part in range(14):
+        sites.site(part)
+        sites.rows(part, x=part)
+        if part in (6, 11):
+            for name in ("plain", "sums", "df"):
+                database.declare(f"ALTER VIEW {name} REBUILD FROM {part - 3}")
+    database.drive()
+    for tidy in (False, True):
+        if tidy:
+            database.tidy()
+        version = Version(database.storage.newest(), None)
+        reports = check_parts(PartEvidence(version), None, DuckJudge())
+        assert [str(report) for report in reports if not report.ok] == []
+        assert [report.view for report in reports if report.view == "plain"] == ["plain"]
 
 
 def test_a_table_that_is_used_cannot_be_dropped(sites: Sites) -> None:

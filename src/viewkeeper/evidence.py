@@ -186,6 +186,10 @@ class PartEvidence:
         found = self._index(stream.id).at(part)
         return {} if found is None else found.dimensions
 
+    def is_kept(self, dimension: int, version: int) -> bool:
+        """Whether there is a copy of a dimension table (its id) as of a recorded version."""
+        return self._index(dimension).at(version) is not None
+
     def dimension(self, of: Table | View, version: int) -> pa.Table:
         """The rows of a dimension table as of a recorded version, as views over streams read them."""
         found = self._index(of.id).at(version)

@@ -55,6 +55,10 @@ class PartsEvidence(Protocol):
     def rebuilt(self, view: PartView, part: int) -> Mapping[int, int] | None:
         """The versions with which a part was computed anew on request."""
 
+    def is_kept(self, dimension: int, version: int) -> bool:
+        """Whether there is a copy of a dimension table (its id) as of a recorded version: it goes when no part will be
+        computed from it any more."""
+
     def dimension(self, of: Table | View, version: int) -> pa.Table:
         """The rows of a dimension table as of a recorded version."""
 
@@ -137,6 +141,10 @@ def versions(
     if lacking:
         item = evidence.catalog.by_id(lacking[0])
         raise NotJudged(f"no version of {item.name if item else lacking[0]} is recorded for it")
+    for id_ in view.dimensions:
+        if not evidence.is_kept(id_, found[id_]):
+            name = dimension_table(evidence.catalog, id_).name
+            raise NotJudged(f"{name} as of version {found[id_]}, with which it was made, is kept no more")
     return {id_: found[id_] for id_ in view.dimensions}
 
 
