@@ -44,7 +44,7 @@ some_rows = st.lists(row, min_size=1, max_size=6)
 
 @contextmanager
 def keeper(program: Any, servers: int, small: int = 0, memory: int = past.MEMORY_BYTES) -> Iterator[Keeper]:
-    """A view in a folder of its own; works of more than `small` rows go to all view servers, of which three are many."""
+    """A view in a folder of its own; works of more than `small` rows go to all view servers (three are many)."""
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(preparing, "SMALL_ROWS", small)
         patch.setattr(preparing, "SMALL_GROUPED_ROWS", small)
