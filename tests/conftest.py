@@ -26,6 +26,9 @@ def spark() -> Iterator[SparkSession]:
         SparkSession.builder.master("local[2,4]")
         .appName("viewkeeper tests")
         .config("spark.ui.enabled", "false")
+        # Some tests count jobs and stages, late in a run of thousands: Spark forgets the oldest beyond these.
+        .config("spark.ui.retainedJobs", "100000")
+        .config("spark.ui.retainedStages", "100000")
         .config("spark.driver.memory", "2g")
         .config("spark.sql.ansi.enabled", "true")
         .config("spark.sql.session.timeZone", "UTC")
