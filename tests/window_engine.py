@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -15,7 +16,7 @@ from viewkeeper.catalog.types import logical_type, physical_type, to_logical, to
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import CreateWindowView
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.intervals import interval
+from viewkeeper.streams.intervals import are_within, interval
 from viewkeeper.streams.program import Dividing, Program
 from viewkeeper.streams.windows.declare import declare_window
 from viewkeeper.streams.windows.program import window_program
@@ -175,7 +176,8 @@ class Engine:
         if j % 2 or not isinstance(program, Dividing):
             return [program.prepare(j, rows, self.dimensions)]
         halves = [interval(server, 2) for server in range(2)]
-        found = [program.prepare_interval(j, rows, self.dimensions, low, high) for low, high in halves]
+        found = [program.prepare_some(j, rows, self.dimensions, partial(are_within, low=low, high=high))
+                 for low, high in halves]  # fmt: skip
         for block, (low, high) in zip(found, halves, strict=True):
             assert all(low <= h <= high for h in block.hashes.tolist()), "of its interval only"
         return found

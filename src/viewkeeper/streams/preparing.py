@@ -49,15 +49,21 @@ def storage_of(root: str) -> Storage:
 
 def servers_for(work: Work, servers: int) -> int:
     """How many view servers a work is worth."""
+    if _is_small_repair(work) and is_direct(work, servers):
+        return 1
     if work.program.shuffled:
         return 1 if sum(piece.rows for _, piece in _pieces(work)) <= SMALL_ROWS else servers
-    if work.touched is not None:
-        hashes = [touched for touched in work.touched.values() if touched is not None]
-        if len(hashes) == len(work.touched) and sum(map(len, hashes)) <= SMALL_GROUPED_ROWS:
-            return 1
     inputs = {each.object for each in work.program.inputs}
     rows = sum(piece.rows for (object_, _), pieces in work.pieces.items() if object_ in inputs for piece in pieces)
     return 1 if rows <= SMALL_GROUPED_ROWS else servers
+
+
+def _is_small_repair(work: Work) -> bool:
+    """Whether so few groups are touched that one view server is as quick as several, which would all read as much."""
+    if work.touched is None:
+        return False
+    hashes = [touched for touched in work.touched.values() if touched is not None]
+    return len(hashes) == len(work.touched) and sum(map(len, hashes)) <= SMALL_GROUPED_ROWS
 
 
 def is_direct(work: Work, servers: int) -> bool:
@@ -165,15 +171,18 @@ def _prepared(work: Work, part: int, piece: Piece, touched: Touched, low: int = 
     folder, program = storage_of(work.root).state, work.program
     rows = read_piece(folder, piece, work.columns[program.inputs[0].object], work.zone)
     dimensions = _dimensions(work, part)
-    whole = low == 0 and high == GREATEST_HASH
-    if isinstance(program, Dividing) and not whole:
-        block = called(lambda: program.prepare_interval(part, rows, dimensions, low, high))
+    is_whole = touched is None and low == 0 and high == GREATEST_HASH
+
+    def wanted(hashes: np.ndarray) -> np.ndarray:
+        inside = are_within(hashes, low, high)
+        return inside if touched is None else inside & are_in(hashes, touched)
+
+    if isinstance(program, Dividing) and not is_whole:
+        block = called(lambda: program.prepare_some(part, rows, dimensions, wanted))
     else:
         block = called(lambda: program.prepare(part, rows, dimensions))
     require_shape(block, program.prepared_columns(), f"what was prepared of part {part}")
-    if not whole:
-        block = block.filter(are_within(block.hashes, low, high))
-    return block if touched is None else block.filter(are_in(block.hashes, touched))
+    return block if is_whole else block.filter(wanted(block.hashes))
 
 
 def _dimensions(work: Work, part: int) -> Mapping[int, Block]:

@@ -14,9 +14,11 @@ what `advance` gives replaces the rows of these hashes, and the others stay.  So
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.compiler.references import Subscript
@@ -93,9 +95,13 @@ class Program(Protocol):
         """The rows of each output's part, by object id (none given: empty)."""
 
 
+Wanted = Callable[[np.ndarray], np.ndarray]
+"""Of hashes (uint64[n]) which are wanted (bool[n])."""
+
+
 @runtime_checkable
 class Dividing(Protocol):
-    """What a `Program` may be besides: it can prepare one interval of the hash for less than all."""
+    """What a `Program` may be besides: it can prepare some groups for less than all."""
 
-    def prepare_interval(self, part: int, rows: Block, dimensions: Mapping[int, Block], low: int, high: int) -> Block:
-        """What `prepare` gives, of groups whose hash lies from `low` to `high`."""
+    def prepare_some(self, part: int, rows: Block, dimensions: Mapping[int, Block], wanted: Wanted) -> Block:
+        """What `prepare` gives, of groups whose hash is wanted."""

@@ -12,14 +12,12 @@ from viewkeeper.catalog.model import Catalog, Column, PartView
 from viewkeeper.catalog.types import BIGINT, BINARY, physical_type
 from viewkeeper.compiler.references import Subscript
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.intervals import are_within
-from viewkeeper.streams.program import Carry, Input, Output, Past, Program
+from viewkeeper.streams.program import Carry, Input, Output, Past, Program, Wanted
 from viewkeeper.streams.windows import plan as plans
 from viewkeeper.streams.windows.finish import finish
 from viewkeeper.streams.windows.plan import BLOCKS, CUMULATIVE, GREATEST, LEAST, MERGE, RUNNING, Layout, Piece, Slot
 from viewkeeper.streams.windows.rows import computed, rows_of
 from viewkeeper.streams.windows.states import combine, lift, reduce
-from viewkeeper.streams.work import GREATEST_HASH
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical, numbered
 
@@ -51,17 +49,17 @@ class PreAggregation:
 
     def prepare(self, part: int, rows: Block, dimensions: Mapping[int, Block]) -> Block:
         """The groups of a slice; raises ViewBroken, which names the place, where an expression raises."""
-        return self.prepare_interval(part, rows, dimensions, 0, GREATEST_HASH)
+        return self.prepare_some(part, rows, dimensions, lambda hashes: np.ones(len(hashes), np.bool_))
 
-    def prepare_interval(self, part: int, rows: Block, dimensions: Mapping[int, Block], low: int, high: int) -> Block:
-        """Only the rows of the interval are sorted and put together."""
+    def prepare_some(self, part: int, rows: Block, dimensions: Mapping[int, Block], wanted: Wanted) -> Block:
+        """Only the rows of wanted groups are sorted and put together."""
         plan = self.plan
         columns, length = rows_of(plan.input, {plan.source: rows, **dimensions}, plan.zone)
         keys, values = ([numbered(canonical(column)) for column in computed(each, columns, length, plan.zone)]
                         for each in (plan.keys, plan.values))  # fmt: skip
         measures = computed(plan.measures, columns, length, plan.zone)
         hashes = hash_columns(keys, length)
-        keep = are_within(hashes, low, high)
+        keep = wanted(hashes)
         if not keep.all():
             places = np.flatnonzero(keep)
             hashes, index = hashes[places], pa.array(places)
