@@ -60,11 +60,12 @@ class Watched(StreamDatabase):
         self.store.put_many(table, [{"g": g, "site": site + g % 2} for g in range(4)])
 
     def send(self, late: int = 0) -> None:
-        """One append, with rows of the newest parts, or of `late` seconds before, and late ones; now and then it is sent twice, as by somebody who
-        has not heard that it was stored."""
+        """One append, with rows of the newest parts, or of `late` seconds before, and late ones; now and then it is
+        sent twice, as by somebody who has not heard that it was stored."""
         chance = self.chance
         self.at += chance.choice([0, 60, 60, 120, 400])
-        rows = [(max(0, self.at - late - chance.choice([0, 0, 30, 90, 300])), chance.randrange(4), chance.randrange(-1, 4))
+        least = self.at - late
+        rows = [(max(0, least - chance.choice([0, 0, 30, 90, 300])), chance.randrange(4), chance.randrange(-1, 4))
                 for _ in range(chance.randrange(1, 6))]  # fmt: skip
         self.ids += 1
         for _ in range(chance.choice([1, 1, 2])):
