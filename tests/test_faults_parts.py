@@ -59,13 +59,12 @@ class Watched(StreamDatabase):
         assert isinstance(table, Table)
         self.store.put_many(table, [{"g": g, "site": site + g % 2} for g in range(4)])
 
-    def send(self, late: int = 0) -> None:
-        """One append, with rows of the newest parts, or of `late` seconds before, and late ones; now and then it is
-        sent twice, as by somebody who has not heard that it was stored."""
+    def send(self) -> None:
+        """One append, with rows of the newest parts and late ones; now and then it is sent twice, as by somebody who
+        has not heard that it was stored."""
         chance = self.chance
         self.at += chance.choice([0, 60, 60, 120, 400])
-        least = self.at - late
-        rows = [(max(0, least - chance.choice([0, 0, 30, 90, 300])), chance.randrange(4), chance.randrange(-1, 4))
+        rows = [(max(0, self.at - chance.choice([0, 0, 30, 90, 300])), chance.randrange(4), chance.randrange(-1, 4))
                 for _ in range(chance.randrange(1, 6))]  # fmt: skip
         self.ids += 1
         for _ in range(chance.choice([1, 1, 2])):
@@ -193,11 +192,6 @@ def test_kills_at_any_point_are_survived(tmp_path: Path, point: str) -> None:
         for round_ in range(seed, seed + 4):
             for _ in range(20 if tidies else 4):
                 database.send()
-            if point == "part repaired":
-                database.at += 120
-                database.send()
-                database.drive()
-                database.send(late=60)
             if point == "dimension copied":
                 database.write_hosts(round_)
             count = database.chance.randint(1, 8) if point == "part file written" else 1
