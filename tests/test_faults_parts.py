@@ -72,6 +72,13 @@ class Watched(StreamDatabase):
                    [{"ts": moment(at), "g": g, "x": x} for at, g, x in rows], "UTC", f"append {self.ids}")  # fmt: skip
         self.given += rows
 
+    def send_late(self) -> None:
+        """A row of the newest part that is built: a repair."""
+        parts = kept(self.storage.newest(), "m")[0]
+        if parts:
+            append(self.root, self.storage, self.stream("m"), [{"ts": moment(parts[-1] * 60), "g": 0, "x": 1}], "UTC")
+            self.given.append((parts[-1] * 60, 0, 1))
+
 
 def work(database: Watched, tidies: bool) -> None:
     """What the driver does in its process: everything that is in, and looking through old parts."""
@@ -192,6 +199,9 @@ def test_kills_at_any_point_are_survived(tmp_path: Path, point: str) -> None:
         for round_ in range(seed, seed + 4):
             for _ in range(20 if tidies else 4):
                 database.send()
+            if point == "part repaired":
+                database.drive()
+                database.send_late()
             if point == "dimension copied":
                 database.write_hosts(round_)
             count = database.chance.randint(1, 8) if point == "part file written" else 1

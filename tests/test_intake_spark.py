@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -154,6 +156,26 @@ def test_what_cannot_be_followed_is_refused(spark: SparkSession, tmp_path: Path)
         followed(intake, files.df(), trigger={"processingTime": "often"})
     with followed(intake, files.df()):
         pass
+
+
+def test_a_follow_waits_for_the_java_process_of_one_that_was_killed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Java process outlives its Python by a while, in which it still writes the checkpoint."""
+    intake, files = Intake(tmp_path / "db"), Files(spark, tmp_path / "in")
+    with followed(intake, files.df()):
+        (lock,) = intake.root.rglob("java.lock")
+    with lock.open("r+") as held:
+        fcntl.lockf(held, fcntl.LOCK_EX)  # what Java's locks are
+        with monkeypatch.context() as patch:
+            patch.setattr(follow_module, "JAVA_SECONDS", 0.1)
+            with pytest.raises(Busy, match=r"followed under the name 'f' by the Java process .*java\.lock open"):
+                followed(intake, files.df())
+        timer = threading.Timer(0.3, fcntl.lockf, (held, fcntl.LOCK_UN))
+        timer.start()
+        with followed(intake, files.df()):
+            assert timer.finished.is_set()
+        timer.join()
 
 
 def follow_for_ever(root: str, folder: str) -> None:

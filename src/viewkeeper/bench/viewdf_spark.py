@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -58,12 +60,17 @@ class _OnSpark:
         if self._owned:
             self._spark.stop()
 
-    def _cancel(self) -> None:
-        self._spark.sparkContext.cancelJobGroup(_GROUP)
-
-    def _begin(self) -> float:
-        self._spark.sparkContext.setJobGroup(_GROUP, "bench viewdf", interruptOnCancel=True)
-        return time.perf_counter()
+    @contextmanager
+    def _limited(self, seconds: float) -> Iterator[None]:
+        """The block's Spark jobs are cancelled after so long; raises Cut."""
+        context = self._spark.sparkContext
+        context.setJobGroup(_GROUP, "bench viewdf", interruptOnCancel=True)
+        try:
+            with limited(seconds, lambda: context.cancelJobGroup(_GROUP)):
+                yield
+        finally:  # the thread's later jobs, perhaps somebody else's, are not of this group
+            for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
+                context.setLocalProperty(name, None)  # type: ignore[arg-type]
 
     def _write(self, frame: DataFrame, name: str) -> None:
         frame.write.mode("overwrite").parquet(str(self._folder / name))
@@ -88,8 +95,8 @@ class SparkNaive(_OnSpark):
 
     def take(self, part: int, limit: float) -> float:
         paths, self._last = self._parts.paths(part - self._question.window + 1, part), part
-        with limited(limit, self._cancel):
-            begun = self._begin()
+        with self._limited(limit):
+            begun = time.perf_counter()
             self._spark.read.parquet(*paths).createOrReplaceTempView("m")
             query = naive_sql(self._question, "m", "unix_timestamp(ts) DIV 60", part)
             self._write(self._spark.sql(query), "view")
@@ -130,8 +137,8 @@ class HandCoded(_OnSpark):
         (path,) = self._parts.paths(part, part)
         self._last = part
         advance = {"pattern": self._match, "sum": self._slide, "max": self._merge}[self._question.kind]
-        with limited(limit, self._cancel):
-            begun = self._begin()
+        with self._limited(limit):
+            begun = time.perf_counter()
             advance(self._spark.read.parquet(path), part)
         seconds = time.perf_counter() - begun
         for name in (f"helper-{part - 1}", f"running-{part - 1}", f"part-{part - self._question.window - 1}"):

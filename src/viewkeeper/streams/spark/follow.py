@@ -12,12 +12,15 @@ import json
 import os
 import re
 import threading
+import time
 import weakref
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from py4j.protocol import Py4JError
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
 
 from viewkeeper.catalog.model import Stream
 from viewkeeper.errors import Busy, Error, InputError
@@ -27,6 +30,8 @@ from viewkeeper.streams.intake.log import Appended, Numbered
 from viewkeeper.trace.commit import Storage
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
+JAVA_SECONDS = 60.0
+"""How long the Java process of a follow that was killed may take to end."""
 
 
 def follow(
@@ -50,6 +55,7 @@ def follow(
     folder.mkdir(parents=True, exist_ok=True)
     lock = _Lock(folder / "lock", f"stream {stream.name} is followed under the name {name!r}")
     try:
+        lock.take_in_java(df.sparkSession, folder / "java.lock")
         return Follow(Path(root), storage, stream, zone, df, name, folder / "checkpoint", lock, trigger)
     except BaseException:
         lock.release()
@@ -134,9 +140,15 @@ class Follow:
 
 
 class _Lock:
-    """A flock that goes with its process; a forked child neither holds nor can release it."""
+    """A flock that goes with its process; a forked child neither holds nor can release it.
+
+    The Java process writes the checkpoint, and outlives a Python that is killed by about a second: it holds a lock of
+    its own, for which the next follow waits.
+    """
 
     def __init__(self, path: Path, what: str) -> None:
+        self._what = what
+        self._in_java: Any = None
         self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         _held.add(self)  # before it is locked: another thread may fork at any time
         try:
@@ -148,8 +160,26 @@ class _Lock:
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
 
+    def take_in_java(self, session: SparkSession, path: Path) -> None:
+        """Has the Java process of `session` take the lock `path`; raises Busy if another one keeps it."""
+        self._in_java = session._jvm.java.io.RandomAccessFile(str(path), "rw")  # type: ignore[union-attr]
+        end = time.monotonic() + JAVA_SECONDS
+        while self._in_java.getChannel().tryLock() is None:
+            if time.monotonic() > end:
+                raise Busy(f"{self._what} by the Java process of a Python that is gone; end that Java process, which "
+                           f"has {path} open")  # fmt: skip
+            time.sleep(0.05)
+
     def release(self) -> None:
         """Let it go; once is enough."""
+        if self._in_java is not None:
+            with contextlib.suppress(Py4JError, OSError):  # with the Java process its lock is gone
+                self._in_java.close()
+            self._in_java = None
+        self.close()
+
+    def close(self) -> None:
+        """Close what this process has open of it: in a forked child all that may be done."""
         if self._descriptor is not None:
             with contextlib.suppress(OSError):
                 os.close(self._descriptor)
@@ -162,7 +192,7 @@ _held: weakref.WeakSet[_Lock] = weakref.WeakSet()
 
 def _release_in_child() -> None:
     for lock in list(_held):
-        lock.release()
+        lock.close()
 
 
 os.register_at_fork(after_in_child=_release_in_child)
