@@ -44,7 +44,7 @@ class DuckAnalyst:
 
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
-        zone: str = "UTC",
+        zone: str = "UTC", by_rows: str | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         with duckdb.connect() as connection:
             for name, columns in tables.items():

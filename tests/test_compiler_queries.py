@@ -222,6 +222,7 @@ def test_a_view_whose_names_do_not_fit_is_refused(head: str, message: str) -> No
         ("SELECT id FROM orders LIMIT 5", "LIMIT belongs to the query that reads", 29),
         ("SELECT id FROM (SELECT id FROM orders LIMIT 5) s", "LIMIT belongs to the query that reads", 45),
         ("SELECT id FROM orders OFFSET 5", "OFFSET belongs", 30),
+        ("WITH o AS (SELECT id FROM orders) SELECT id FROM o", "WITH (a common table expression)", 1),
         ("SELECT 1", "a query needs FROM", 8),
         ("SELECT id DIV 2 FROM orders", "DIV is not", 8), ("SELECT id DIV 2 FROM orders", "DIV", 8),
         ("SELECT mod(id, 2) FROM orders", "write a % b", 8), ("SELECT note || 'x' FROM orders", "||", 8),

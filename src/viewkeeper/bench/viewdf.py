@@ -1,8 +1,8 @@
 """Figures 6 to 12 of the ViewDF paper: patterns and sliding windows, from sealed to visible, beside other systems.
 
 `--scale S` shrinks the axes (1: the paper's) and measures all their places, 20 parts after 5.  Without it a few places,
-5 parts after 3: patterns as large as the paper's, windows a tenth.  `--figures 6,8,late,flat` chooses; `--ours` leaves
-the other systems out; `--plots FOLDER` draws.
+5 parts after 3: patterns as large as the paper's, windows a twentieth.  `--figures 6,8,late,flat` chooses; `--ours`
+leaves the other systems out; `--plots FOLDER` draws.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Extent:
     `few`; so many parts."""
 
     patterns: float = 1.0
-    windows: float = 0.1
+    windows: float = 0.05
     history: float = 0.1
     few: bool = True
     warm: int = 3

@@ -44,6 +44,8 @@ class BoundIndex:
 def bind_view(catalog: Catalog, statement: CreateView, binder_type: type[SelectBinder] = SelectBinder) -> BoundView:
     """Looks up and checks CREATE VIEW; raises DeclarationError or NotSupported with line and column."""
     require_free(catalog, statement.name)
+    if statement.refused is not None:
+        raise statement.refused
     binder, select = _binder(statement.query, catalog, binder_type)
     relation = binder.relation(select, "a view")
     assert isinstance(relation, Project)

@@ -135,20 +135,25 @@ class StreamReader(LengthReader):
             return CreateWindowView(text, place, name, columns, self._cut_query(tokens, window, cut), seconds, expire)
         if matching is not None:
             return CreateMatchView(text, place, name, columns, self._match_query(tokens, matching), expire)
-        if self._peek() == "WITH":
-            raise self._refusal(NO_WITH)
-        return CreateView(text, place, name, columns, self._plain_query(tokens), expire)
+        query, refused = self._plain_query(tokens)
+        return CreateView(text, place, name, columns, query, expire, refused)
 
     # Queries
 
-    def _plain_query(self, tokens: Sequence[Token]) -> QueryText:
-        """The query of a view without clauses of its own."""
+    def _plain_query(self, tokens: Sequence[Token]) -> tuple[QueryText, NotSupported | None]:
+        """The query of a view without clauses of its own, and what in it is not kept incrementally, if anything."""
         if has_brackets(tokens):
             parts = read_query(self._source, tokens, syntax_tree).query
             if parts.references:
                 message = f"{parts.references[0].target} cannot have a subscript here; {_CHOICES}"
                 raise NotSupported(message, *parts.references[0].place)
-        return self._admitted(tokens)
+        try:
+            if self._peek() == "WITH":
+                raise self._refusal(NO_WITH)
+            return self._admitted(tokens), None
+        except NotSupported as refused:
+            query = QueryText(syntax_tree(self._source, tokens), self._source, tokens[0].start, tokens[-1].end + 1)
+            return query, refused
 
     def _select(self) -> tuple[QueryText, PartQuery | None]:
         """A query that reads, with the parts that it names."""

@@ -237,7 +237,7 @@ def place_in_text(query: PartQuery, place: Place, start: Place) -> Place:
         in_sql = at + len(own)
         if in_sql > wanted:
             return _moved(text.place(in_text), start)
-        behind = ends[in_text] if reference.low is None else groups[in_text]
+        behind = groups.get(in_text, ends[in_text])
         alias = f" AS {quoted(reference.target)}"
         if query.sql.startswith(alias, in_sql) and not query.text.startswith(alias, behind):
             in_sql += len(alias)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from viewkeeper.catalog.types import Type
 from viewkeeper.compiler.references import PartQuery
 from viewkeeper.compiler.source import Place, QueryText
+from viewkeeper.errors import NotSupported
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,16 @@ class CreateTable(Statement):
 
 @dataclass(frozen=True)
 class CreateView(Statement):
-    """`columns` is the list of names before AS, empty where there is none; only a view over a stream may expire."""
+    """`columns` is the list of names before AS, empty where there is none; only a view over a stream may expire.
+
+    `refused` is what in the query viewkeeper's own operators do not know: a view over a stream may be left to Spark.
+    """
 
     name: Identifier
     columns: tuple[Identifier, ...]
     query: QueryText
     expire: int | None = None
+    refused: NotSupported | None = None
 
 
 @dataclass(frozen=True)

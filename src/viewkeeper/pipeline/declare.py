@@ -47,7 +47,7 @@ class Declared:
 def run(catalog: Catalog, script: str, analyst: Analyst | None = None, known: streams.Known | None = None) -> Declared:
     """Applies all statements of `script`, in order, to `catalog`; raises `DeclarationError` for the first wrong one.
 
-    `analyst` is asked about the queries of ViewDFs (None: there must not be any), `known` says which parts exist.
+    `analyst` is asked about queries that Spark will run (None: there must not be any), `known` says which parts exist.
     """
     declaring = _Declaring(catalog, analyst or _NoAnalyst(), known or streams.Nothing())
     for statement in parse_script(script):
@@ -68,9 +68,9 @@ def runs_without_use(snapshot: Snapshot, catalog: Catalog) -> list[RunRef]:
 class _NoAnalyst:
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
-        zone: str = "UTC",
+        zone: str = "UTC", by_rows: str | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
-        raise Error("the queries of INITIALIZE and UPDATE are analysed by Spark, which this process does not have; "
+        raise Error("this view's query is analysed by Spark, which this process does not have; "
                     "declare the view by db.sql, or while db.maintain() runs")  # fmt: skip
 
 

@@ -6,6 +6,11 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from viewkeeper.catalog.model import Column
+from viewkeeper.errors import NotSupported
+
+
+class NotByRows(NotSupported):
+    """A query whose answer over a whole stream is not what it answers over the stream's parts, put together."""
 
 
 class Analyst(Protocol):
@@ -13,12 +18,13 @@ class Analyst(Protocol):
 
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
-        zone: str = "UTC",
+        zone: str = "UTC", by_rows: str | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         """The columns of the query `sql`, where the names in it are tables of these shapes; those of `timed` (None:
         all) have a hidden PART_TIMESTAMP besides.
 
-        Raises DeclarationError, with the place in `sql` where one is known.
+        Raises DeclarationError, with the place in `sql` where one is known; NotByRows where the query takes rows of the
+        table `by_rows`, which it reads once, together.
         """
 
 
@@ -31,9 +37,9 @@ class LazyAnalyst:
 
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
-        zone: str = "UTC",
+        zone: str = "UTC", by_rows: str | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         """As `Analyst.columns`."""
         if self._made is None:
             self._made = self._make()
-        return self._made.columns(sql, tables, timed, zone)
+        return self._made.columns(sql, tables, timed, zone, by_rows)

@@ -15,10 +15,13 @@ from viewkeeper.compiler.part_tables import with_parts
 from viewkeeper.compiler.parts import read_view_query
 from viewkeeper.compiler.references import Subscript
 from viewkeeper.compiler.relations import Aggregate, Relation
+from viewkeeper.compiler.scope import did_you_mean
+from viewkeeper.compiler.source import QueryText
 from viewkeeper.compiler.statements import CreateView
 from viewkeeper.compiler.syntax import query_tokens
-from viewkeeper.errors import NotSupported
-from viewkeeper.streams.bind_viewdf import refused_names, timed
+from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.streams.analyst import Analyst, NotByRows
+from viewkeeper.streams.bind_viewdf import asked_columns, known_columns, refused_names, timed
 from viewkeeper.streams.viewdf import NamedDimension, NamedInput, PlannedQuery, ViewDFPlan
 
 OWN_PART = Subscript(1, 0)
@@ -46,25 +49,31 @@ def sources_in(catalog: Catalog, tree: exp.Expr) -> list[tuple[Stream | PartView
             if of is not None and not (isinstance(of, PartView) and of.kind == "helper")]  # fmt: skip
 
 
-def bind_plain(catalog: Catalog, statement: CreateView) -> BoundPlain:
+def bind_plain(catalog: Catalog, statement: CreateView, analyst: Analyst) -> BoundPlain:
     """Looks up and checks a query over a stream; raises DeclarationError or NotSupported with line and column."""
     query = statement.query
     sources = sources_in(catalog, query.tree)
     source, node = sources[0]
     choices = _CHOICES.format(source.name)
     if len(sources) > 1:
-        second, node = sources[1]
+        second, other = sources[1]
         raise query.error(f"{source.name} and {second.name} both have parts; a join of them must say which parts meet: "
-                          f"{choices}", node, NotSupported)  # fmt: skip
+                          f"{choices}", other, NotSupported)  # fmt: skip
     for aggregate in query.tree.find_all(exp.AggFunc, exp.Group, exp.Having):
-        raise query.error(f"an aggregate over {source.name} must say over which rows, since the stream never ends: "
-                          f"{choices}", aggregate, NotSupported)  # fmt: skip
-    extended, _ = with_parts(catalog, None)
-    bound = bind_view(extended, statement)
-    if _has_aggregate(bound.relation):
-        raise query.error(f"an aggregate over {source.name} is not kept as it is: {choices}", query.tree, NotSupported)
-    for name, problem in refused_names(column.name for column in bound.columns):
+        select = aggregate.find_ancestor(exp.Select)
+        if select is None or any(table is node for table in select.find_all(exp.Table)):
+            raise query.error(f"an aggregate over {source.name} must say over which rows, since the stream never ends: "
+                              f"{choices}", aggregate, NotSupported)  # fmt: skip
+    planned = _planned(catalog, query, source)
+    columns = _columns(catalog, statement, source, planned, analyst)
+    for name, problem in refused_names(column.name for column in columns):
         raise query.error(f"{problem}; give {name} another name by AS", query.tree)
+    dimensions = tuple(dict.fromkeys(table.object for table in planned.tables))
+    return BoundPlain(source, columns, ViewDFPlan(planned, planned), dimensions)
+
+
+def _planned(catalog: Catalog, query: QueryText, source: Stream | PartView) -> PlannedQuery:
+    """The query over part j of its source."""
     text = read_view_query(query.source, query_tokens(query), "j").query
     own = source.name.lower()
     references = tuple(replace(each, low=OWN_PART, high=OWN_PART) if each.target.lower() == own else each
@@ -73,12 +82,46 @@ def bind_plain(catalog: Catalog, statement: CreateView) -> BoundPlain:
     parts = tuple(NamedInput(each.name, source.id, OWN_PART, OWN_PART) for each in references if each.low is not None)
     tables = []
     for each in references:
-        table = catalog.find(each.target)
-        if each.low is None and isinstance(table, (Table, View)):
+        if each.low is None:
+            table = catalog.find(each.target)
+            if not isinstance(table, (Table, View)):
+                known = did_you_mean(each.target, catalog.readable_names())
+                raise DeclarationError(f"there is no stream, view or table {each.target}" + known, *each.place)
             tables.append(NamedDimension(each.name, table.id))
-    planned = PlannedQuery(text, parts, tuple(tables), timed(text, {part.name for part in parts}))
-    dimensions = tuple(dict.fromkeys(table.object for table in tables))
-    return BoundPlain(source, bound.columns, ViewDFPlan(planned, planned), dimensions)
+    return PlannedQuery(text, parts, tuple(tables), timed(text, {part.name for part in parts}))
+
+
+def _columns(
+    catalog: Catalog, statement: CreateView, source: Stream | PartView, planned: PlannedQuery, analyst: Analyst
+) -> tuple[Column, ...]:
+    """The view's columns; of a query that our own operators do not know as Spark says, which runs it in any case."""
+    query, choices = statement.query, _CHOICES.format(source.name)
+    extended, _ = with_parts(catalog, None)
+    try:
+        bound = bind_view(extended, statement)
+    except NotSupported:
+        columns = _asked(catalog, statement, source, planned, analyst)
+        if statement.columns and len(statement.columns) != len(columns):
+            raise DeclarationError(f"{statement.name} names {len(statement.columns)} columns, and its query has "
+                                   f"{len(columns)} outputs", *statement.columns[0].place) from None  # fmt: skip
+        named = (replace(column, name=given.name) for column, given in zip(columns, statement.columns, strict=False))
+        return tuple(named) if statement.columns else columns
+    if _has_aggregate(bound.relation):
+        raise query.error(f"an aggregate over {source.name} is not kept as it is: {choices}", query.tree, NotSupported)
+    return bound.columns
+
+
+def _asked(
+    catalog: Catalog, statement: CreateView, source: Stream | PartView, planned: PlannedQuery, analyst: Analyst
+) -> tuple[Column, ...]:
+    query = statement.query
+    try:
+        return asked_columns(analyst, planned, known_columns(catalog), catalog.zone,
+                             query.source.place(query.start), planned.parts[0].name)  # fmt: skip
+    except NotByRows as refused:
+        where = f" (line {refused.line}, column {refused.column})"
+        message = f"{str(refused).removesuffix(where)}: {_CHOICES.format(source.name)}"
+        raise NotSupported(message, refused.line, refused.column) from None
 
 
 def _has_aggregate(relation: Relation) -> bool:

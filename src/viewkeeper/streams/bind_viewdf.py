@@ -15,7 +15,7 @@ from viewkeeper.compiler.part_tables import PART_TIMESTAMP
 from viewkeeper.compiler.parts import place_in_text
 from viewkeeper.compiler.references import PartQuery, Reference, Subscript
 from viewkeeper.compiler.scope import did_you_mean
-from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.source import Place, Source
 from viewkeeper.compiler.statements import CreateViewDF
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.errors import DeclarationError, NotSupported
@@ -136,9 +136,7 @@ def viewdf_columns(
     catalog: Catalog, statement: CreateViewDF, planned: tuple[PlannedQuery, PlannedQuery], own: int, analyst: Analyst
 ) -> tuple[Column, ...]:
     """The view's columns: names of INITIALIZE, types that hold what both queries give, by position."""
-    known = {table.id: table.columns for table in catalog.tables}
-    known |= {view.id: view.columns for view in catalog.views}
-    known |= {item.id: item.columns for item in catalog.parts()}
+    known = known_columns(catalog)
     initialize, update = planned
     asking = _Asking(statement, analyst, catalog.zone)
     columns = asking.columns(0, initialize, known)
@@ -170,22 +168,40 @@ class _Asking:
     zone: str
 
     def columns(self, which: int, planned: PlannedQuery, known: Mapping[int, tuple[Column, ...]]) -> tuple[Column, ...]:
-        """The columns of INITIALIZE (0) or UPDATE (1); what Spark refuses is named in the user's words and place."""
-        tables = {part.name: known[part.object] for part in planned.parts}
-        tables |= {table.name: known[table.object] for table in planned.tables}
-        timed = frozenset(part.name for part in planned.parts)
-        place = start = self.statement.starts[which]
-        try:
-            return self.analyst.columns(planned.query.sql, tables, timed, self.zone)
-        except DeclarationError as error:
-            message = str(error)
-            if error.line is not None and error.column is not None:
-                message = message.removesuffix(f" (line {error.line}, column {error.column})")
-                place = place_in_text(planned.query, (error.line, error.column), start)
-            for reference in planned.query.references:
-                for name in (f"`{reference.name}`", reference.name):
-                    message = message.replace(name, reference.target)
-            raise type(error)(message, *place) from None
+        """The columns of INITIALIZE (0) or UPDATE (1)."""
+        return asked_columns(self.analyst, planned, known, self.zone, self.statement.starts[which])
+
+
+def asked_columns(
+    analyst: Analyst, planned: PlannedQuery, known: Mapping[int, tuple[Column, ...]], zone: str, start: Place,
+    by_rows: str | None = None,
+) -> tuple[Column, ...]:  # fmt: skip
+    """The columns of a query as Spark names and types them, where `known` are those of what it reads, by id.
+
+    What Spark refuses is said in the user's words and place; the query's text begins at `start`.
+    """
+    tables = {part.name: known[part.object] for part in planned.parts}
+    tables |= {table.name: known[table.object] for table in planned.tables}
+    timed = frozenset(part.name for part in planned.parts)
+    place = start
+    try:
+        return analyst.columns(planned.query.sql, tables, timed, zone, by_rows)
+    except DeclarationError as error:
+        message = str(error)
+        if error.line is not None and error.column is not None:
+            message = message.removesuffix(f" (line {error.line}, column {error.column})")
+            place = place_in_text(planned.query, (error.line, error.column), start)
+        for reference in planned.query.references:
+            for name in (f"`{reference.name}`", reference.name):
+                message = message.replace(name, reference.target)
+        raise type(error)(message, *place) from None
+
+
+def known_columns(catalog: Catalog) -> dict[int, tuple[Column, ...]]:
+    """The columns of all that a query can read, by id."""
+    known = {table.id: table.columns for table in catalog.tables}
+    known |= {view.id: view.columns for view in catalog.views}
+    return known | {item.id: item.columns for item in catalog.parts()}
 
 
 def _refuse_names(statement: CreateViewDF, columns: tuple[Column, ...]) -> None:

@@ -128,7 +128,7 @@ def new_views(
     if isinstance(statement, CreateViewDF):
         return [_viewdf(catalog, statement, analyst, known, new_id())]
     if isinstance(statement, CreateView):
-        return [_plain(catalog, statement, new_id())]
+        return [_plain(catalog, statement, analyst, new_id())]
     source = _only_source(catalog, statement)
     catalog = _without_short_helpers(catalog, source, known)
     if isinstance(statement, CreatePatternView):
@@ -177,8 +177,8 @@ def _initial_subscript(catalog: Catalog, initialize: PlannedQuery, length: int, 
     return max(min(found), *lowest)
 
 
-def _plain(catalog: Catalog, statement: CreateView, id_: int) -> PartView:
-    bound = bind_plain(catalog, statement)
+def _plain(catalog: Catalog, statement: CreateView, analyst: Analyst, id_: int) -> PartView:
+    bound = bind_plain(catalog, statement, analyst)
     return PartView(
         id=id_, name=statement.name.name, sql=statement.text, kind="plain", columns=bound.columns,
         length=bound.source.length, reads=(bound.source.id,), dimensions=bound.dimensions, plan=bound.plan, fills=True,

@@ -16,9 +16,11 @@ from viewkeeper.compiler.part_tables import PART_TIMESTAMP
 from viewkeeper.compiler.source import Source
 from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.errors import DeclarationError
+from viewkeeper.streams.analyst import NotByRows
+from viewkeeper.streams.spark.by_rows import not_by_rows
 from viewkeeper.streams.spark.failures import FAILURES, raise_unless_of_query, refusal
 from viewkeeper.streams.spark.hidden import HiddenQuery, without_hidden
-from viewkeeper.streams.spark.plans import changing, outside_relation, plan_of, unnamed_relation
+from viewkeeper.streams.spark.plans import Node, changing, outside_relation, plan_of, unnamed_relation
 from viewkeeper.streams.spark.quiet import failures_unlogged
 from viewkeeper.streams.spark.sessions import Sessions
 from viewkeeper.streams.spark.types import catalog_type, schema
@@ -48,13 +50,14 @@ class SparkAnalyst:
 
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
-        zone: str = "UTC",
+        zone: str = "UTC", by_rows: str | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         """The columns of a query (`PartQuery.sql`) over tables of these shapes, as Spark names and types them.
 
         `timed` are the tables that have a hidden PART_TIMESTAMP, all by default.  Names may be given twice.  Raises
         DeclarationError, its place within `sql`: where Spark refuses the query, where it is none, reads anything but
-        `tables`, may answer otherwise another time, or gives a type that no column can have.
+        `tables`, may answer otherwise another time, or gives a type that no column can have; NotByRows where it takes
+        rows of the table `by_rows` together.
         """
         _refuse_other_statements(sql)
         timed_tables = frozenset(name.lower() for name in (tables if timed is None else timed))
@@ -65,7 +68,10 @@ class SparkAnalyst:
                 with _empty_tables(session, query, tables):
                     frame = session.sql(query.sql)
                     analysed = frame._jdf.queryExecution().analyzed()
-                    self._refuse_changing(query, analysed)
+                    plan = plan_of(analysed)
+                    if by_rows is not None:
+                        self._refuse_taking_together(query, plan, by_rows)
+                    self._refuse_changing(query, plan, analysed.deterministic())
                     return _columns(query, frame)
             except FAILURES as error:
                 raise_unless_of_query(error)
@@ -78,13 +84,17 @@ class SparkAnalyst:
             raise _at(query, other.split("."), f"{other} is no stream, view or table of this database that is named "
                       "here; a view can read those alone")  # fmt: skip
 
-    def _refuse_changing(self, query: HiddenQuery, analysed: object) -> None:
-        plan = plan_of(analysed)
+    def _refuse_taking_together(self, query: HiddenQuery, plan: Node, table: str) -> None:
+        found = not_by_rows(plan, table)
+        if found is not None:
+            raise _at(query, found.names, found.what, NotByRows)
+
+    def _refuse_changing(self, query: HiddenQuery, plan: Node, deterministic: bool) -> None:
         other = outside_relation(plan)
         if other is not None:
             raise DeclarationError(f"the query reads what is not in this database ({other}); a view can read its "
                                    "streams, views and tables alone")  # fmt: skip
-        found = changing(plan, analysed.deterministic())  # type: ignore[attr-defined]
+        found = changing(plan, deterministic)
         if found is not None:
             raise _at(query, found.names, found.what)
 
@@ -107,13 +117,15 @@ def _is_moment(token: Token) -> bool:
     return token.text.upper() in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
 
 
-def _at(query: HiddenQuery, names: Collection[str], message: str) -> DeclarationError:
+def _at(
+    query: HiddenQuery, names: Collection[str], message: str, kind: type[DeclarationError] = DeclarationError
+) -> DeclarationError:
     """An error that points at the first of `names` that stands in the query."""
     source, wanted = Source(query.text), {name.lower() for name in names}
     for token in tokenize(source):
         if token.text.lower() in wanted:
-            return source.error(message, token.start)
-    return DeclarationError(message)
+            return source.error(message, token.start, kind)
+    return kind(message)
 
 
 @contextmanager

@@ -1,0 +1,117 @@
+"""Plain views over a stream whose expressions and joins only Spark knows."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import viewkeeper
+from viewkeeper.errors import DeclarationError, NotSupported
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+DECLARED = """
+CREATE STREAM m (ts TIMESTAMP NOT NULL, src STRING, loss INT) TIMESTAMP BY ts PARTITION LENGTH 60;
+CREATE TABLE hosts (name STRING, site STRING, PRIMARY KEY (name));
+"""
+QUERIES = {
+    "functions": "SELECT date_trunc('HOUR', ts) AS hour, upper(src) AS src, CAST(loss AS STRING) AS loss FROM m "
+                 "WHERE src LIKE 'h%' AND NOT loss IN (3, 4)",
+    "outer_join": "SELECT m.src, loss, coalesce(site, 'nowhere') AS site FROM m LEFT JOIN hosts h ON m.src = h.name",
+    "turned": "SELECT m.src, site FROM hosts h RIGHT JOIN m ON m.src = h.name AND loss > 2",
+    "known": "SELECT src, loss FROM m LEFT SEMI JOIN hosts h ON m.src = h.name",
+    "unknown": "SELECT src, loss FROM m WHERE NOT EXISTS (SELECT 1 FROM hosts h WHERE h.name = m.src)",
+    "subquery": "SELECT src, (SELECT count(*) FROM hosts) AS hosts FROM m WHERE src IN (SELECT name FROM hosts)",
+    "exploded": "SELECT src, each FROM m LATERAL VIEW explode(split(src, '')) t AS each",
+    "common": "WITH high AS (SELECT src, loss FROM m WHERE loss > 2), d AS (SELECT DISTINCT site, name FROM hosts) "
+              "SELECT src, loss % 2 AS odd, site FROM high JOIN d ON src = name",
+    "timed": "SELECT PART_TIMESTAMP AS part, timestampdiff(SECOND, PART_TIMESTAMP, ts) AS behind FROM m",
+}  # fmt: skip
+
+
+def bag(rows: Any) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(row.values()) for row in rows)
+
+
+def test_a_plain_views_parts_together_are_its_query_over_the_whole_stream(spark: SparkSession, tmp_path: Path) -> None:
+    """With late rows, a gap, and whatever Spark knows in the query."""
+    db, chance = viewkeeper.connect(tmp_path), random.Random(1)
+    db.sql(DECLARED)
+    db.table("hosts").put_many([{"name": "h1", "site": "north"}, {"name": "h2", "site": "north"}])
+    db.sql(";".join(f"CREATE VIEW {name} AS {query}" for name, query in QUERIES.items()))
+    at = 0
+    for _ in range(3):
+        rows = []
+        for _ in range(20):
+            at += chance.choice([1, 10, 30, 200])
+            late = max(at - chance.choice([0, 0, 100, 300]), 0)
+            rows.append(
+                {
+                    "ts": f"2015-01-01 {late // 3600:02}:{late // 60 % 60:02}:{late % 60:02}",
+                    "src": chance.choice(["h1", "h2", "h3", None]),
+                    "loss": chance.choice([1, 2, 3, 4, 5, None]),
+                }
+            )
+        db.stream("m").append(rows)
+        db.catch_up()
+        for name, query in QUERIES.items():
+            kept = bag(db.sql(f"SELECT * FROM {name}"))
+            asked = bag(db.sql(query, engine="spark"))
+            assert kept == asked and kept, name
+    assert {each.verdict for each in map(db.check, QUERIES)} == {"right"}
+    db.close()
+
+
+REFUSED = {
+    "SELECT DISTINCT src FROM m": ("DISTINCT would compare all rows of m", 8),
+    "SELECT src, row_number() OVER (ORDER BY ts) FROM m": ("a window function (OVER)", 26),
+    "SELECT upper(src) FROM m ORDER BY 1": ("the rows of a part have no order", 26),
+    "SELECT upper(src) FROM m LIMIT 3": ("LIMIT", 26),
+    "SELECT name FROM hosts WHERE name IN (SELECT src FROM m)": ("m stands in a subquery", 1),
+    "SELECT site, src FROM hosts LEFT JOIN m ON src = name": ("m must stand on the side", 34),
+    "SELECT site, src FROM m FULL JOIN hosts ON src = name": ("m must stand on the side", 30),
+    "SELECT src FROM m UNION ALL SELECT name FROM hosts": ("UNION would add", 19),
+    "WITH a AS (SELECT src FROM m) SELECT a.src FROM a JOIN a AS b ON a.src = b.src": ("WITH that reads m", 1),
+    "WITH a AS (SELECT DISTINCT src FROM m) SELECT * FROM a": ("DISTINCT would compare", 19),
+    "SELECT max(upper(src)) FROM m": ("an aggregate over m must say over which rows", 8),
+}
+
+
+@pytest.mark.parametrize("query", REFUSED)
+def test_what_takes_rows_of_the_stream_together_is_refused(spark: SparkSession, tmp_path: Path, query: str) -> None:
+    """By its name and place, with the choices that there are."""
+    message, column = REFUSED[query]
+    db = viewkeeper.connect(tmp_path)
+    db.sql(DECLARED)
+    with pytest.raises(NotSupported) as refused:
+        db.sql(f"CREATE VIEW v AS {query}")
+    assert message in str(refused.value) and "[WINDOW 60 MINUTES]" in str(refused.value)
+    assert refused.value.column == column + len("CREATE VIEW v AS ")
+    db.close()
+
+
+def test_other_mistakes_are_said_with_their_place(spark: SparkSession, tmp_path: Path) -> None:
+    """What Spark does not know, what changes, a NULL without a type, names that do not fit."""
+    db = viewkeeper.connect(tmp_path)
+    db.sql(DECLARED)
+    for query, message in {
+        "SELECT upperr(src) FROM m": "`upperr`", "SELECT upper(sr) FROM m": "`sr`", "SELECT uuid() FROM m": "uuid",
+        "SELECT now() AS n, src FROM m": "now", "SELECT NULL AS n, upper(src) FROM m": "is NULL in every row",
+        "SELECT upper(src) AS a, src AS A FROM m": "two columns are called",
+        "SELECT upper(src) FROM m JOIN host ON src = name": "no stream, view or table host",
+    }.items():  # fmt: skip
+        with pytest.raises(DeclarationError, match=message) as refused:
+            db.sql(f"CREATE VIEW v AS {query}")
+        assert refused.value.line == 1, query
+    with pytest.raises(DeclarationError, match="names 2 columns, and its query has 1"):
+        db.sql("CREATE VIEW v (a, b) AS SELECT upper(src) FROM m")
+    db.sql("CREATE VIEW v (a) AS SELECT upper(src) FROM m")
+    assert db.sql("DESCRIBE v").to_arrow().column(0)[0].as_py() == "a"
+    db.close()
