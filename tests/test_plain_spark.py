@@ -11,6 +11,7 @@ import pytest
 
 import viewkeeper
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.streams import own_queries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,20 +33,37 @@ QUERIES = {
     "exploded": "SELECT src, each FROM m LATERAL VIEW explode(split(src, '')) t AS each",
     "common": "WITH high AS (SELECT src, loss FROM m WHERE loss > 2), d AS (SELECT DISTINCT site, name FROM hosts) "
               "SELECT src, loss % 2 AS odd, site FROM high JOIN d ON src = name",
+    "counted": "SELECT src, n FROM m JOIN (SELECT site, max(name) AS name, count(*) AS n FROM hosts GROUP BY site) d "
+               "ON src = name",
     "timed": "SELECT PART_TIMESTAMP AS part, timestampdiff(SECOND, PART_TIMESTAMP, ts) AS behind FROM m",
 }  # fmt: skip
+"""Views that Spark SQL computes."""
+
+OWN = {
+    "all_of_it": "SELECT * FROM m",
+    "chosen": "SELECT loss * 2 + 1 AS x, src, loss IS NULL AS unknown, ts FROM m WHERE loss > 2 OR src = 'h3'",
+    "joined": "SELECT m.src, site, loss FROM m JOIN hosts h ON m.src = h.name AND (loss > 2 OR site = 'south')",
+    "nested": "SELECT x + 1, y FROM (SELECT loss % 2 AS x, src AS y FROM m WHERE src IN ('h1', 'h2')) s WHERE x = 1",
+    "own_time": "SELECT PART_TIMESTAMP AS part, ts FROM m WHERE PART_TIMESTAMP < TIMESTAMP '2015-01-01 00:20:00'",
+}
+"""Views that our own operators compute, where there are not too many rows."""
 
 
 def bag(rows: Any) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(row.values()) for row in rows)
 
 
-def test_a_plain_views_parts_together_are_its_query_over_the_whole_stream(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("own_rows", [own_queries.OWN_ROWS, 0], ids=["own operators", "Spark alone"])
+def test_a_plain_views_parts_together_are_its_query_over_the_whole_stream(
+    spark: SparkSession, tmp_path: Path, own_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With late rows, a gap, and whatever Spark knows in the query."""
+    monkeypatch.setattr(own_queries, "OWN_ROWS", own_rows)
+    queries = {**QUERIES, **OWN} if own_rows else OWN
     db, chance = viewkeeper.connect(tmp_path), random.Random(1)
     db.sql(DECLARED)
     db.table("hosts").put_many([{"name": "h1", "site": "north"}, {"name": "h2", "site": "north"}])
-    db.sql(";".join(f"CREATE VIEW {name} AS {query}" for name, query in QUERIES.items()))
+    db.sql(";".join(f"CREATE VIEW {name} AS {query}" for name, query in queries.items()))
     at = 0
     for _ in range(3):
         rows = []
@@ -61,11 +79,11 @@ def test_a_plain_views_parts_together_are_its_query_over_the_whole_stream(spark:
             )
         db.stream("m").append(rows)
         db.catch_up()
-        for name, query in QUERIES.items():
+        for name, query in queries.items():
             kept = bag(db.sql(f"SELECT * FROM {name}"))
             asked = bag(db.sql(query, engine="spark"))
             assert kept == asked and kept, name
-    assert {each.verdict for each in map(db.check, QUERIES)} == {"right"}
+    assert {each.verdict for each in map(db.check, queries)} == {"right"}
     db.close()
 
 

@@ -325,8 +325,6 @@ def test_a_plain_view_is_its_query_over_one_part() -> None:
         ("SELECT src, max(loss) AS x FROM M GROUP BY src", "aggregate over M.*WINDOW"),
         ("SELECT M.src FROM M JOIN N ON M.src = N.src", "M and N both have parts; a join of them must say which"),
         ("SELECT a.src FROM M a JOIN M b ON a.src = b.src", "both have parts"),
-        ("SELECT d.site FROM M JOIN (SELECT site, count(*) AS src FROM dims GROUP BY site) d ON M.src = d.site",
-         "aggregate"),
         ("SELECT nothing FROM M", "there is no column nothing"),
         ("SELECT loss AS part_timestamp FROM M", "hidden column"),
     ],

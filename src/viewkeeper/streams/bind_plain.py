@@ -14,7 +14,7 @@ from viewkeeper.compiler.bind import bind_view
 from viewkeeper.compiler.part_tables import with_parts
 from viewkeeper.compiler.parts import read_view_query
 from viewkeeper.compiler.references import Subscript
-from viewkeeper.compiler.relations import Aggregate, Relation
+from viewkeeper.compiler.relations import Aggregate, Filter, Join, Project, Relation, Scan
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.compiler.statements import CreateView
@@ -65,7 +65,12 @@ def bind_plain(catalog: Catalog, statement: CreateView, analyst: Analyst) -> Bou
             raise query.error(f"an aggregate over {source.name} must say over which rows, since the stream never ends: "
                               f"{choices}", aggregate, NotSupported)  # fmt: skip
     planned = _planned(catalog, query, source)
-    columns = _columns(catalog, statement, source, planned, analyst)
+    bound = _bound(catalog, statement, source)
+    if bound is None:
+        columns = _asked(catalog, statement, source, planned, analyst)
+    else:
+        columns, relation = bound
+        planned = replace(planned, relation=relation)
     for name, problem in refused_names(column.name for column in columns):
         raise query.error(f"{problem}; give {name} another name by AS", query.tree)
     dimensions = tuple(dict.fromkeys(table.object for table in planned.tables))
@@ -91,41 +96,47 @@ def _planned(catalog: Catalog, query: QueryText, source: Stream | PartView) -> P
     return PlannedQuery(text, parts, tuple(tables), timed(text, {part.name for part in parts}))
 
 
-def _columns(
-    catalog: Catalog, statement: CreateView, source: Stream | PartView, planned: PlannedQuery, analyst: Analyst
-) -> tuple[Column, ...]:
-    """The view's columns; of a query that our own operators do not know as Spark says, which runs it in any case."""
-    query, choices = statement.query, _CHOICES.format(source.name)
-    extended, _ = with_parts(catalog, None)
+def _bound(
+    catalog: Catalog, statement: CreateView, source: Stream | PartView
+) -> tuple[tuple[Column, ...], Relation] | None:
+    """The view's columns, and its query for our own operators; None where they do not know all of it."""
+    extended, meaning = with_parts(catalog, None)
     try:
         bound = bind_view(extended, statement)
     except NotSupported:
-        columns = _asked(catalog, statement, source, planned, analyst)
-        if statement.columns and len(statement.columns) != len(columns):
-            raise DeclarationError(f"{statement.name} names {len(statement.columns)} columns, and its query has "
-                                   f"{len(columns)} outputs", *statement.columns[0].place) from None  # fmt: skip
-        named = (replace(column, name=given.name) for column, given in zip(columns, statement.columns, strict=False))
-        return tuple(named) if statement.columns else columns
-    if _has_aggregate(bound.relation):
-        raise query.error(f"an aggregate over {source.name} is not kept as it is: {choices}", query.tree, NotSupported)
-    return bound.columns
+        return None
+    own = next(id_ for id_, means in meaning.items() if means == source)
+    relation = _over(bound.relation, own, source.id)
+    return None if relation is None else (bound.columns, relation)
+
+
+def _over(relation: Relation, own: int, source: int) -> Relation | None:
+    """The relation with `source` scanned in place of `own`; None where it aggregates."""
+    if isinstance(relation, Scan):
+        return replace(relation, object=source) if relation.object == own else relation
+    if isinstance(relation, Join):
+        left, right = _over(relation.left, own, source), _over(relation.right, own, source)
+        return None if left is None or right is None else replace(relation, left=left, right=right)
+    assert isinstance(relation, (Filter, Project, Aggregate))
+    below = _over(relation.input, own, source)
+    return None if below is None or isinstance(relation, Aggregate) else replace(relation, input=below)
 
 
 def _asked(
     catalog: Catalog, statement: CreateView, source: Stream | PartView, planned: PlannedQuery, analyst: Analyst
 ) -> tuple[Column, ...]:
+    """The view's columns as Spark says, which will run the query."""
     query = statement.query
     try:
-        return asked_columns(analyst, planned, known_columns(catalog), catalog.zone,
-                             query.source.place(query.start), planned.parts[0].name)  # fmt: skip
+        columns = asked_columns(analyst, planned, known_columns(catalog), catalog.zone,
+                                query.source.place(query.start), planned.parts[0].name)  # fmt: skip
     except NotByRows as refused:
         where = f" (line {refused.line}, column {refused.column})"
         message = f"{str(refused).removesuffix(where)}: {_CHOICES.format(source.name)}"
         raise NotSupported(message, refused.line, refused.column) from None
-
-
-def _has_aggregate(relation: Relation) -> bool:
-    if isinstance(relation, Aggregate):
-        return True
-    below = (getattr(relation, part, None) for part in ("input", "left", "right"))
-    return any(_has_aggregate(each) for each in below if each is not None)
+    if not statement.columns:
+        return columns
+    if len(statement.columns) != len(columns):
+        raise DeclarationError(f"{statement.name} names {len(statement.columns)} columns, and its query has "
+                               f"{len(columns)} outputs", *statement.columns[0].place)  # fmt: skip
+    return tuple(replace(column, name=given.name) for column, given in zip(columns, statement.columns, strict=True))

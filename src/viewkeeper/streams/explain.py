@@ -58,6 +58,10 @@ def _generated(catalog: Catalog, view: PartView, known: Known, measured: Measure
 def _queries(catalog: Catalog, view: PartView, plan: ViewDFPlan) -> Iterator[str]:
     if view.kind == "plain":
         yield f"part j reads {_reads(catalog, view, plan.update, 'j')}"
+        if plan.update.relation is None:
+            yield "computed by Spark SQL, one query a part: it has more than viewkeeper's own operators know"
+        else:
+            yield "computed by viewkeeper's own operators; by Spark SQL where a part has very many rows"
     else:
         yield f"INITIALIZE: part i reads {_reads(catalog, view, plan.initialize, 'i')}"
         yield f"UPDATE: part j reads {_reads(catalog, view, plan.update, 'j')}"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from viewkeeper.errors import Error
 from viewkeeper.streams.calling import ProgramFailed
+from viewkeeper.streams.own_queries import is_own, own_query
 from viewkeeper.streams.preparing import gathered, is_direct, prepare_tasks, run_prepare, servers_for
 from viewkeeper.streams.running import combined, run_interval
 from viewkeeper.streams.work import Outcome, QueryWork, Work
@@ -40,7 +41,9 @@ class LocalRunner:
         return combined(work, results, started)
 
     def query(self, work: QueryWork) -> Outcome:
-        """Computes a part of a view that Spark SQL computes; raises Error where there is no Spark."""
+        """Computes a part of a view that is a query; raises Error where it needs Spark, and there is none."""
+        if is_own(work):
+            return own_query(work)
         if self._query_runner is None:
             raise Error(f"{work.view.name}: this view is computed by Spark SQL; keep it with Spark")
         return self._query_runner(work)

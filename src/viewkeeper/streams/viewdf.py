@@ -8,6 +8,7 @@ from functools import cached_property
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import PartView
 from viewkeeper.compiler.references import PartQuery, Subscript
+from viewkeeper.compiler.relations import Relation
 from viewkeeper.streams.program import Input
 
 
@@ -36,13 +37,16 @@ class NamedDimension:
 class PlannedQuery:
     """A query and what the names in `query.sql` mean: `parts` and `tables` name each of its references once.
 
-    `timed` are the names of those parts whose hidden column PART_TIMESTAMP the query may name.
+    `timed` are the names of those parts whose hidden column PART_TIMESTAMP the query may name.  `relation` is the same
+    query for our own operators, where they know all of it and it reads one part, of which PART_TIMESTAMP is then the
+    last column.
     """
 
     query: PartQuery
     parts: tuple[NamedInput, ...]
     tables: tuple[NamedDimension, ...]
     timed: tuple[str, ...]
+    relation: Relation | None = None
 
     @cached_property
     def named_inputs(self) -> tuple[tuple[str, Input], ...]:
@@ -53,6 +57,11 @@ class PlannedQuery:
     def inputs(self) -> tuple[Input, ...]:
         """What is read."""
         return tuple(input_ for _, input_ in self.named_inputs)
+
+    @property
+    def objects(self) -> dict[str, int]:
+        """Ids of all that is read, by the names that stand for it."""
+        return {part.name: part.object for part in self.parts} | dict(self.dimensions)
 
     @property
     def dimensions(self) -> tuple[tuple[str, int], ...]:

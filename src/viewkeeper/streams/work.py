@@ -11,6 +11,7 @@ import numpy as np
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column, PartView
 from viewkeeper.compiler.references import PartQuery
+from viewkeeper.compiler.relations import Relation
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.program import Program
 from viewkeeper.trace.receipt import FileRef
@@ -72,7 +73,8 @@ class QueryWork:
 
     `pieces` and `columns` have the rows and shape of each name in `query.sql`: the references' (each once with all its
     parts, `parts` being the subscripts from which PART_TIMESTAMP and filtering follow) and the dimension tables'.
-    `old` are the pieces of the part in a repair, None in a build.
+    `old` are the pieces of the part in a repair, None in a build.  `relation` is `PlannedQuery.relation`; in it the
+    names stand by the ids in `objects`.
     """
 
     root: str
@@ -88,6 +90,8 @@ class QueryWork:
     pieces: Mapping[str, Mapping[int, tuple[Piece, ...]]]
     lengths: Mapping[str, int]
     old: tuple[Piece, ...] | None = None
+    relation: Relation | None = None
+    objects: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -124,4 +128,4 @@ class Runner(Protocol):
         """Computes parts of a generated view."""
 
     def query(self, work: QueryWork) -> Outcome:
-        """Computes a part of a view that Spark SQL computes."""
+        """Computes a part of a view that is a query."""

@@ -1,4 +1,4 @@
-"""Keeping a ViewDF or a plain view: each part is one query of Spark SQL."""
+"""Keeping a ViewDF or a plain view: each part is one query, of Spark SQL or of our own operators."""
 
 from __future__ import annotations
 
@@ -124,6 +124,7 @@ class QueryUpkeep(Upkeep):
             root=str(stage.snapshot.storage.root), version=hands.version, epoch=hands.epoch, attempt=hands.attempt,
             zone=stage.catalog.zone, title=f"viewkeeper: part {part} of {self.view.name}", view=self.view, part=part,
             query=side.query, columns=columns, pieces=pieces, lengths=lengths, old=old,
+            relation=side.relation, objects=side.objects,
         )  # fmt: skip
         started = time.monotonic()
         outcome = hands.runner.query(work)

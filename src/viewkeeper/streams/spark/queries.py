@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,21 +14,14 @@ from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import logical_type, to_physical
 from viewkeeper.errors import ViewBroken
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.part_files import PartWriter, read_part
+from viewkeeper.streams.query_parts import made_part, state_folder
 from viewkeeper.streams.spark.failures import FAILURES, failure, raise_unless_of_query
 from viewkeeper.streams.spark.hidden import HiddenQuery, without_hidden
 from viewkeeper.streams.spark.quiet import failures_unlogged
 from viewkeeper.streams.spark.reading import Pieces, frame, needed, rows_of
 from viewkeeper.streams.spark.sessions import Sessions
 from viewkeeper.streams.spark.types import spark_type
-from viewkeeper.streams.work import Made, Outcome, Piece, QueryWork
-from viewkeeper.trace.grouping import group_rows
-from viewkeeper.trace.hashing import hash_columns
-from viewkeeper.trace.keys import canonical
-from viewkeeper.trace.local import LocalDisk
-from viewkeeper.trace.naming import file_name
-from viewkeeper.trace.points import reached
-from viewkeeper.trace.receipt import FileRef
+from viewkeeper.streams.work import Outcome, QueryWork
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,16 +42,11 @@ class QueryRunner:
     def query(self, work: QueryWork) -> Outcome:
         """The part that `work` asks for, in a file that is durable; what fails in the query is `Outcome.error`."""
         started = time.monotonic()
-        place = (work.view.id, work.part)
         try:
             table = self._answer(work)
         except _Failed as failed:
             return Outcome(error=str(failed), seconds=time.monotonic() - started)
-        if work.old is not None and self._is_as_before(work, work.old, table):
-            return Outcome({place: Made(work.old, np.zeros(0, dtype=np.uint64))}, (), time.monotonic() - started)
-        file, pieces = _write(work, table)
-        files = () if file is None else (file,)
-        return Outcome({place: Made(pieces)}, files, time.monotonic() - started)
+        return made_part(work, len(table), lambda: _blocks(table, work.view.columns, work.zone), started)
 
     def recompute(self, work: QueryWork) -> pa.Table:
         """The rows of the part that `work` asks for, as users see them; nothing is written.  Raises ViewBroken where
@@ -103,29 +90,9 @@ class QueryRunner:
                 raise_unless_of_query(error)
                 raise _Failed(failure(error, query)) from None
 
-    def _is_as_before(self, work: QueryWork, old: Sequence[Piece], table: pa.Table) -> bool:
-        if sum(piece.rows for piece in old) != len(table):
-            return False
-        before = read_part(_folder(work), old, work.view.columns, work.zone)
-        return not len(table) or same_rows(before, Block.concat(list(_blocks(table, work.view.columns, work.zone))))
-
-
-def same_rows(left: Block, right: Block) -> bool:
-    """Whether two blocks are the same bag of rows: NaN equals NaN, and -0.0 equals 0.0."""
-    if len(left) != len(right):
-        return False
-    both = [canonical(pa.concat_arrays(pair)) for pair in zip(left.columns, right.columns, strict=True)]
-    groups = group_rows(hash_columns(both, 2 * len(left)), both)
-    weights = np.where(groups.order < len(left), 1, -1)
-    return not len(weights) or not np.add.reduceat(weights, groups.starts).any()
-
 
 def _hidden_query(work: QueryWork) -> HiddenQuery:
     return without_hidden(work.query.sql, frozenset(name.lower() for name in work.lengths))
-
-
-def _folder(work: QueryWork) -> Path:
-    return Path(work.root) / "state"
 
 
 @contextmanager
@@ -134,7 +101,7 @@ def _tables(session: SparkSession, work: QueryWork, query: HiddenQuery, pieces: 
     try:
         for name, columns in work.columns.items():
             hidden = query.columns.get(name.lower())
-            rows = frame(session, _folder(work), columns, pieces.get(name, {}), work.zone,
+            rows = frame(session, state_folder(work), columns, pieces.get(name, {}), work.zone,
                          work.lengths.get(name), hidden)  # fmt: skip
             rows.createOrReplaceTempView(f"`{name}`")
         yield
@@ -178,13 +145,3 @@ def _blocks(table: pa.Table, columns: Sequence[Column], zone: str) -> Iterator[B
 
 def _logical(values: pa.ChunkedArray, column: Column, zone: str) -> pa.ChunkedArray:
     return values.cast(logical_type(column.type, zone))
-
-
-def _write(work: QueryWork, table: pa.Table) -> tuple[FileRef | None, tuple[Piece, ...]]:
-    name = file_name(work.version, work.epoch, 0, 0, work.attempt, "batch", "parquet")
-    writer = PartWriter(_folder(work), name, work.view.columns, work.zone, grouped=False)
-    for block in _blocks(table, work.view.columns, work.zone):
-        writer.add(work.part, block)
-    file, pieces = writer.finish(LocalDisk().publish)
-    reached("part file written")
-    return file, tuple(pieces.values())

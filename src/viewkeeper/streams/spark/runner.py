@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from viewkeeper.streams.calling import ProgramFailed
+from viewkeeper.streams.own_queries import is_own, own_query
 from viewkeeper.streams.preparing import Slice, gathered, is_direct, prepare_tasks, run_prepare, servers_for
 from viewkeeper.streams.running import IntervalResult, combined, run_interval
 from viewkeeper.streams.spark.processes import leave_interrupts_to_the_driver, loss_named
@@ -56,8 +57,12 @@ class SparkRunner:
         return combined(work, [result for _, result in sorted(results, key=lambda item: item[0])], started)
 
     def query(self, work: QueryWork) -> Outcome:
-        """Computes a part of a view that Spark SQL computes."""
-        return self._queries.query(work)
+        """Computes a part of a view that is a query: by our own operators in a task, or by Spark SQL."""
+        if not is_own(work):
+            return self._queries.query(work)
+        with self._named(work.title):
+            (outcome,) = self._partitions(1).mapPartitions(partial(_own_query, work)).collect()
+        return outcome
 
     def _results(self, work: Work, servers: int) -> RDD[tuple[int, IntervalResult]]:
         if is_direct(work, servers):
@@ -84,6 +89,11 @@ class SparkRunner:
 
 def _own(server: int) -> int:
     return server
+
+
+def _own_query(work: QueryWork, _: Iterable[int]) -> Iterator[Outcome]:
+    leave_interrupts_to_the_driver()
+    yield own_query(work)
 
 
 def _direct(work: Work, servers: int, numbers: Iterable[int]) -> Iterator[tuple[int, IntervalResult]]:

@@ -64,7 +64,7 @@ def filtered(condition: Expression, columns: list[pa.Array], length: int, zone: 
 
 def _raise_first(errors: np.ndarray | None) -> None:
     if errors is not None and errors.any():
-        raise ViewBroken(f"{format_error(int(errors[errors != 0][0]))} in a row of the window's source")
+        raise ViewBroken(f"{format_error(int(errors[errors != 0][0]))} in a row of its source")
 
 
 def _joined(join: Join, left: Columns, right: Columns, zone: str) -> Columns:
