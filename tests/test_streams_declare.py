@@ -300,6 +300,22 @@ def test_the_initial_subscript_is_fixed_when_every_source_has_a_part(
     assert made.fills == script.endswith("BACKFILL")
 
 
+@pytest.mark.parametrize(
+    ("query", "message", "place"),
+    [
+        ("SELECT src, max(loss) AS x\nFROM M [WINDOW 90 SECONDS] GROUP BY src", "no whole number of parts", (2, 8)),
+        ("SELECT\n/*+ STRATEGY(fast) */ src, max(loss) AS x FROM M [WINDOW 60 SECONDS] GROUP BY src",
+         "there is no such strategy; there is merge", (2, 1)),
+        ("SELECT /*+ STRATEGY(a, b) */ src, max(loss) AS x FROM M [WINDOW 60 SECONDS] GROUP BY src",
+         "the only hint here is one", (1, 25)),
+    ],
+)  # fmt: skip
+def test_mistakes_of_a_window_view_are_shown_where_they_stand(query: str, message: str, place: tuple[int, int]) -> None:
+    with pytest.raises(DeclarationError, match=message) as refused:
+        declared(f"CREATE VIEW v AS {query}", STREAMS)
+    assert (refused.value.line, refused.value.column) == place
+
+
 def test_a_plain_view_is_its_query_over_one_part() -> None:
     catalog = declared("CREATE VIEW p (s, site, at) AS SELECT x.src, d.site, x.PART_TIMESTAMP FROM M AS x JOIN dims d "
                        "ON x.src = d.src WHERE x.loss > 5 EXPIRE AFTER 3 DAYS", STREAMS)  # fmt: skip

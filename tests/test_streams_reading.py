@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 
 from part_database import HOSTS, LOSSES, M, PartDatabase
@@ -162,6 +163,14 @@ def test_a_part_of_a_view_that_is_not_built_says_what_it_waits_for(written: Part
         view.part(12)
     with pytest.raises(NotReady, match=r"losses\[16\] is not built yet: it waits for M\[16\], which is sealed up to"):
         view.part(16)
+
+
+def test_subscripts_may_be_numpys(written: PartDatabase, view: PartsReader) -> None:
+    assert list(view.part(np.int64(11))) == list(view.part(11))
+    assert view.last_updated(np.int32(11)) == view.last_updated(11)
+    for wrong in (11.0, "11", True, np.bool_(True), None):
+        with pytest.raises(InputError, match="subscripts, which are ints; not"):
+            view.part(wrong)  # type: ignore[arg-type]
 
 
 def test_a_view_whose_sources_have_no_part_says_so(tmp_path: Path) -> None:

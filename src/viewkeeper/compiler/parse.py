@@ -98,7 +98,7 @@ class _StatementParser(StreamReader):
     def _create(self) -> Statement:
         self._expect("CREATE")
         if self._peek() == "OR":
-            raise self._refusal("CREATE OR REPLACE is not supported yet; DROP the view first")
+            raise self._refusal("CREATE OR REPLACE is not supported yet; DROP what is there, then CREATE it")
         if self._peek() in ("TEMPORARY", "TEMP", "GLOBAL", "EXTERNAL", "UNIQUE"):
             raise self._refusal(f"CREATE {self._peek()} is not supported; leave out {self._peek()}")
         if self._take("TABLE"):

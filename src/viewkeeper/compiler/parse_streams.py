@@ -132,7 +132,9 @@ class StreamReader(LengthReader):
             return CreatePatternView(text, place, name, columns, query, variables, limit, expire)
         if window is not None:
             seconds, cut = self._window(tokens, window)
-            return CreateWindowView(text, place, name, columns, self._cut_query(tokens, window, cut), seconds, expire)
+            at = self._source.place(tokens[window].start)
+            query = self._cut_query(tokens, window, cut)
+            return CreateWindowView(text, place, name, columns, query, seconds, at, expire)
         if matching is not None:
             return CreateMatchView(text, place, name, columns, self._match_query(tokens, matching), expire)
         query, refused = self._plain_query(tokens)

@@ -164,12 +164,13 @@ class CreatePatternView(Statement):
 @dataclass(frozen=True)
 class CreateWindowView(Statement):
     """CREATE VIEW name AS SELECT ... FROM s [WINDOW 60 MINUTES] GROUP BY ... (paper 003, 5.2); `query` is the SELECT
-    without its WINDOW, `window` in seconds."""
+    without its WINDOW, `window` in seconds; `at` is where WINDOW stands."""
 
     name: Identifier
     columns: tuple[Identifier, ...]
     query: QueryText
     window: int
+    at: Place
     expire: int | None
 
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import ClassVar
 
 from sqlglot import exp
+from sqlglot.tokens import TokenType
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID
@@ -22,6 +23,7 @@ from viewkeeper.compiler.names import Namer
 from viewkeeper.compiler.scope import Scope
 from viewkeeper.compiler.source import QueryText, raw_text
 from viewkeeper.compiler.supported import ADMITTED, FUNCTIONS
+from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import NotSupported
 
 MORE: dict[type[exp.Expr], frozenset[str]] = {
@@ -66,17 +68,18 @@ class Several(Expression):
     arguments: tuple[Expression, ...]
 
 
-def strategy(query: QueryText) -> tuple[str, exp.Expr] | None:
-    """The strategy that a hint `/*+ STRATEGY(name) */` asks for, in small letters, and its node."""
+def strategy(query: QueryText) -> tuple[str, int] | None:
+    """The strategy that a hint `/*+ STRATEGY(name) */` asks for, in small letters, and the offset of the hint."""
     found = list(query.tree.find_all(exp.Hint))
     if not found:
         return None
     hint = found[0]
+    at = next(token.start for token in query_tokens(query) if token.token_type == TokenType.HINT)
     one = hint.expressions[0] if len(hint.expressions) == 1 and len(found) == 1 else None
     arguments = one.expressions if isinstance(one, exp.Anonymous) and one.name.upper() == "STRATEGY" else []
     if len(arguments) != 1 or not isinstance(arguments[0], exp.Column) or hint.parent is not query.tree:
-        raise query.error("the only hint here is one /*+ STRATEGY(name) */ behind the first SELECT", hint)
-    return arguments[0].name.lower(), hint
+        raise query.source.error("the only hint here is one /*+ STRATEGY(name) */ behind the first SELECT", at)
+    return arguments[0].name.lower(), at
 
 
 def written_name(query: QueryText, node: exp.Expr) -> str:

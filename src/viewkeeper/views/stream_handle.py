@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Stream
 from viewkeeper.catalog.types import logical_type
-from viewkeeper.errors import Error, InputError, NotFound
+from viewkeeper.errors import Error, NotFound
 from viewkeeper.files import read_batches
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.intake.append import append
@@ -24,7 +24,7 @@ from viewkeeper.trace.commit import Storage
 from viewkeeper.views.shape import logical_table
 from viewkeeper.views.source import Source
 from viewkeeper.views.spark_frames import SparkFrames
-from viewkeeper.views.stream_reader import PartsReader, dicts
+from viewkeeper.views.stream_reader import PartsReader, dicts, whole
 from viewkeeper.views.version import Version
 
 ENTRIES_AT_ONCE = 1_000
@@ -73,8 +73,7 @@ class StreamHandle(PartsReader):
 
     def seal(self, part: int) -> None:
         """Seals all parts up to and including `part`, whatever has come: rows for them are late from now on."""
-        if isinstance(part, bool) or not isinstance(part, int):
-            raise InputError(f"{self.name} is sealed up to a subscript, which is an int; not {part!r}")
+        part = whole(part, f"{self.name} is sealed up to a subscript, which is an int")
         with StreamLog(self._storage.root) as log:
             log.seal(self._stream(), part)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NoReturn
 
+import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import TIMESTAMP
@@ -125,9 +127,7 @@ class PartsReader:
 
     def parts(self, first: int, last: int, *, allow_stale: bool = False) -> PartRows:
         """Parts `first` to `last`, both inclusive; raises as `part` does if one of them is not there."""
-        for subscript in (first, last):
-            if isinstance(subscript, bool) or not isinstance(subscript, int):
-                raise InputError(f"{self.name} is read by subscripts, which are ints; not {subscript!r}")
+        first, last = (whole(each, f"{self.name} is read by subscripts, which are ints") for each in (first, last))
         if first > last:
             raise InputError(f"{self.name}[{first}..{last}] names no part: the first subscript is the lower one")
         version = self._source.version()
@@ -182,6 +182,7 @@ class PartsReader:
 
     def last_updated(self, subscript: int) -> Changed:
         """The version and time at which part `subscript` was made or last changed; raises as `part` does."""
+        subscript = whole(subscript, f"{self.name} is read by subscripts, which are ints")
         parts = self._parts(self._source.version())
         parts.require(subscript, subscript)
         return replace(parts.last_updated(subscript), last=subscript)
@@ -200,6 +201,13 @@ class PartsReader:
             return convert(moment)
         except Refused as refused:
             raise InputError(f"{self.name} is cut by time: {refused}") from None
+
+
+def whole(value: Any, rule: str) -> int:
+    """`value` as an int: NumPy's are ints, too.  Raises InputError, which begins with `rule`, for anything else."""
+    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
+        raise InputError(f"{rule}; not {value!r}")
+    return operator.index(value)
 
 
 def dicts(table: pa.Table) -> Iterator[dict[str, Any]]:

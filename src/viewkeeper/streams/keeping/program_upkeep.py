@@ -146,7 +146,7 @@ class ProgramUpkeep(Upkeep):
         try:
             prepared = self.program.prepare(part, rows, self._dimension_blocks(j))
         except ViewBroken as broken:
-            raise ViewFailed(j, str(broken)) from None
+            raise ViewFailed(j, f"part {j}: {broken}") from None
         return np.unique(prepared.hashes)
 
     def _candidates(self, first: int, last: int, most: int) -> list[int]:

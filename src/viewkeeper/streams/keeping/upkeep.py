@@ -191,7 +191,7 @@ class Upkeep(ABC):
         try:
             yield
         except Unreadable as problem:
-            raise ViewFailed(part, str(problem), unreadable=True) from None
+            raise ViewFailed(part, f"part {part}: {problem}", unreadable=True) from None
 
     def _repair(self) -> None:
         touched = self._touched()
@@ -306,9 +306,9 @@ class Upkeep(ABC):
             self.stage.files += new_files(object_, outcome.files, pieces)
 
     def require_made(self, outcome: Outcome, part: int) -> None:
-        """Raises ViewFailed where a work, whose first part is `part`, failed."""
+        """Raises ViewFailed where a work, whose only part was `part` in the end, failed."""
         if outcome.error is not None:
-            raise ViewFailed(part, outcome.error)
+            raise ViewFailed(part, f"part {part}: {outcome.error}")
 
     def name(self, object_: int) -> str:
         """What a user calls an object."""

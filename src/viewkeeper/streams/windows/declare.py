@@ -93,7 +93,7 @@ def _window(statement: CreateWindowView, source: Stream | PartView) -> int:
         whole = max(1, parts) * source.length
         raise DeclarationError(
             f"WINDOW of {statement.window} seconds is no whole number of parts of {source.name}, which are "
-            f"{source.length} seconds long; write {whole} or another multiple", *statement.place,
+            f"{source.length} seconds long; write {whole} or another multiple", *statement.at,
         )  # fmt: skip
     return parts
 
@@ -204,12 +204,12 @@ class _Declaring:
         asked = strategy(self.statement.query)
         if asked is None:
             return None
-        name, node = asked
+        name, at = asked
         possible = {c.strategy for piece in wanted for c in self._candidates(_layout((), piece))} - {NAIVE}
         if name not in possible:
             known = "there is no such strategy" if name not in STRATEGIES else "it cannot compute these aggregates"
-            raise self.statement.query.error(
-                f"STRATEGY({name}): {known}; there is {', '.join(sorted(possible))} here", node
+            raise self.statement.query.source.error(
+                f"STRATEGY({name}): {known}; there is {', '.join(sorted(possible))} here", at
             )
         return name
 
