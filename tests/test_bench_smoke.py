@@ -159,8 +159,8 @@ def test_what_is_expected_of_a_window_is_what_a_plain_loop_finds(
 
 def test_the_options_of_viewdf_are_read_and_refused_by_name() -> None:
     """A wrong figure or scale is said before anything is measured."""
-    assert viewdf.options(["--scale=0.5", "--ours", "--figures", "6,late"]) == {
-        "scale": 0.5, "ours": True, "figures": ["6", "late"]}  # fmt: skip
+    assert viewdf.options(["--scale=0.5", "--ours", "--few", "--figures", "6,late"]) == {
+        "scale": 0.5, "ours": True, "few": True, "figures": ["6", "late"]}  # fmt: skip
     refused = {"--figures 5": "there is no '5'", "--scale 2": "up to 1", "--scale": "value", "--fast": "does not know"}
     for arguments, said in refused.items():
         with pytest.raises(InputError, match=said):

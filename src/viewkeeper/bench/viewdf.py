@@ -1,8 +1,8 @@
 """Figures 6 to 12 of the ViewDF paper: patterns and sliding windows, from sealed to visible, beside other systems.
 
-`--scale S` shrinks the axes (1: the paper's) and measures all their places, 20 parts after 5.  Without it a few places,
-5 parts after 3: patterns as large as the paper's, windows a twentieth.  `--figures 6,8,late,flat` chooses; `--ours`
-leaves the other systems out; `--plots FOLDER` draws.
+`--scale S` shrinks the axes (1: the paper's) and measures all their places, or with `--few` a few, 20 parts after 5.
+Without it a few places, 5 parts after 3: patterns as large as the paper's, windows a twentieth.  `--figures
+6,8,late,flat` chooses; `--ours` leaves the other systems out; `--plots FOLDER` draws.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def options(arguments: Sequence[str]) -> dict[str, Any]:
     waiting = list(arguments)
     while waiting:
         name, _, value = waiting.pop(0).partition("=")
-        if name in ("--small", "--ours"):
+        if name in ("--small", "--ours", "--few"):
             found[name.removeprefix("--")] = True
             continue
         if name not in ("--scale", "--figures", "--plots"):
             raise InputError(f"bench viewdf does not know {name!r}; it takes --scale S, --figures 6,8,late, "
-                             "--plots FOLDER, --ours and --small")  # fmt: skip
+                             "--plots FOLDER, --ours, --few and --small")  # fmt: skip
         if not value and not waiting:
             raise InputError(f"{name} needs a value")
         value = value or waiting.pop(0)
@@ -68,10 +68,11 @@ def options(arguments: Sequence[str]) -> dict[str, Any]:
 
 def run(
     folder: Path, small: bool, scale: float | None = None, figures: Sequence[str] | None = None,
-    plots: Path | None = None, ours: bool = False,
+    plots: Path | None = None, ours: bool = False, few: bool = False,
 ) -> Report:  # fmt: skip
     """Runs the experiment, with all that it makes in `folder`, and draws its figures into `plots`."""
     extent = SMALL if small else Extent() if scale is None else Extent.of_scale(scale)
+    extent = replace(extent, few=extent.few or few)
     chosen = figures or [*map(str, FIGURES), *OTHERS]
     warm_java()
     measuring = Measuring(folder, extent.warm, extent.timed, extent.budget)

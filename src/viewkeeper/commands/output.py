@@ -20,6 +20,8 @@ from rich.table import Table
 MAX_SHOWN = 1_000
 """Rows that are shown to a person; `--json` prints all."""
 
+_WIDE = 10_000
+
 
 def debug_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds --debug, which `main` looks for when a command fails."""
@@ -89,8 +91,9 @@ def cell(value: Any) -> str:
 
 
 def console() -> Console:
-    """Standard output, where data goes; markup in data is not interpreted."""
-    return Console(markup=False, highlight=False, soft_wrap=not sys.stdout.isatty())
+    """Standard output, where data goes; markup in data is not interpreted, and nothing is cut but for a terminal."""
+    is_terminal = sys.stdout.isatty()
+    return Console(markup=False, highlight=False, soft_wrap=not is_terminal, width=None if is_terminal else _WIDE)
 
 
 def progress_bar() -> Progress:

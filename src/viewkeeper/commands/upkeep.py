@@ -33,13 +33,16 @@ def maintain(db: Path, servers: int | None, seconds: float | None) -> None:
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     end = math.inf if seconds is None else time.monotonic() + seconds
-    with connect(db) as database, database.maintain(servers=servers) as maintenance, _live() as live:
-        try:
-            while (left := end - time.monotonic()) > 0:
-                live.update(_lag(database.lag()))
-                maintenance.wait(min(_REFRESH_SECONDS, left))
-        except KeyboardInterrupt:
-            live.update("stopping after this batch")
+    try:
+        with connect(db) as database, database.maintain(servers=servers) as maintenance, _live() as live:
+            try:
+                while (left := end - time.monotonic()) > 0:
+                    live.update(_lag(database.lag()))
+                    maintenance.wait(min(_REFRESH_SECONDS, left))
+            except KeyboardInterrupt:
+                live.update("stopping after this batch")
+    except KeyboardInterrupt:
+        pass  # while it began
     console().print("stopped; what was committed stays")
 
 
