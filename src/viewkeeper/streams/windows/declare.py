@@ -23,6 +23,7 @@ from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.maintenance.raising import shared_form
 from viewkeeper.streams.windows import plan as plans
 from viewkeeper.streams.windows.cost import NAIVE, Candidate, Sizes, candidates
+from viewkeeper.streams.windows.naive import naive_window
 from viewkeeper.streams.windows.plan import (
     BLOCKS,
     COUNT,
@@ -47,7 +48,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """The slots that each aggregate is read off; those that need all values have none."""
 
-STRATEGIES = (plans.MERGE, RUNNING, CUMULATIVE, BLOCKS)
+STRATEGIES = (plans.MERGE, RUNNING, CUMULATIVE, BLOCKS, NAIVE)
 
 
 @dataclass
@@ -81,6 +82,9 @@ def declare_window(
     refuse_unaccounted(statement.query, query_tokens(statement.query))
     relation, aggregate, having, names = _bound(catalog, statement, source)
     _require_one_source(statement, aggregate.input, source)
+    asked = strategy(statement.query)
+    if asked is not None and asked[0] == NAIVE:
+        return [naive_window(statement, source, window, relation.columns, aggregate.calls, new_id)]
     keys = [key.index for key in aggregate.keys if isinstance(key, ColumnRef) and key.index < len(source.columns)]
     found = None if known_sizes is None else known_sizes(source.id, keys)
     declaring = _Declaring(catalog, statement, source, new_id, window, Sizes() if found is None else Sizes(*found))
@@ -205,7 +209,7 @@ class _Declaring:
         if asked is None:
             return None
         name, at = asked
-        possible = {c.strategy for piece in wanted for c in self._candidates(_layout((), piece))} - {NAIVE}
+        possible = {c.strategy for piece in wanted for c in self._candidates(_layout((), piece))}
         if name not in possible:
             known = "there is no such strategy" if name not in STRATEGIES else "it cannot compute these aggregates"
             raise self.statement.query.source.error(

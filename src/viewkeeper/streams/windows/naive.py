@@ -1,0 +1,57 @@
+"""STRATEGY(naive): each part of a window view is computed from the rows of the whole window, as a ViewDF would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from sqlglot.tokens import TokenType
+
+from viewkeeper.catalog.model import Column, PartView, Stream
+from viewkeeper.compiler.parts import read_view_query
+from viewkeeper.compiler.references import Subscript
+from viewkeeper.compiler.relations import AggregateCall
+from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.statements import CreateWindowView
+from viewkeeper.compiler.syntax import query_tokens
+from viewkeeper.errors import NotSupported
+from viewkeeper.streams.bind_viewdf import timed
+from viewkeeper.streams.viewdf import NamedInput, PlannedQuery, ViewDFPlan
+
+
+def naive_window(
+    statement: CreateWindowView, source: Stream | PartView, window: int, columns: tuple[Column, ...],
+    calls: Sequence[AggregateCall], new_id: Callable[[], int],
+) -> PartView:  # fmt: skip
+    """The ViewDF whose part j is the query over parts j - window + 1 to j; its `columns` are those of the window view.
+
+    Raises NotSupported where it would not have the same rows: a ViewDF joins all its rows at one version of a dimension
+    table, and Spark's sums of DOUBLEs depend on their order.
+    """
+    query = statement.query
+    hint = next(token for token in query_tokens(query) if token.token_type == TokenType.HINT)
+    text = query.source.text
+    blank = "".join(character if character == "\n" else " " for character in text[hint.start : hint.end + 1])
+    without = Source(text[: hint.start] + blank + text[hint.end + 1 :])
+    tokens = [token for token in query_tokens(query) if token is not hint and token.start != hint.start]
+    read = read_view_query(without, tokens, "j").query
+    if len(read.references) > 1:
+        message = ("STRATEGY(naive): rows of a window are joined each at its own part's version of a table, which a "
+                   "query over the whole window cannot do")  # fmt: skip
+        raise query.source.error(message, hint.start, NotSupported)
+    for call in calls:
+        argument = call.argument
+        if argument is not None and argument.type.name in ("DOUBLE", "FLOAT") and call.function in _INEXACT:
+            raise query.source.error(f"STRATEGY(naive): {call.function.upper()} of {argument.type} is exact here, and "
+                                     "Spark's own is not", hint.start, NotSupported)  # fmt: skip
+    low, high = Subscript(1, 1 - window), Subscript(1, 0)
+    (reference,) = read.references
+    read = replace(read, references=(replace(reference, low=low, high=high),))
+    planned = PlannedQuery(read, (NamedInput(reference.name, source.id, low, high),), (), timed(read, {reference.name}))
+    return PartView(
+        new_id(), statement.name.name, query.sql, "viewdf", columns, source.length, (source.id,), (),
+        ViewDFPlan(planned, planned), fills=True, expire=statement.expire,
+    )  # fmt: skip
+
+
+_INEXACT = {"sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp"}
