@@ -5,6 +5,7 @@ import struct
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -155,6 +156,17 @@ def check(expression, rows, parameters):
 def test_every_expression_gives_the_oracles_values_and_errors(expression, rows, parameters):
     """Any typed expression over any rows gives each row the oracle's value, or the oracle's error and NULL."""
     check(expression, rows, parameters)
+
+
+@pytest.mark.parametrize("value", [None, 7])
+@pytest.mark.parametrize("operator", ["+", "-", "*", "/", "%"])
+def test_a_constant_and_no_rows_give_no_rows(operator, value):
+    """DECIMALs of many digits are divided in limbs, of which one constant has as many as one row."""
+    kinds = decimal(1, 0), decimal(38, 20)
+    node = ir.Arithmetic(kinds[1], True, (1, 1), operator, ir.Literal(kinds[0], True, None, value),
+                         ir.ColumnRef(kinds[0], True, None, 0, "d"))  # fmt: skip
+    array, errors = evaluate(node, [array_of([], kinds[0])], 0)
+    assert (len(array), array.type, errors) == (0, physical_type(kinds[1]), None)
 
 
 @settings(max_examples=250, deadline=None)

@@ -217,7 +217,7 @@ def test_a_batch_that_fails_after_reading_is_retried_with_the_same_result_m171(t
     database.failing = {("w", 2)}
     send(database, (0, "a", 1), (60, "a", 2), (120, "a", 4), (180, "a", 8))
     progress = database.progress("w")
-    assert isinstance(progress, ViewProgress) and (progress.next, progress.stale) == (2, INJECTED)
+    assert isinstance(progress, ViewProgress) and (progress.next, progress.stale) == (2, f"part 2: {INJECTED}")
     database.failing = set()
     send(database, (240, "a", 16))
     assert [bag(database.part("w", part)) for part in (1, 2, 3)] == [[("a", 3)], [("a", 6)], [("a", 12)]]

@@ -148,7 +148,7 @@ def _held(values: np.ndarray, result: Type) -> Computed:
 def _in_limbs(a: Vector, b: Vector, zero: np.ndarray, digits: int, result: Type) -> Computed:
     limbs = wide.from_int64(a.data, 13) if isinstance(a.data, np.ndarray) else wide.from_decimal128(_array(a.data), 13)
     divisor = np.where(zero, 1, b.data)
-    if limbs.shape[1] < len(divisor):
+    if limbs.shape[1] == 1:  # also of no rows: then there is none of it either
         limbs = np.repeat(limbs, len(divisor), axis=1)
     minus = wide.negative(limbs)
     magnitude = wide.scale_up(wide.apply_sign(limbs, minus).copy(), digits)
