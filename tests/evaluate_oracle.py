@@ -92,9 +92,9 @@ def unphysical(value, type_):
     return bool(value) if type_ == BOOLEAN else value
 
 
-def oracle(node, row, parameters):
+def oracle(node, row):
     """The value of `node` for one row; raises Raised."""
-    return ORACLE[type(node)](node, lambda child: oracle(child, row, parameters), row, parameters)
+    return ORACLE[type(node)](node, lambda child: oracle(child, row), row)
 
 
 def order_key(value, type_):
@@ -112,12 +112,12 @@ def compare_values(operator, a, b, type_):
     return {"=": a == b, "<=>": a == b, "<>": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[operator]
 
 
-def run_compare(node, run, row, parameters):
+def run_compare(node, run, row):
     a, b = run(node.left), run(node.right)
     return compare_values(node.operator, a, b, node.left.type)
 
 
-def run_and(node, run, row, parameters):
+def run_and(node, run, row):
     result = True
     for argument in node.arguments:
         value = run(argument)
@@ -127,7 +127,7 @@ def run_and(node, run, row, parameters):
     return result
 
 
-def run_or(node, run, row, parameters):
+def run_or(node, run, row):
     result = False
     for argument in node.arguments:
         value = run(argument)
@@ -137,20 +137,20 @@ def run_or(node, run, row, parameters):
     return result
 
 
-def run_in(node, run, row, parameters):
+def run_in(node, run, row):
     value = run(node.argument)
     found = [compare_values("=", value, run(option), node.argument.type) for option in node.options]
     return True if True in found else None if None in found else False
 
 
-def run_case(node, run, row, parameters):
+def run_case(node, run, row):
     for condition, value in node.branches:
         if run(condition) is True:
             return run(value)
     return run(node.otherwise)
 
 
-def run_coalesce(node, run, row, parameters):
+def run_coalesce(node, run, row):
     for argument in node.arguments:
         value = run(argument)
         if value is not None:
@@ -173,7 +173,7 @@ def half_up(value):
     return int(whole + (rest >= Fraction(1, 2))) * (1 if value >= 0 else -1)
 
 
-def run_negate(node, run, row, parameters):
+def run_negate(node, run, row):
     value = run(node.argument)
     if value is None:
         return None
@@ -193,7 +193,7 @@ def remainder(a, b):
     return abs(a) % abs(b) * (-1 if a < 0 else 1)
 
 
-def run_arithmetic(node, run, row, parameters):
+def run_arithmetic(node, run, row):
     a, b = run(node.left), run(node.right)
     if a is None or b is None:
         return None
@@ -214,7 +214,7 @@ def run_arithmetic(node, run, row, parameters):
     return fit(half_up(exact * 10**node.type.scale), node, NUMERIC_VALUE_OUT_OF_RANGE)
 
 
-def run_cast(node, run, row, parameters):
+def run_cast(node, run, row):
     value, source, target = run(node.argument), node.argument.type, node.type
     if value is None or source == target:
         return value
@@ -229,14 +229,13 @@ def run_cast(node, run, row, parameters):
 
 
 ORACLE = {
-    ir.ColumnRef: lambda node, run, row, parameters: row[node.index],
-    ir.Literal: lambda node, run, row, parameters: (
+    ir.ColumnRef: lambda node, run, row: row[node.index],
+    ir.Literal: lambda node, run, row: (
         int(node.value.scaleb(node.type.scale, WIDE)) if isinstance(node.value, Decimal) else node.value
     ),
-    ir.Parameter: lambda node, run, row, parameters: parameters[node.index],
     ir.Compare: run_compare,
-    ir.IsNull: lambda node, run, row, parameters: run(node.argument) is None,
-    ir.Not: lambda node, run, row, parameters: {True: False, False: True, None: None}[run(node.argument)],
+    ir.IsNull: lambda node, run, row: run(node.argument) is None,
+    ir.Not: lambda node, run, row: {True: False, False: True, None: None}[run(node.argument)],
     ir.And: run_and,
     ir.Or: run_or,
     ir.In: run_in,

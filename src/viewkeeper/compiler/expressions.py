@@ -63,14 +63,6 @@ class Literal(Expression):
 
 @stored
 @dataclass(frozen=True)
-class Parameter(Expression):
-    """A constant lifted out of a view, so that views that differ by it alone are one family; `index` counts from 0."""
-
-    index: int
-
-
-@stored
-@dataclass(frozen=True)
 class Compare(Expression):
     """`operator` is one of = <> < <= > >= <=>; NaN equals NaN and is the greatest; 0.0 equals -0.0."""
 

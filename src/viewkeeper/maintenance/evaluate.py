@@ -41,41 +41,38 @@ class Inputs(NamedTuple):
     """What an expression is evaluated on."""
 
     columns: Sequence[pa.Array]
-    parameters: Sequence[pa.Scalar | pa.Array]
     zone: str
 
 
 Compiled = Callable[[Inputs], Vector]
-_NO_INPUTS = Inputs((), (), "UTC")
+_NO_INPUTS = Inputs((), "UTC")
 
 
 def evaluate(
     expression: ir.Expression,
     columns: Sequence[pa.Array],
     length: int,
-    parameters: Sequence[pa.Scalar | pa.Array] = (),
     *,
     zone: str = "UTC",
 ) -> tuple[pa.Array, Errors]:
     """The physical array of `length` values, and the errors (int64 a row, 0: none) or None; NULL where an error stands.
 
-    `columns` are physical arrays of `length`; `parameters` physical scalars or such arrays; `zone` the database's.
+    `columns` are physical arrays of `length`, `zone` is the database's.
     """
     if type(expression) is ir.ColumnRef:
         return columns[expression.index], None
-    return write(compile_expression(expression)(Inputs(columns, parameters, zone)), expression.type, length)
+    return write(compile_expression(expression)(Inputs(columns, zone)), expression.type, length)
 
 
 def predicate(
     expression: ir.Expression,
     columns: Sequence[pa.Array],
     length: int,
-    parameters: Sequence[pa.Scalar | pa.Array] = (),
     *,
     zone: str = "UTC",
 ) -> tuple[np.ndarray, Errors]:
     """Where the BOOLEAN `expression` is TRUE (bool, `length`), and the errors as `evaluate` gives them."""
-    vector = compile_expression(expression)(Inputs(columns, parameters, zone))
+    vector = compile_expression(expression)(Inputs(columns, zone))
     return spread(true_where(vector), length), write_errors(vector.errors, length)
 
 
@@ -106,11 +103,6 @@ def _compile_as(expression: ir.Expression, type_: Type) -> Compiled:
 def _column(node: ir.ColumnRef) -> Compiled:
     index, type_ = node.index, node.type
     return lambda inputs: read(inputs.columns[index], type_)
-
-
-def _parameter(node: ir.Parameter) -> Compiled:
-    index, type_ = node.index, node.type
-    return lambda inputs: read(inputs.parameters[index], type_)
 
 
 def _literal(node: ir.Literal) -> Compiled:
@@ -264,7 +256,6 @@ def _cast(node: ir.Cast) -> Compiled:
 _COMPILERS: dict[type, Callable[[Any], Compiled]] = {
     ir.ColumnRef: _column,
     ir.Literal: _literal,
-    ir.Parameter: _parameter,
     ir.Compare: _compare,
     ir.IsNull: _is_null,
     ir.Not: _not,
