@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 import viewkeeper
 from local_maintenance import catch_up
 from viewkeeper.cli import cli
+from viewkeeper.commands.output import print_rows
 from viewkeeper.errors import InputError, NotFound
 
 Run = Callable[..., Result]
@@ -139,3 +140,9 @@ def test_an_error_is_one_line_and_a_traceback_only_with_debug(tmp_path: Path) ->
     debugged = viewkeeper_process(*arguments, "--debug")
     assert debugged.returncode == 1
     assert "Traceback" in debugged.stderr
+
+
+def test_a_table_that_goes_to_a_file_is_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rich takes what is no terminal for one of 80 columns."""
+    print_rows(["reason", "row"], [{"reason": "r" * 90, "row": "x" * 300}], as_json=False)
+    assert "r" * 90 in (out := capsys.readouterr().out) and "x" * 300 in out

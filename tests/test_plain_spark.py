@@ -97,6 +97,7 @@ REFUSED = {
     "SELECT site, src FROM m FULL JOIN hosts ON src = name": ("m must stand on the side", 30),
     "SELECT src FROM m UNION ALL SELECT name FROM hosts": ("UNION would add", 19),
     "WITH a AS (SELECT src FROM m) SELECT a.src FROM a JOIN a AS b ON a.src = b.src": ("WITH that reads m", 1),
+    "WITH a AS (SELECT src FROM m) SELECT name FROM hosts": ("no row of the answer comes of m", 1),
     "WITH a AS (SELECT DISTINCT src FROM m) SELECT * FROM a": ("DISTINCT would compare", 19),
     "SELECT max(upper(src)) FROM m": ("an aggregate over m must say over which rows", 8),
 }

@@ -28,6 +28,7 @@ _REASONS = {
     "Except": (("except", "minus"), "EXCEPT would compare all rows of {0} with each other"),
     "Join": (("join",), "{0} must stand on the side of an outer join of which all rows are kept"),
     "CTERelationRef": (("with",), "a query of WITH that reads {0} can be named once"),
+    "Unread": (("with",), "no row of the answer comes of {0}, so each part would have all of them"),
     "Subquery": ((), "{0} stands in a subquery that is part of an expression, which would read rows of other parts"),
 }
 
@@ -48,8 +49,8 @@ def not_by_rows(analysed: Node, table: str) -> Changing | None:
 def _reason(analysed: Node, wanted: Callable[[Node], bool]) -> str | None:
     """The class of what stands between the answer and the node that is wanted, and takes its rows together."""
     ways = [(*above, node) for node, above in analysed.walk() if wanted(node)]
-    if len(ways) > 1:
-        return "CTERelationRef"
+    if len(ways) != 1:
+        return "CTERelationRef" if ways else "Unread"
     for way in ways:
         for node, below in zip(way, way[1:], strict=False):
             side = next((i for i, child in enumerate(node.children) if child is below), None)
