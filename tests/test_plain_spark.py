@@ -35,6 +35,7 @@ QUERIES = {
               "SELECT src, loss % 2 AS odd, site FROM high JOIN d ON src = name",
     "counted": "SELECT src, n FROM m JOIN (SELECT site, max(name) AS name, count(*) AS n FROM hosts GROUP BY site) d "
                "ON src = name",
+    "hinted": "SELECT /*+ REPARTITION(3), BROADCAST(h) */ upper(src) AS src, site FROM m JOIN hosts h ON src = name",
     "timed": "SELECT PART_TIMESTAMP AS part, timestampdiff(SECOND, PART_TIMESTAMP, ts) AS behind FROM m",
 }  # fmt: skip
 """Views that Spark SQL computes."""
@@ -125,6 +126,7 @@ def test_other_mistakes_are_said_with_their_place(spark: SparkSession, tmp_path:
         "SELECT now() AS n, src FROM m": "now", "SELECT NULL AS n, upper(src) FROM m": "is NULL in every row",
         "SELECT upper(src) AS a, src AS A FROM m": "two columns are called",
         "SELECT upper(src) FROM m JOIN host ON src = name": "no stream, view or table host",
+        "WITH m AS (SELECT name AS src FROM hosts) SELECT upper(src) FROM m": r"WITH \(a common table expression\)",
     }.items():  # fmt: skip
         with pytest.raises(DeclarationError, match=message) as refused:
             db.sql(f"CREATE VIEW v AS {query}")

@@ -76,7 +76,7 @@ def _read(source: Source, tokens: Sequence[Token], variable: str | None, tree: T
               is not None}  # fmt: skip
     _refuse_elsewhere(source, tokens, by_place, tables)
     wanted = {at: by_place.get(at) for at, table in sorted(tables.items()) if at in by_place or everything}
-    common = {at for at, table in tables.items() if _is_common(table)}
+    common = {at for at, table in tables.items() if is_common(table)}
     names = _names(source, tokens)
     references: dict[int, Reference] = {}
     for at, group in wanted.items():
@@ -119,8 +119,8 @@ def _is_name(token: Token) -> bool:
 
 def _tables(source: Source, tree: exp.Expr) -> Iterator[exp.Table]:
     for table in tree.find_all(exp.Table):
-        if not isinstance(table.this, exp.Identifier):
-            continue  # a table-valued function
+        if not isinstance(table.this, exp.Identifier) or table.find_ancestor(exp.Hint) is not None:
+            continue  # a table-valued function, or what a hint is about
         at = offset_of(table)
         if table.args.get("db"):
             raise source.error("a name has one part only; leave out what stands before the dot", at, NotSupported)
@@ -129,7 +129,7 @@ def _tables(source: Source, tree: exp.Expr) -> Iterator[exp.Table]:
         yield table
 
 
-def _is_common(table: exp.Table) -> bool:
+def is_common(table: exp.Table) -> bool:
     """Whether the name means a query of WITH that can be seen from there."""
     inside: exp.Expr = table
     while inside.parent is not None:

@@ -12,7 +12,7 @@ from sqlglot import exp
 from viewkeeper.catalog.model import Catalog, Column, PartView, Stream, Table, View
 from viewkeeper.compiler.bind import bind_view
 from viewkeeper.compiler.part_tables import with_parts
-from viewkeeper.compiler.parts import read_view_query
+from viewkeeper.compiler.parts import is_common, read_view_query
 from viewkeeper.compiler.references import Subscript
 from viewkeeper.compiler.relations import Aggregate, Filter, Join, Project, Relation, Scan
 from viewkeeper.compiler.scope import did_you_mean
@@ -44,7 +44,11 @@ class BoundPlain:
 
 def sources_in(catalog: Catalog, tree: exp.Expr) -> list[tuple[Stream | PartView, exp.Table]]:
     """The streams and views over them that stand in a query without part references, helpers left out."""
-    found = [(catalog.find_parts(table.name), table) for table in tree.find_all(exp.Table)]
+    found = [
+        (catalog.find_parts(table.name), table)
+        for table in tree.find_all(exp.Table)
+        if table.find_ancestor(exp.Hint) is None and not is_common(table)
+    ]
     return [(of, table) for of, table in found
             if of is not None and not (isinstance(of, PartView) and of.kind == "helper")]  # fmt: skip
 

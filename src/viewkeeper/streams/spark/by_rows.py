@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 from viewkeeper.streams.spark.plans import Changing, Node
 
-_PASSED = {"Project", "Filter", "SubqueryAlias", "View", "Generate", "Expand", "ResolvedHint", "WithCTE",
-           "CTERelationDef", "LateralJoin"}  # fmt: skip
+_PASSED = {
+    "Project", "Filter", "SubqueryAlias", "View", "Generate", "Expand", "ResolvedHint", "WithCTE", "CTERelationDef",
+    "LateralJoin", "Repartition", "RepartitionByExpression", "RebalancePartitions",
+}  # fmt: skip
 _SIDES = {"Inner": (0, 1), "Cross": (0, 1), "LeftOuter": (0,), "LeftSemi": (0,), "LeftAnti": (0,), "RightOuter": (1,)}
 """Of each kind of join, the side whose rows stand in the result each by itself."""
 
