@@ -116,7 +116,9 @@ def run_prepare(work: Work, slices: Sequence[Slice], servers: int) -> list[bytes
 
 def prepare_here(work: Work, part: int, low: int, high: int, touched: Touched) -> list[Block]:
     """The prepared rows of a part whose hash lies from `low` to `high` and is touched.  Raises ProgramFailed."""
-    blocks = []
+    blocks: list[Block] = []
+    if touched is not None and not are_within(touched, low, high).any():
+        return blocks  # a late row is read for by one server only
     for piece in work.pieces.get((work.program.inputs[0].object, part), ()):
         for _, slice_ in _slices(part, piece, WIDE_SLICE_ROWS):
             blocks.append(_prepared(work, part, slice_, touched, low, high))
