@@ -59,7 +59,7 @@ def _queries(catalog: Catalog, view: PartView, plan: ViewDFPlan) -> Iterator[str
     if view.kind == "plain":
         yield f"part j reads {_reads(catalog, view, plan.update, 'j')}"
         if plan.update.relation is None:
-            yield "computed by Spark SQL, one query a part: it has more than viewkeeper's own operators know"
+            yield "computed by Spark SQL, one query a part"
         else:
             yield "computed by viewkeeper's own operators; by Spark SQL where a part has very many rows"
     else:

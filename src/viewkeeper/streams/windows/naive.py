@@ -1,4 +1,4 @@
-"""STRATEGY(naive): each part of a window view is computed from the rows of the whole window, as a ViewDF would."""
+"""STRATEGY(naive): each part of a window view is computed from the rows of the whole window, by Spark SQL."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def naive_window(
     statement: CreateWindowView, source: Stream | PartView, window: int, columns: tuple[Column, ...],
     calls: Sequence[AggregateCall], new_id: Callable[[], int],
 ) -> PartView:  # fmt: skip
-    """The ViewDF whose part j is the query over parts j - window + 1 to j; its `columns` are those of the window view.
+    """The view whose part j is the query over parts j - window + 1 to j; its `columns` are those of the window view.
 
-    Raises NotSupported where it would not have the same rows: a ViewDF joins all its rows at one version of a dimension
+    Raises NotSupported where it would not have the same rows: a query joins all its rows at one version of a dimension
     table, and Spark's sums of DOUBLEs depend on their order.
     """
     query = statement.query
@@ -49,7 +49,7 @@ def naive_window(
     read = replace(read, references=(replace(reference, low=low, high=high),))
     planned = PlannedQuery(read, (NamedInput(reference.name, source.id, low, high),), (), timed(read, {reference.name}))
     return PartView(
-        new_id(), statement.name.name, query.sql, "viewdf", columns, source.length, (source.id,), (),
+        new_id(), statement.name.name, query.sql, "plain", columns, source.length, (source.id,), (),
         ViewDFPlan(planned, planned), fills=True, expire=statement.expire,
     )  # fmt: skip
 
