@@ -122,6 +122,14 @@ def test_part_timestamp_is_hidden(analyst: SparkAnalyst, sql: str, names: str) -
         ("SELECT monotonically_increasing_id() FROM m_1 AS a", "row_number", (1, 8)),
         ("SELECT src FROM m_1 AS a WHERE loss > (SELECT max(rtt) * rand() FROM n_1 AS b)", "rand", (1, 58)),
         ("SELECT TIMESTAMP 'now' FROM m_1 AS a", "another one each time", (1, 8)),
+        ("SELECT src, CAST(' Now ' AS TIMESTAMP) AS t FROM m_1 AS a", "another moment each time", (1, 13)),
+        ("SELECT src, try_cast('today' AS DATE) AS t FROM m_1 AS a", "another moment each time", (1, 13)),
+        ("SELECT src, 'now'::TIMESTAMP_NTZ AS t FROM m_1 AS a", "another moment each time", None),
+        ("SELECT src, date('yesterday') AS t FROM m_1 AS a", "another moment each time", (1, 13)),
+        ("SELECT src FROM m_1 AS a WHERE ts < 'tomorrow'", "another moment each time", None),
+        ("SELECT src, CAST(concat('n', 'ow') AS TIMESTAMP) AS t FROM m_1 AS a", "another moment each time", (1, 13)),
+        ("SELECT src, to_date('today') AS t FROM m_1 AS a", "another moment each time", (1, 13)),
+        ("SELECT src, try_to_timestamp('now') AS t FROM m_1 AS a", "another moment each time", (1, 13)),
         ("SELECT first(src) FROM m_1 AS a", "min_by", (1, 8)),
         ("SELECT array_join(collect_list(src), ',') FROM m_1 AS a", "sort_array", (1, 19)),
         ("SELECT src FROM m_1 AS a LIMIT 5", "ORDER BY", (1, 26)),
@@ -165,6 +173,8 @@ def test_a_wrong_query_is_refused_with_its_place(
         "WITH secret AS (SELECT src FROM m_1 AS a) SELECT * FROM secret",
         "SELECT src FROM m_1 AS a LATERAL VIEW explode(array(1, 2)) e AS x WHERE x > 1",
         "SELECT 'now' AS n, src FROM m_1 AS a -- the end",
+        "SELECT CAST('2015-01-01' AS DATE) AS d, to_timestamp(src) AS t FROM m_1 AS a WHERE ts > '2015-01-01'",
+        "SELECT to_date('01/02/2015', 'dd/MM/yyyy') AS d, CAST(CAST(NULL AS STRING) AS DATE) AS n FROM m_1 AS a",
     ],
 )
 def test_what_has_the_same_answer_each_time_is_taken(analyst: SparkAnalyst, sql: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from viewkeeper.streams.analyst import NotByRows
 from viewkeeper.streams.spark.by_rows import not_by_rows
 from viewkeeper.streams.spark.failures import FAILURES, raise_unless_of_query, refusal
 from viewkeeper.streams.spark.hidden import HiddenQuery, without_hidden
-from viewkeeper.streams.spark.plans import Node, changing, outside_relation, plan_of, unnamed_relation
+from viewkeeper.streams.spark.plans import SPECIAL, Node, changing, outside_relation, plan_of, unnamed_relation
 from viewkeeper.streams.spark.quiet import failures_unlogged
 from viewkeeper.streams.spark.sessions import Sessions
 from viewkeeper.streams.spark.types import catalog_type, schema
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _QUERY = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
-_SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
 _ADVICE = {
     "void": "it is NULL in every row; write CAST(... AS a type)",
     "array": "take an element, or make a row of each with explode",
@@ -108,7 +106,7 @@ def _refuse_other_statements(sql: str) -> None:
         if token.token_type == TokenType.SEMICOLON:
             raise source.error("one query is expected here, without a semicolon", token.start)
     for before, token in zip(tokens, tokens[1:], strict=False):
-        if _is_moment(before) and token.token_type == TokenType.STRING and _SPECIAL.fullmatch(token.text):
+        if _is_moment(before) and token.token_type == TokenType.STRING and SPECIAL.fullmatch(token.text):
             raise source.error(f"{before.text} '{token.text}' is another one each time; use the stream's timestamp or "
                                "PART_TIMESTAMP", before.start)  # fmt: skip
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
+"""Texts that Spark takes for the moment at which a query runs, or what lies about it."""
 
 _PLANS = ("org.apache.spark.sql.catalyst.plans.logical.", "org.apache.spark.sql.execution.")
 
@@ -108,6 +112,10 @@ _NOW = "the value depends on when the query runs; use the stream's timestamp or 
 _WHO = "the value depends on who runs the query; write the value itself"
 _CHANCE = "the value is another one each time; store it in the stream instead"
 _WHERE = "the value depends on how Spark splits the work; number rows by row_number() OVER (ORDER BY ...)"
+_MOMENT = ("a constant text such as 'now' or 'today' is another moment each time; use the stream's timestamp or "
+           "PART_TIMESTAMP, and write other moments as DATE '...' or TIMESTAMP '...'")  # fmt: skip
+_MAKE_MOMENTS = ("cast", "try_cast", "date", "timestamp", "to_date", "to_timestamp", "try_to_date", "try_to_timestamp",
+                 "to_timestamp_ltz", "to_timestamp_ntz")  # fmt: skip
 _FIRST = "which row it takes is chance; use min_by or max_by, or write it OVER (... ORDER BY ...)"
 _LISTED = "the order of its values is chance; put sort_array(...) around it, or WITHIN GROUP (ORDER BY ...) after it"
 
@@ -142,6 +150,8 @@ def changing(analysed: Node, deterministic: bool) -> Changing | None:
         if node.name in _FUNCTIONS:
             names, what = _FUNCTIONS[node.name]
             return Changing(names, f"{names[0]} cannot stand in a view: {what}")
+        if node.name in ("Cast", "ParseToDate", "ParseToTimestamp") and _is_moment_of_now(node):
+            return Changing(_MAKE_MOMENTS, _MOMENT)
         if node.name in _TAKES_FIRST and not _is_ordered_window(above):
             names = _TAKES_FIRST[node.name]
             return Changing(names, f"{names[0]} cannot stand in a view so: {_FIRST}")
@@ -154,6 +164,18 @@ def changing(analysed: Node, deterministic: bool) -> Changing | None:
     if not deterministic:
         return Changing((), "the query has another answer each time it runs; leave out the function that does it")
     return None
+
+
+def _is_moment_of_now(made: Node) -> bool:
+    """Whether a constant text is made a date or time, and is not surely a plain one: Spark takes 'now' and its like."""
+    text = made.children[0]
+    if made.name == "Cast" and not str(made.fields["dataType"]).startswith(("date", "timestamp")):
+        return False
+    if text.name == "Literal":
+        return text.fields["dataType"] == "string" and SPECIAL.fullmatch(str(text.fields["value"])) is not None
+    below = [node for node, _ in text.walk()]
+    strings = any(node.name == "Literal" and node.fields["dataType"] == "string" for node in below)
+    return strings and not any(node.name in ("AttributeReference", "OuterReference") for node in below)
 
 
 def _is_ordered_window(above: tuple[Node, ...]) -> bool:
