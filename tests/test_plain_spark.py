@@ -126,6 +126,7 @@ def test_other_mistakes_are_said_with_their_place(spark: SparkSession, tmp_path:
         "SELECT now() AS n, src FROM m": "now", "SELECT NULL AS n, upper(src) FROM m": "is NULL in every row",
         "SELECT upper(src) AS a, src AS A FROM m": "two columns are called",
         "SELECT upper(src) FROM m JOIN host ON src = name": "no stream, view or table host",
+        "SELECT /*+ STRATEGY(merge) */ src FROM m": r"STRATEGY is for views with",
         "WITH m AS (SELECT name AS src FROM hosts) SELECT upper(src) FROM m": r"WITH \(a common table expression\)",
     }.items():  # fmt: skip
         with pytest.raises(DeclarationError, match=message) as refused:
@@ -134,5 +135,27 @@ def test_other_mistakes_are_said_with_their_place(spark: SparkSession, tmp_path:
     with pytest.raises(DeclarationError, match="names 2 columns, and its query has 1"):
         db.sql("CREATE VIEW v (a, b) AS SELECT upper(src) FROM m")
     db.sql("CREATE VIEW v (a) AS SELECT upper(src) FROM m")
+    with pytest.raises(DeclarationError, match="v cannot be made of itself"):
+        db.sql("ALTER VIEW v AS SELECT a FROM v")
     assert db.sql("DESCRIBE v").to_arrow().column(0)[0].as_py() == "a"
+    db.close()
+
+
+def test_what_raises_and_what_does_not_is_sparks_word(spark: SparkSession, tmp_path: Path) -> None:
+    """A column that nobody uses is not computed; a condition over a join is tested of rows that match nothing, too; the
+    place of a failure is that in the query as it was written."""
+    db = viewkeeper.connect(tmp_path)
+    db.sql(DECLARED)
+    db.sql("CREATE VIEW unused AS SELECT src FROM (SELECT 10 / loss AS x, src FROM m) t;"
+           "CREATE VIEW joined AS SELECT src, site FROM m JOIN hosts ON src = name AND 10 / loss > 1;"
+           "CREATE VIEW divided AS SELECT src FROM m WHERE upper(src) = 'A' AND 10 / loss > 1")  # fmt: skip
+    db.table("hosts").put({"name": "h1", "site": "north"})
+    db.stream("m").append([{"ts": "2015-01-01 00:00:00", "src": src, "loss": loss}
+                           for src, loss in (("a", 0), ("h1", 2))])  # fmt: skip
+    db.stream("m").seal(db.stream("m").subscript_at("2015-01-01 00:00:00"))
+    db.catch_up()
+    states = {view["name"]: view["state"] for view in db.status()["part_views"]}
+    assert states["unused"] == "kept" and len(db.view("unused").part(db.stream("m").newest)) == 2
+    assert "DIVIDE_BY_ZERO" in states["joined"]
+    assert "DIVIDE_BY_ZERO" in states["divided"] and "(line 1, column 46 of the query)" in states["divided"]
     db.close()

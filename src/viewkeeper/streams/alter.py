@@ -10,6 +10,7 @@ from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.statements import AlterView, CreateView, Drop, Identifier, RebuildView
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.streams.analyst import Analyst
+from viewkeeper.streams.bind_plain import sources_in
 from viewkeeper.streams.declare import Known, declare_view, is_over_parts, new_views
 from viewkeeper.streams.subscripts import lowest_at_least
 from viewkeeper.streams.viewdf import Earlier, ViewDFPlan
@@ -33,6 +34,8 @@ def alter_view(catalog: Catalog, statement: AlterView, analyst: Analyst, known: 
     if isinstance(new, CreateView) and not is_over_parts(catalog, new):
         raise NotSupported(f"{old.name} is kept part by part, and its new query reads no stream, nor a view over one; "
                            "drop the view and create it again", *name.place)  # fmt: skip
+    if isinstance(new, CreateView) and any(source is old for source, _ in sources_in(catalog, new.query.tree)):
+        raise DeclarationError(f"{old.name} cannot be made of itself", *name.place)
     others = replace(catalog, part_views=tuple(view for view in catalog.part_views if view.id != old.id))
     (*helpers, view) = new_views(others, new, analyst, known, _Ids(old.id, catalog.next_id))
     if helpers or not (isinstance(view.plan, ViewDFPlan) and isinstance(old.plan, ViewDFPlan)):

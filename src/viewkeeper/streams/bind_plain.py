@@ -20,6 +20,7 @@ from viewkeeper.compiler.source import QueryText
 from viewkeeper.compiler.statements import CreateView
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.streams.analyst import Analyst, NotByRows
 from viewkeeper.streams.bind_viewdf import asked_columns, known_columns, refused_names, timed
 from viewkeeper.streams.viewdf import NamedDimension, NamedInput, PlannedQuery, ViewDFPlan
@@ -68,6 +69,9 @@ def bind_plain(catalog: Catalog, statement: CreateView, analyst: Analyst) -> Bou
         if select is None or any(table is node for table in select.find_all(exp.Table)):
             raise query.error(f"an aggregate over {source.name} must say over which rows, since the stream never ends: "
                               f"{choices}", aggregate, NotSupported)  # fmt: skip
+    for hint in query.tree.find_all(exp.Hint):
+        if any(each.name.upper() == "STRATEGY" for each in hint.expressions):
+            raise query.error("STRATEGY is for views with [WINDOW ...]; leave it out", query.tree, NotSupported)
     planned = _planned(catalog, query, source)
     bound = _bound(catalog, statement, source)
     if bound is None:
@@ -115,15 +119,26 @@ def _bound(
 
 
 def _over(relation: Relation, own: int, source: int) -> Relation | None:
-    """The relation with `source` scanned in place of `own`; None where it aggregates."""
+    """The relation with `source` scanned in place of `own`; None where it aggregates, or where a condition that can
+    raise stands over a join: Spark tests it below the join where it can, of rows that then match nothing too."""
     if isinstance(relation, Scan):
         return replace(relation, object=source) if relation.object == own else relation
     if isinstance(relation, Join):
         left, right = _over(relation.left, own, source), _over(relation.right, own, source)
+        if relation.residual is not None and can_raise(relation.residual):
+            return None
         return None if left is None or right is None else replace(relation, left=left, right=right)
     assert isinstance(relation, (Filter, Project, Aggregate))
     below = _over(relation.input, own, source)
-    return None if below is None or isinstance(relation, Aggregate) else replace(relation, input=below)
+    if below is None or isinstance(relation, Aggregate):
+        return None
+    if isinstance(relation, Filter) and can_raise(relation.predicate) and _joins(below):
+        return None
+    return replace(relation, input=below)
+
+
+def _joins(relation: Relation) -> bool:
+    return isinstance(relation, Join) or (isinstance(relation, (Filter, Project)) and _joins(relation.input))
 
 
 def _asked(

@@ -43,7 +43,9 @@ class LocalRunner:
     def query(self, work: QueryWork) -> Outcome:
         """Computes a part of a view that is a query; raises Error where it needs Spark, and there is none."""
         if is_own(work):
-            return own_query(work)
+            outcome = own_query(work)
+            if outcome.error is None or self._query_runner is None:
+                return outcome
         if self._query_runner is None:
             raise Error(f"{work.view.name}: this view is computed by Spark SQL; keep it with Spark")
         return self._query_runner(work)

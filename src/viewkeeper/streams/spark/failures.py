@@ -8,6 +8,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.base import QueryContextType
 
+from viewkeeper.compiler.parts import place_in_text
+from viewkeeper.compiler.references import PartQuery
 from viewkeeper.compiler.source import Place
 from viewkeeper.errors import DeclarationError, Error
 from viewkeeper.streams.spark.hidden import HiddenQuery
@@ -25,9 +27,10 @@ def refusal(error: Exception, query: HiddenQuery) -> DeclarationError:
     return DeclarationError(f"Spark refuses this query: {_text(error, query)}", *(_place(error, query) or ()))
 
 
-def failure(error: Exception, query: HiddenQuery) -> str:
-    """`error` came of running `query`: what is to be said of it."""
+def failure(error: Exception, query: HiddenQuery, written: PartQuery) -> str:
+    """`error` came of running `query`, which stands for what was `written`: what is to be said of it."""
     place = _place(error, query)
+    place = None if place is None else place_in_text(written, place, (1, 1))
     where = f" (line {place[0]}, column {place[1]} of the query)" if place else ""
     return _text(error, query) + where
 

@@ -88,7 +88,7 @@ class QueryRunner:
                     return _converted(session.sql(query.sql), work.view.columns).toArrow()
             except FAILURES as error:
                 raise_unless_of_query(error)
-                raise _Failed(failure(error, query)) from None
+                raise _Failed(failure(error, query, work.query)) from None
 
 
 def _hidden_query(work: QueryWork) -> HiddenQuery:

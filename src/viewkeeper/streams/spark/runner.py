@@ -58,11 +58,12 @@ class SparkRunner:
 
     def query(self, work: QueryWork) -> Outcome:
         """Computes a part of a view that is a query: by our own operators in a task, or by Spark SQL."""
-        if not is_own(work):
-            return self._queries.query(work)
-        with self._named(work.title):
-            (outcome,) = self._partitions(1).mapPartitions(partial(_own_query, work)).collect()
-        return outcome
+        if is_own(work):
+            with self._named(work.title):
+                (outcome,) = self._partitions(1).mapPartitions(partial(_own_query, work)).collect()
+            if outcome.error is None:
+                return outcome  # else Spark has the word: it computes only those columns that are used
+        return self._queries.query(work)
 
     def _results(self, work: Work, servers: int) -> RDD[tuple[int, IntervalResult]]:
         if is_direct(work, servers):

@@ -42,7 +42,7 @@ def naive_window(
     for call in calls:
         argument = call.argument
         if argument is not None and argument.type.name in ("DOUBLE", "FLOAT") and call.function in _INEXACT:
-            raise query.source.error(f"STRATEGY(naive): {call.function.upper()} of {argument.type} is exact here, and "
+            raise query.source.error(f"STRATEGY(naive): {call.function.upper()} in floating point is exact here, and "
                                      "Spark's own is not", hint.start, NotSupported)  # fmt: skip
     low, high = Subscript(1, 1 - window), Subscript(1, 0)
     (reference,) = read.references
