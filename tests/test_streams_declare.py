@@ -450,6 +450,18 @@ def test_alterations_that_would_break_what_there_is_are_refused(script: str, mes
         altered(catalog, script, known=Parts(catalog, v=(100, 239)))
 
 
+def test_parts_before_an_earlier_alteration_keep_their_first_definition() -> None:
+    catalog = altering()
+    known = Parts(catalog, v=(100, 239))
+    first = view(catalog, "v").plan.update
+    for script in ("ALTER VIEW v FROM 200 AS SELECT loss FROM M WHERE loss > 8",
+                   "ALTER VIEW v FROM 150 AS SELECT loss FROM M WHERE loss > 9"):  # fmt: skip
+        catalog = altered(catalog, script, known=known).catalog
+    plan = view(catalog, "v").plan
+    assert [each.until for each in plan.earlier] == [150]
+    assert plan.query(149, None) == first != plan.query(150, None)
+
+
 def test_a_view_is_put_behind_what_it_reads_since() -> None:
     catalog = declared("CREATE VIEW later AS SELECT loss FROM N", altering())
     result = altered(catalog, "ALTER VIEW v AS SELECT loss FROM later", known=Parts(catalog, v=(1, 2)))

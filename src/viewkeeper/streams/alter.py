@@ -94,7 +94,8 @@ def _succeeding(
     earlier: tuple[Earlier, ...] = ()
     if since > oldest:
         kept = tuple(each for each in old.plan.earlier if oldest < each.until < since)
-        earlier = (*kept, Earlier(since, old.plan.initialize, old.plan.update))
+        before = next((each for each in old.plan.earlier if since <= each.until), old.plan)  # of part since - 1
+        earlier = (*kept, Earlier(since, before.initialize, before.update))
     plan = ViewDFPlan(new.plan.initialize, new.plan.update, earlier)
     reads = tuple(dict.fromkeys(part.object for query in plan.queries for part in query.parts if part.object != old.id))
     dimensions = tuple(dict.fromkeys(table.object for query in plan.queries for table in query.tables))
