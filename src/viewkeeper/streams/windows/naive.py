@@ -29,12 +29,12 @@ def naive_window(
     table, and Spark's sums of DOUBLEs depend on their order.
     """
     query = statement.query
-    hint = next(token for token in query_tokens(query) if token.token_type == TokenType.HINT)
+    written = query_tokens(query)
+    hint = next(token for token in written if token.token_type == TokenType.HINT)
     text = query.source.text
     blank = "".join(character if character == "\n" else " " for character in text[hint.start : hint.end + 1])
     without = Source(text[: hint.start] + blank + text[hint.end + 1 :])
-    tokens = [token for token in query_tokens(query) if token is not hint and token.start != hint.start]
-    read = read_view_query(without, tokens, "j").query
+    read = read_view_query(without, [token for token in written if token is not hint], "j").query
     if len(read.references) > 1:
         message = ("STRATEGY(naive): rows of a window are joined each at its own part's version of a table, which a "
                    "query over the whole window cannot do")  # fmt: skip
