@@ -42,7 +42,10 @@ def database(root: Path, keep_seconds: float = 60.0, catalog: Catalog = Catalog(
 
 def contents(snapshot: Snapshot) -> dict[str, object]:
     """Everything that a snapshot says."""
-    names = ("number", "version", "epoch", "id", "since", "positions", "stamp", "catalog_ref", "states", "files")
+    names = (
+        "number", "version", "epoch", "database", "identity", "since", "positions", "stamp", "catalog_ref", "states",
+        "files",
+    )  # fmt: skip
     return {name: getattr(snapshot, name) for name in names}
 
 

@@ -69,10 +69,10 @@ def compete(root: Path, wins: int, upto: int, seed: int) -> None:
     while (snapshot := storage.newest()).number < upto:
         try:
             snapshot = storage.new_epoch(snapshot)
-            os.write(wins, f"{snapshot.number} {snapshot.id}\n".encode())
+            os.write(wins, f"{snapshot.number} {snapshot.identity}\n".encode())
             for _ in range(chance.randrange(4)):
                 snapshot = storage.next(snapshot, Change("batch", snapshot.version + 1, {0: snapshot.number}))
-                os.write(wins, f"{snapshot.number} {snapshot.id}\n".encode())
+                os.write(wins, f"{snapshot.number} {snapshot.identity}\n".encode())
         except Fenced:
             storage = Storage(root)
 
@@ -89,7 +89,7 @@ def test_of_two_racing_drivers_exactly_one_wins_each_number(tmp_path: Path) -> N
     newest = Storage(tmp_path / "db").newest()
     assert sorted(int(number) for number, _ in won) == list(range(2, newest.number + 1))
     assert {int(number): id_ for number, id_ in won} == {
-        number: Storage(tmp_path / "db").read(number).id for number in range(2, newest.number + 1)
+        number: Storage(tmp_path / "db").read(number).identity for number in range(2, newest.number + 1)
     }
 
 

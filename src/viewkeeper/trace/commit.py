@@ -47,8 +47,9 @@ class Storage:
             folder.mkdir(parents=True, exist_ok=True)
             self.disk.publish(folder)
         if not self.numbers():
-            first = Manifest(number=1, version=0, epoch=1, kind="epoch", id=secrets.token_hex(8), follows="", since=1,
-                             positions={}, stamp=0, catalog=self._write_catalog(1, 1, catalog))  # fmt: skip
+            first = Manifest(number=1, version=0, epoch=1, kind="epoch", database=secrets.token_hex(8),
+                             identity=secrets.token_hex(8), follows="", since=1, positions={}, stamp=0,
+                             catalog=self._write_catalog(1, 1, catalog))  # fmt: skip
             with contextlib.suppress(Fenced):
                 self.commit(first)
         return self.newest()
@@ -75,7 +76,7 @@ class Storage:
                 manifest = self.read(snapshot.number + 1)
             except FileNotFoundError:
                 return self._open_newest()
-            if manifest.follows != snapshot.id:
+            if manifest.follows != snapshot.identity:
                 return self._open_newest()
             snapshot = advance(self, snapshot, manifest)
             looked = time.time()
@@ -208,7 +209,7 @@ class Storage:
 
     def _is_followed(self, manifest: Manifest) -> bool:
         try:
-            return self.read(manifest.number + 1).follows == manifest.id
+            return self.read(manifest.number + 1).follows == manifest.identity
         except FileNotFoundError:
             return False
 
@@ -246,7 +247,7 @@ class Storage:
         snapshot = known if known is not None and last.since <= known.number < number else None
         start = last.since if snapshot is None else snapshot.number + 1
         for manifest in (*map(self.read, range(start, number)), last):
-            if snapshot is not None and manifest.follows != snapshot.id:
+            if snapshot is not None and manifest.follows != snapshot.identity:
                 if snapshot is known:
                     return self._replay(number, None)
                 raise Damaged(f"manifest {manifest.number} of {self.root} does not follow the one before it")

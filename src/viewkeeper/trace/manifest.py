@@ -39,7 +39,8 @@ class Manifest:
 
     `positions` maps a node to the last sequence of its log that is in.  `stamp` is that of the newest entry, in
     microseconds.  `progress` says of each stream and part view how far it is (streams/progress.py), as plain data.
-    `id` is random, and `follows` the `id` of the manifest before: a chain cannot be mixed from two.
+    `identity` is random, and `follows` that of the manifest before: a chain cannot be mixed from two.  `database` is
+    random too, and the same in all manifests of a database.
     In a checkpoint `since` is its own number, `added` and `files_added` are everything.
     """
 
@@ -47,7 +48,8 @@ class Manifest:
     version: int
     epoch: int
     kind: Kind
-    id: str
+    database: str
+    identity: str
     follows: str
     since: int
     positions: dict[int, int]
@@ -66,8 +68,9 @@ class Manifest:
     def encode(self) -> bytes:
         """The bytes of its file."""
         data = {
-            "number": self.number, "version": self.version, "epoch": self.epoch, "kind": self.kind, "id": self.id,
-            "follows": self.follows, "since": self.since, "stamp": self.stamp, "positions": self.positions,
+            "number": self.number, "version": self.version, "epoch": self.epoch, "kind": self.kind,
+            "database": self.database, "id": self.identity, "follows": self.follows, "since": self.since,
+            "stamp": self.stamp, "positions": self.positions,
             "catalog": [self.catalog.name, self.catalog.length, self.catalog.checksum],
             "runs_added": _group((run.file, _run_fields(run)) for run in self.added),
             "runs_removed": _group((file, [state, section]) for state, file, section in self.removed),
@@ -88,8 +91,9 @@ class Manifest:
             )
         data = json.loads(body)
         return Manifest(
-            number=data["number"], version=data["version"], epoch=data["epoch"], kind=data["kind"], id=data["id"],
-            follows=data["follows"], since=data["since"], stamp=data["stamp"],
+            number=data["number"], version=data["version"], epoch=data["epoch"], kind=data["kind"],
+            database=data["database"], identity=data["id"], follows=data["follows"], since=data["since"],
+            stamp=data["stamp"],
             positions={int(node): sequence for node, sequence in data["positions"].items()},
             catalog=CatalogRef(*data["catalog"]),
             added=tuple(_run(file, fields) for file, runs in data["runs_added"].items() for fields in runs),

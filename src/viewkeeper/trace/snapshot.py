@@ -49,14 +49,17 @@ class Change:
 class Snapshot:
     """All that one manifest names.  `states` holds the runs of each state id, oldest first; no state is empty.
 
-    Nothing here is ever changed: the snapshot of the next manifest shares what stayed.
+    Nothing here is ever changed: the snapshot of the next manifest shares what stayed.  `identity` is the manifest's
+    own: no other has it, here or in another database, while a number comes again where a database is made anew or an
+    older copy is put back.  `database` is the same in all manifests of a database.
     """
 
     storage: Storage = field(repr=False)
     number: int
     version: int
     epoch: int
-    id: str
+    database: str
+    identity: str
     since: int
     positions: dict[int, int]
     stamp: int
@@ -94,9 +97,9 @@ def advance(storage: Storage, before: Snapshot | None, manifest: Manifest) -> Sn
                 del files[name]
     opened = {} if before is None else before._traces.copy()
     same = {state: trace for state, trace in opened.items() if before and states.get(state) == before.states.get(state)}
-    return Snapshot(storage, manifest.number, manifest.version, manifest.epoch, manifest.id, manifest.since,
-                    manifest.positions, manifest.stamp, manifest.catalog, states, files,
-                    manifest.progress, same)  # fmt: skip
+    return Snapshot(storage, manifest.number, manifest.version, manifest.epoch, manifest.database,
+                    manifest.identity, manifest.since, manifest.positions, manifest.stamp, manifest.catalog, states,
+                    files, manifest.progress, same)  # fmt: skip
 
 
 def _with_runs(
@@ -146,8 +149,9 @@ def follow(snapshot: Snapshot, change: Change, catalog: CatalogRef) -> Manifest:
         version=change.version,
         epoch=snapshot.epoch + (change.kind == "epoch"),
         kind=change.kind,
-        id=secrets.token_hex(8),
-        follows=snapshot.id,
+        database=snapshot.database,
+        identity=secrets.token_hex(8),
+        follows=snapshot.identity,
         since=snapshot.since,
         positions=snapshot.positions if change.positions is None else change.positions,
         stamp=snapshot.stamp if change.stamp is None else change.stamp,
