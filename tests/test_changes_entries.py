@@ -294,6 +294,37 @@ def test_a_log_that_was_trimmed_too_far_says_so(store: EmbeddedStore) -> None:
     assert len(stored_rows(store, ORDERS)) == 5 and len(store.read(0, 3, 5, {ORDERS.id: ORDERS}).operations[0][1]) == 2
 
 
+def log_of(store: EmbeddedStore) -> list[bytes]:
+    nodes = Nodes.open(store.root)
+    with nodes.reading(0) as txn:
+        found = [bytes(value) for _, value in txn.cursor(nodes.nodes[0].log)]
+    nodes.close()
+    return found
+
+
+def test_each_entry_holds_the_running_hash_of_the_log_before_it(store: EmbeddedStore) -> None:
+    """Of single operations, large calls and deletes alike, from zeros on; two logs that differ once differ for good."""
+    store.put_many(ORDERS, [{"id": i, "note": "x" * 500, "n": i} for i in range(5000)])
+    store.put(ORDERS, {"id": 0, "n": 0})
+    store.put(BAG, {"x": 1, "s": "a"})
+    store.delete(BAG, {"x": 1, "s": "a"})
+    store.delete(ORDERS, 7)
+    log = log_of(store)
+    assert len(log) > 6 and entries.hash_before(log[0]) == entries.EMPTY_LOG
+    assert [entries.hash_before(entry) for entry in log[1:]] == [entries.running_hash(entry) for entry in log[:-1]]
+    assert len(set(map(entries.running_hash, log))) == len(log)
+
+
+@pytest.mark.parametrize("which", range(8))
+def test_the_running_hash_goes_on_behind_whatever_bytes_another_program_wrote(store: EmbeddedStore, which: int) -> None:
+    store.put(WIDE, {"k": 1, "n": 1})
+    _, entry = damaged(raw_entry(WIDE, raw_puts(WIDE, {}, 1)))[which]
+    append_raw(store, entry)
+    store.put(WIDE, {"k": 2, "n": 2})
+    log = log_of(store)
+    assert log[1] == entry and entries.hash_before(log[2]) == entries.running_hash(entry)
+
+
 def test_the_header_is_the_one_that_the_format_document_shows(store: EmbeddedStore) -> None:
     """Field by field, so that a log can be read by other programs."""
     entry = entry_of(ORDERS, Operations(DELETE, [pa.array([7])]), stamp=9)

@@ -17,7 +17,7 @@ from viewkeeper.pipeline import fills
 from viewkeeper.pipeline.job import Job
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
-from viewkeeper.pipeline.status import status
+from viewkeeper.pipeline.status import lag, status
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.receipt import Receipt
 
@@ -170,6 +170,22 @@ def test_status_tells_positions_lag_rows_and_rejections(shop: Shop) -> None:
         view["name"]: shop.view(view["name"]).total() for view in told["views"]
     }
     assert all(view["state"] == "filled" for view in told["views"])
+
+
+def test_the_lag_in_seconds_of_what_a_clock_ahead_has_stamped_is_not_known(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is neither nothing nor negative; once such writes are in, there is no lag."""
+    with monkeypatch.context() as patch:
+        clock = time.time_ns
+        patch.setattr(time, "time_ns", lambda: clock() + 3_600_000_000_000)
+        shop.write(1, 1)
+    shop.write(2, 60)
+    told = lag(shop.snapshot, shop.store)["nodes"]
+    assert all(node["lag_operations"] and node["lag_seconds"] is None for node in told)
+    shop.maintain_once()
+    assert [node["lag_seconds"] for node in lag(shop.snapshot, shop.store)["nodes"]] == [0.0, 0.0]
+    assert shop.wrong_views() == []
 
 
 def test_a_view_whose_program_fails_is_stopped_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

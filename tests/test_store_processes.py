@@ -208,19 +208,41 @@ def test_a_cut_never_splits_a_call_nor_holds_a_write_without_those_before_it(tmp
 
 
 def test_a_write_after_an_acknowledged_one_in_another_process_has_no_smaller_stamp(tmp_path: Path) -> None:
-    """Also if the clock goes back: the shared word only rises, on all nodes, and is rebuilt from the logs."""
+    """But a greater one, also if the clock goes back: the shared word only rises, and is rebuilt from the logs."""
     store = EmbeddedStore(tmp_path / "s", nodes=3, durability="process")
     store.put_many(ORDERS, [{"id": i, "n": i} for i in range(20)])
     greatest = store.cut(1000, {}).stamp
     ahead = greatest + 3_600_000_000
     StampWord(store.root / "stamp").next(at_least=ahead)
     store.put(ORDERS, {"id": 1, "n": 1})
-    assert store.cut(1000, {}).stamp == ahead
+    assert store.cut(1000, {}).stamp == ahead + 1
     store.close()
     (tmp_path / "s" / "stamp").write_bytes(bytes(8))
     store = EmbeddedStore(tmp_path / "s")
     store.put(ORDERS, {"id": 2, "n": 1})
-    assert store.cut(1000, {}).stamp == ahead
+    assert store.cut(1000, {}).stamp == ahead + 2
+    store.close()
+
+
+def test_after_one_write_with_the_clock_an_hour_ahead_batches_can_still_be_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stamps go up by one at least, so that 5,000 puts within that hour are 5,000 moments; a call on several nodes is
+    one moment, as ever."""
+    store = EmbeddedStore(tmp_path / "s", nodes=3, durability="process")
+    with monkeypatch.context() as patch:
+        clock = time.time_ns
+        patch.setattr(time, "time_ns", lambda: clock() + 3_600_000_000_000)
+        store.put(ORDERS, {"id": 0, "n": 0})
+    for i in range(5000):
+        store.put(ORDERS, {"id": i, "n": i})
+    store.put_many(ORDERS, [{"id": i, "n": i} for i in range(500)])
+    positions: dict[int, int] = {}
+    sizes = []
+    while (cut := store.cut(1000, positions)).operations:
+        sizes.append(cut.operations)
+        positions = cut.positions
+    assert sizes == [1000, 1000, 1000, 1000, 1000, 501] and positions == store.ends()
     store.close()
 
 

@@ -119,7 +119,7 @@ def watch_lag(root: Path, marks: Path) -> np.ndarray:
     with viewkeeper.connect(root) as db:
         (marks / "started").touch()
         while not (marks / "enough").exists():
-            seen.append((time.time(), max(node["lag_seconds"] for node in db.lag()["nodes"])))
+            seen.append((time.time(), max(node["lag_seconds"] or 0.0 for node in db.lag()["nodes"])))
             time.sleep(0.01)
     return np.array(seen)
 

@@ -3,6 +3,8 @@
 Many operations are one Arrow IPC record batch message without its schema, which follows from the table; a single one
 is a row in `layout`'s form, a fifth of the size.  Entries are read back in bulk: all messages of one shape are put
 behind one schema and read as one stream, all single rows are laid out as columns at once.
+
+An entry in a log holds the running hash of the log before it, so each stands for all that precede it.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +30,11 @@ HEADER = struct.Struct("<IBBBxIIIq")
 _AFTER_CHECKSUM = struct.Struct("<BBBxIIIq")
 _HEADER_DTYPE = np.dtype([("checksum", "<u4"), ("format", "u1"), ("kind", "u1"), ("flags", "u1"), ("", "u1"),
                           ("fingerprint", "<u4"), ("table", "<u4"), ("count", "<u4"), ("stamp", "<i8")])  # fmt: skip
-_WITH_SET, _SINGLE = 1, 2
+_WITH_SET, _SINGLE, _CHAINED = 1, 2, 4
+_SHAPE = _WITH_SET | _SINGLE | _CHAINED
+HASH_BYTES = 16
+EMPTY_LOG = bytes(HASH_BYTES)
+"""The running hash of a log that holds nothing yet."""
 _KINDS = DELETE_COLUMNS + 1
 
 
@@ -58,7 +65,7 @@ def _encode(form: TableForm, operations: Operations) -> Iterator[Body]:
         mask = pa.py_buffer(np.ascontiguousarray(operations.named))
         columns.append(pa.Array.from_buffers(pa.binary(form.set_bytes), count, [None, mask]))
     message = pa.RecordBatch.from_arrays(columns, schema=shape.written).serialize().to_pybytes()
-    if len(message) > BLOCK_BYTES_MAX:
+    if len(message) + HASH_BYTES > BLOCK_BYTES_MAX:
         yield from _encode(form, operations.slice(0, count // 2))
         yield from _encode(form, operations.slice(count // 2, count))
         return
@@ -70,10 +77,27 @@ def single(kind: int, row: bytes, named: bytes | None) -> Body:
     return Body(kind, _SINGLE, 1, row) if named is None else Body(kind, _SINGLE | _WITH_SET, 1, named + row)
 
 
-def seal(form: TableForm, body: Body, stamp: int) -> bytes:
-    """The whole entry."""
-    head = _AFTER_CHECKSUM.pack(FORMAT, body.kind, body.flags, form.fingerprint, form.table.id, body.count, stamp)
+def seal(form: TableForm, body: Body, stamp: int, before: bytes = b"") -> bytes:
+    """The whole entry; in a log, behind what has the running hash `before`."""
+    flags = body.flags | _CHAINED if before else body.flags
+    head = _AFTER_CHECKSUM.pack(FORMAT, body.kind, flags, form.fingerprint, form.table.id, body.count, stamp) + before
     return struct.pack("<I", zlib.crc32(body.data, zlib.crc32(head))) + head + body.data
+
+
+def running_hash(entry: bytes) -> bytes:
+    """The running hash of a log that ends with `entry`, whatever bytes these are.
+
+    Taken of the header and the hash before it: the header holds the checksum of the rest, so it costs the same for
+    entries of any length.
+    """
+    return blake2b(entry[: HEADER.size + HASH_BYTES], digest_size=HASH_BYTES).digest()
+
+
+def hash_before(entry: bytes) -> bytes | None:
+    """The running hash of the log before `entry`; None where it does not say (another program wrote it)."""
+    if count_and_stamp(entry) is None or not entry[6] & _CHAINED:
+        return None
+    return bytes(entry[HEADER.size : HEADER.size + HASH_BYTES])
 
 
 def count_and_stamp(entry: bytes, checked: bool = False) -> tuple[int, int] | None:
@@ -132,9 +156,7 @@ def decode(entries: Sequence[bytes], firsts: np.ndarray, after_last: int,
         batch.bad.append(
             BadEntry(int(firsts[i]), 0, 0, "not a log entry: its bytes or its checksum are wrong", entries[i])
         )
-    groups = np.stack(
-        [heads["table"], heads["fingerprint"], heads["kind"], heads["flags"] & (_WITH_SET | _SINGLE)], axis=1
-    )
+    groups = np.stack([heads["table"], heads["fingerprint"], heads["kind"], heads["flags"] & _SHAPE], axis=1)
     for table, fingerprint, kind, flags in np.unique(groups[sound], axis=0).tolist():
         of_group = np.flatnonzero(sound & (groups == (table, fingerprint, kind, flags)).all(axis=1))
         form = form_of(table)
@@ -166,6 +188,11 @@ class _Group:
     def shape(self) -> EntryShape:
         return self.form.shapes[self.kind, bool(self.flags & _WITH_SET)]
 
+    @property
+    def data_at(self) -> int:
+        """Where an entry's operations begin."""
+        return HEADER.size + (HASH_BYTES if self.flags & _CHAINED else 0)
+
     def reject(self, indices: np.ndarray, reason: str) -> None:
         for i in indices:
             self.batch.bad.append(BadEntry(int(self.firsts[i]), self.form.table.id, int(self.heads["stamp"][i]), reason,
@@ -195,12 +222,12 @@ class _Group:
     def _decode_singles(self, indices: np.ndarray) -> None:
         alone = self.counts[indices] == 1
         self.reject(indices[~alone], "it holds one operation, and its header says more")
-        indices, start = indices[alone], HEADER.size + self.shape.set_bytes
+        indices, start = indices[alone], self.data_at + self.shape.set_bytes
         columns, whole = self.shape.layout.decode([self.entries[i] for i in indices], skip=start)
         self.reject(indices[~whole], "its row cannot be read")
         indices = indices[whole]
         if self.shape.set_bytes:
-            masks = b"".join([self.entries[i][HEADER.size : start] for i in indices])
+            masks = b"".join([self.entries[i][self.data_at : start] for i in indices])
             columns.append(
                 pa.Array.from_buffers(pa.binary(self.shape.set_bytes), len(indices), [None, pa.py_buffer(masks)])
             )
@@ -208,7 +235,7 @@ class _Group:
 
     def _read_messages(self, indices: np.ndarray) -> list[pa.Array] | None:
         """The columns of these entries, one after another; None if any is not what its header says."""
-        messages = b"".join([self.shape.read, *(self.entries[i][HEADER.size :] for i in indices)])
+        messages = b"".join([self.shape.read, *(self.entries[i][self.data_at :] for i in indices)])
         try:
             table = pa.ipc.open_stream(pa.py_buffer(messages)).read_all()
             table.validate(full=True)

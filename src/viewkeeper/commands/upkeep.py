@@ -54,7 +54,7 @@ def _live() -> Live:
 def _lag(state: dict[str, Any]) -> Group:
     table = Table("node", "position", "lag (operations)", "lag (seconds)", title=f"version {state['version']}")
     for node in state["nodes"]:
-        table.add_row(*(cell(node[name]) for name in ("node", "position", "lag_operations", "lag_seconds")))
+        table.add_row(*(_shown(node[name]) for name in ("node", "position", "lag_operations", "lag_seconds")))
     streams, views = Table("stream", "sealed up to", "watermark"), Table("view", "NEXT", "lag (seconds)", "state")
     for stream in state["streams"]:
         streams.add_row(*(_shown(stream[name]) for name in ("name", "sealed", "watermark")))

@@ -59,5 +59,5 @@ class Watch:
         nodes = told["nodes"]
         return Sample(
             time.monotonic(), sum(node["end"] for node in nodes), sum(node["position"] for node in nodes),
-            max(node["lag_seconds"] for node in nodes), told["version"],
+            max(node["lag_seconds"] or 0.0 for node in nodes), told["version"],
         )  # fmt: skip

@@ -23,6 +23,9 @@ COUNTED_MAX = 5_000_000
 
 COUNTS_KEPT = 256
 
+AHEAD_SECONDS = 1.0
+"""Stamps that are further ahead than this come of a clock that was; how long ago such a write was, nothing says."""
+
 
 def status(storage: Storage, store: Store) -> dict[str, Any]:
     """Plain data, fit for JSON: version, who maintains, nodes, tables, views, indexes, streams and the views over them,
@@ -59,7 +62,11 @@ def status(storage: Storage, store: Store) -> dict[str, Any]:
 
 
 def lag(snapshot: Snapshot, store: Store) -> dict[str, Any]:
-    """The part of `status` that tells how far the views are behind the logs; costs microseconds, so may be polled."""
+    """The part of `status` that tells how far the views are behind the logs; costs microseconds, so may be polled.
+
+    `lag_seconds` is the age of the oldest write that is not in; None where the clock was ahead when it was written, so
+    that nobody knows.
+    """
     return {"version": snapshot.version, "nodes": _nodes(snapshot, store), **part_lag(snapshot)}
 
 
@@ -81,9 +88,10 @@ def _nodes(snapshot: Snapshot, store: Store) -> list[dict[str, Any]]:
         position, seconds = snapshot.positions.get(node, 0), 0.0
         if end > position:
             oldest = store.cut(1, {**ends, node: position}).stamp
-            seconds = max(0.0, time.time() - oldest / 1e6)
+            seconds = time.time() - oldest / 1e6
+        known = seconds > -AHEAD_SECONDS
         nodes.append({"node": node, "position": position, "end": end, "lag_operations": max(0, end - position),
-                      "lag_seconds": round(seconds, 3)})  # fmt: skip
+                      "lag_seconds": round(max(0.0, seconds), 3) if known else None})  # fmt: skip
     return nodes
 
 

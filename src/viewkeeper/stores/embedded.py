@@ -24,7 +24,7 @@ from viewkeeper.errors import InputError
 from viewkeeper.stores import keyed, keyless, log
 from viewkeeper.stores.access import KEY_BYTES_MAX, Apply, TableAccess
 from viewkeeper.stores.contract import Store, TableScan, Traits
-from viewkeeper.stores.environment import SEQUENCE, Nodes, forks
+from viewkeeper.stores.environment import SEQUENCE, Nodes, Tail, forks
 
 _FORGOTTEN_AT_ONCE = 10_000
 
@@ -185,20 +185,22 @@ class EmbeddedStore(Store):
         with self._nodes.writing(list(plans)) as txns:
             stamp = self._nodes.stamps.next()
             for number, (bodies, apply) in plans.items():
-                first = self._nodes.nodes[number].end(txns[number]) + 1
-                apply(self._nodes.nodes[number], txns[number], first)
-                written[number] = self._append(number, txns[number], access, bodies, first, stamp)
+                tail = self._nodes.nodes[number].tail(txns[number])
+                apply(self._nodes.nodes[number], txns[number], tail.sequence + 1)
+                written[number] = self._append(number, txns[number], access, bodies, tail, stamp).sequence
         return Token(written)
 
     def _append(
-        self, number: int, txn: Any, access: TableAccess, bodies: Sequence[Body], first: int, stamp: int
-    ) -> int:
-        """Put entries at the end of a node's log; the last sequence."""
+        self, number: int, txn: Any, access: TableAccess, bodies: Sequence[Body], tail: Tail, stamp: int
+    ) -> Tail:
+        """Put entries behind the end of a node's log, `tail`; the new end.  All that is written to a log comes by here,
+        since each entry carries on the log's running hash."""
+        sequence, before = tail
         for body in bodies:
-            entry = entries.seal(access.form, body, stamp)
-            txn.put(SEQUENCE.pack(first), entry, db=self._nodes.nodes[number].log, append=True)
-            first += body.count
-        return first - 1
+            entry = entries.seal(access.form, body, stamp, before)
+            txn.put(SEQUENCE.pack(sequence + 1), entry, db=self._nodes.nodes[number].log, append=True)
+            sequence, before = sequence + body.count, entries.running_hash(entry)
+        return Tail(sequence, before)
 
     def _delete_equal(self, access: TableAccess, rows: Iterable[Any]) -> Token:
         """Remove one equal row for each of `rows`, in a table without a key; pass over those that are not there."""
@@ -216,5 +218,5 @@ class EmbeddedStore(Store):
                 ids = pa.array([id_ for id_ in removed if id_ is not None], pa.int64())
                 if len(ids):
                     bodies = entries.encode(access.form, Operations(DELETE, [ids]))
-                    written[number] = self._append(number, txn, access, bodies, node.end(txn) + 1, stamp)
+                    written[number] = self._append(number, txn, access, bodies, node.tail(txn), stamp).sequence
         return Token(written)

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import lmdb
 
@@ -34,6 +34,13 @@ DURABILITIES = ("sync", "process")
 _open: dict[Path, Nodes] = {}
 
 
+class Tail(NamedTuple):
+    """The end of a node's log: its last sequence (0 where it is empty), and the running hash of all of it."""
+
+    sequence: int
+    hash: bytes
+
+
 class Node:
     """One environment and its tables."""
 
@@ -45,11 +52,16 @@ class Node:
 
     def end(self, txn: Any) -> int:
         """The last sequence in the log; 0 where it is empty."""
+        return self.tail(txn).sequence
+
+    def tail(self, txn: Any) -> Tail:
+        """Where the log ends, which the next entry follows."""
         cursor = txn.cursor(self.log)
         if not cursor.last():
-            return 0
-        counted = entries.count_and_stamp(cursor.value())
-        return int(SEQUENCE.unpack(cursor.key())[0]) + (counted[0] if counted else 1) - 1
+            return Tail(0, entries.EMPTY_LOG)
+        key, entry = cursor.item()
+        counted = entries.count_and_stamp(entry)
+        return Tail(int(SEQUENCE.unpack(key)[0]) + (counted[0] if counted else 1) - 1, entries.running_hash(entry))
 
     def greatest_stamp(self) -> int:
         """The stamp of the log's last entry that is sound; 0 where there is none."""
@@ -75,7 +87,7 @@ class Nodes:
         self._nodes = [Node(self.root / "nodes" / str(n), sync) for n in range(self.count)]
         self.reader_check()
         self.stamps = StampWord(self.root / "stamp")
-        self.stamps.next(at_least=max(node.greatest_stamp() for node in self._nodes), now=0)
+        self.stamps.raise_to(max(node.greatest_stamp() for node in self._nodes))
 
     @staticmethod
     def open(root: Path, nodes: int | None = None, durability: str | None = None) -> Nodes:
@@ -188,13 +200,20 @@ class StampWord:
         self._word = mmap.mmap(self._file.fileno(), _STAMP.size)
         self._lock = threading.Lock()
 
-    def next(self, at_least: int = 0, now: int | None = None) -> int:
-        """A stamp no smaller than any given before: wall-clock microseconds (or `now`), raised where needed."""
+    def next(self, at_least: int = 0) -> int:
+        """A stamp greater than any given before, so that a batch can end between any two writes: wall-clock
+        microseconds, or one more than the greatest where the clock is behind."""
+        return self._rise(1, max(time.time_ns() // 1000, at_least))
+
+    def raise_to(self, stamp: int) -> None:
+        """`stamp` was given: those to come are greater."""
+        self._rise(0, stamp)
+
+    def _rise(self, step: int, least: int) -> int:
         with self._lock:
             fcntl.lockf(self._file, fcntl.LOCK_EX)
             try:
-                clock = time.time_ns() // 1000 if now is None else now
-                stamp = max(_STAMP.unpack(self._word[:])[0], clock, at_least)
+                stamp = max(_STAMP.unpack(self._word[:])[0] + step, least)
                 self._word[:] = _STAMP.pack(stamp)
                 return stamp
             finally:
