@@ -42,7 +42,11 @@ class Maintenance:
         # Event's lock may stay locked.
         self._ended = False
         self._error: BaseException | None = None
-        threading.Thread(target=self._run, name="viewkeeper pipeline", daemon=True).start()
+        try:
+            threading.Thread(target=self._run, name="viewkeeper pipeline", daemon=True).start()
+        except BaseException:  # no more threads, say
+            self._lock.release()
+            raise
         try:
             self._ready.wait()
         except BaseException:  # Ctrl-C: its maker goes on to close what the pipeline uses.

@@ -3,14 +3,18 @@
 A request is a file in `<root>/requests/`.  The running driver answers it at the next batch boundary; where none runs,
 the requester takes the driver lock for a moment and answers it itself, and so it does when the driver dies.
 
-Before a driver commits what a request asks for it writes the answer as *prepared*, with the manifest number and the
-epoch of the coming commit.  A driver that is killed between commit and answer so leaves the proof: the request was
-applied if, and only if, the manifest of that number is of that epoch, since numbers are given once and manifests of the
-last minute are kept.
+A driver that is about to do what a request asks for *takes* it, by giving its file another name; the requester takes
+it back by deleting it.  Only one of the two finds it, so a statement that "failed" is never applied: where its caller
+is told so, the request is gone.
+
+Before a driver commits what a request asks for it writes the answer as *prepared*, with the number and the identity of
+the coming manifest.  A driver that is killed between commit and answer so leaves the proof: the request was applied if,
+and only if, the manifest of that number has that identity, which no other has; manifests of the last minute are kept.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -22,15 +26,20 @@ from typing import Any
 
 from viewkeeper import errors
 from viewkeeper.catalog.model import Catalog
-from viewkeeper.errors import Busy, DeclarationError, Error, NotFound, Timeout
+from viewkeeper.errors import Busy, DeclarationError, Error, NotFound, StorageError, Timeout
+from viewkeeper.permissions import make_folder
 from viewkeeper.pipeline import declare
 from viewkeeper.pipeline.term import Term
 from viewkeeper.streams.analyst import Analyst, LazyAnalyst
 from viewkeeper.streams.existing import ExistingParts
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.local import LocalDisk
 from viewkeeper.trace.lock import DriverLock
-from viewkeeper.trace.snapshot import Change, Snapshot
+from viewkeeper.trace.snapshot import Change, Snapshot, new_identity
+
+REQUEST, TAKEN, PREPARED, ANSWER = ".request", ".taken", ".prepared", ".answer"
+IN_LINE = (REQUEST, TAKEN)
 
 POLL_SECONDS = 0.005
 ANSWERS_KEPT_SECONDS = 3600.0
@@ -52,30 +61,77 @@ def submit(root: Path, sql: str, wait: float | None = None, analyst: Callable[[]
     `analyst` makes who is asked about the queries of ViewDFs, if this process answers and there are any.
     Raises what is wrong with the script (an `Error`), or `Timeout` after `wait` seconds; it stays in line then.
     """
-    request = _write_request(root, sql)
-    storage = Storage(root)
+    storage, request = Storage(root), _write_request(root, sql)
+    try:
+        answer = _awaited(storage, request, wait, analyst)
+    except (Timeout, StorageError):  # it stays in line, or has been taken back as far as that could be done
+        raise
+    except BaseException as error:
+        known = _withdrawn(storage, request, error, driving=False)
+        if known is None or not isinstance(error, Exception):
+            raise
+        answer = known
+    with contextlib.suppress(OSError):  # `clear_forgotten` does it then
+        _clear(request)
+    return _result(answer)
+
+
+def _awaited(
+    storage: Storage, request: Path, wait: float | None, analyst: Callable[[], Analyst] | None
+) -> dict[str, Any]:  # fmt: skip
+    """The answer to a request, given by whoever drives; by this process where nobody does."""
     deadline = None if wait is None else time.monotonic() + wait
     while True:
-        answer = _read(request.with_suffix(".answer"))
+        answer = _read(request.with_suffix(ANSWER))
         if answer is not None:
-            # The answer last: a request without one is taken for a new one.
-            for suffix in (".request", ".prepared", ".answer"):
-                request.with_suffix(suffix).unlink(missing_ok=True)
-            return _result(answer)
+            return answer
         lock = DriverLock(storage)
         if _acquired(lock):
-            term = Term(storage, lock)
             try:
-                answer_all(term, analyst)
+                answer_all(Term(storage, lock), analyst)
+            except BaseException as error:
+                known = _withdrawn(storage, request, error, driving=True)
+                if known is None or not isinstance(error, Exception):
+                    raise
+                return known
             finally:
-                term.close()
+                lock.release()
             continue
         if deadline is not None and time.monotonic() > deadline:
             raise Timeout(
                 f"the declaration has not been answered within {wait:g} s; it stays in line, and whoever maintains "
-                f"{root} will apply it"
+                f"{storage.root} will apply it"
             )
         time.sleep(POLL_SECONDS)
+
+
+def _withdrawn(storage: Storage, request: Path, error: BaseException, *, driving: bool) -> dict[str, Any] | None:
+    """Takes a request back whose caller is about to be told `error`.  Its answer, if it has one by now; None: it is
+    gone, and will never be applied.  Raises StorageError where neither is sure.
+
+    `driving`: this process holds the driver lock, so that nobody else is at it.
+    """
+    taken, prepared = request.with_suffix(TAKEN), request.with_suffix(PREPARED)
+    try:
+        if driving and (proof := _read(prepared)) is not None and _was_committed(storage, proof):
+            storage.publish(storage.manifests)  # the commit may have failed at its very end
+            return proof["answer"]
+        if driving:
+            taken.unlink(missing_ok=True)
+            prepared.unlink(missing_ok=True)
+        request.unlink(missing_ok=True)
+        if request.parent.exists():
+            storage.publish(request.parent)
+        if not taken.exists():
+            return _read(request.with_suffix(ANSWER))
+    except OSError as problem:
+        error.add_note(f"and taking the statement back failed: {problem}")
+    if not isinstance(error, Exception):
+        return None  # Ctrl-C says nothing of the statement
+    raise StorageError(
+        f"{storage.root}: {error or type(error).__name__}; the statement may still be applied, since it could not be "
+        "taken back: see what SHOW TABLES and SHOW VIEWS say before you try it again"
+    ) from error
 
 
 def answer_all(term: Term, analyst: Callable[[], Analyst] | None = None) -> bool:
@@ -83,7 +139,9 @@ def answer_all(term: Term, analyst: Callable[[], Analyst] | None = None) -> bool
     folder = term.storage.root / "requests"
     if not folder.is_dir():
         return False
-    pending = sorted(Path(entry.path) for entry in os.scandir(folder) if entry.name.endswith(".request"))
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if entry.name.endswith(IN_LINE)]
+    pending = sorted({(folder / name).with_suffix(REQUEST) for name in names})
     asked = None if analyst is None else LazyAnalyst(analyst)
     for request in pending:
         _answer(term, request, asked)
@@ -93,9 +151,10 @@ def answer_all(term: Term, analyst: Callable[[], Analyst] | None = None) -> bool
 def clear_forgotten(root: Path, now: float) -> None:
     """Deletes answers that nobody has come for."""
     folder = root / "requests"
-    for file in folder.glob("*.answer") if folder.is_dir() else ():
-        if now - file.stat().st_mtime > ANSWERS_KEPT_SECONDS:
-            file.unlink(missing_ok=True)
+    for file in folder.glob(f"*{ANSWER}") if folder.is_dir() else ():
+        with contextlib.suppress(FileNotFoundError):  # its requester has just come
+            if now - file.stat().st_mtime > ANSWERS_KEPT_SECONDS:
+                _clear(file)
 
 
 def _acquired(lock: DriverLock) -> bool:
@@ -107,40 +166,60 @@ def _acquired(lock: DriverLock) -> bool:
 
 
 def _write_request(root: Path, sql: str) -> Path:
-    folder = root / "requests"
-    folder.mkdir(exist_ok=True)
-    request = folder / f"{time.time_ns():020d}-{os.getpid()}-{secrets.token_hex(4)}.request"
-    _write(request, {"sql": sql})
+    storage, folder = Storage(root), root / "requests"
+    request = folder / f"{time.time_ns():020d}-{os.getpid()}-{secrets.token_hex(4)}{REQUEST}"
+    try:
+        make_folder(folder)
+        storage.disk.write(request, json.dumps({"sql": sql}).encode())
+    except BaseException as error:
+        if _withdrawn(storage, request, error, driving=False) is None or not isinstance(error, Exception):
+            raise
     return request
 
 
 def _answer(term: Term, request: Path, analyst: Analyst | None) -> None:
-    prepared_file = request.with_suffix(".prepared")
+    disk = term.storage.disk
+    prepared_file, taken = request.with_suffix(PREPARED), request.with_suffix(TAKEN)
     prepared = _read(prepared_file)
     if prepared is not None and _was_committed(term.storage, prepared):
-        _finish(request, prepared["answer"])
+        _finish(disk, request, prepared["answer"])
         return
-    asked = _read(request)
-    if asked is None or request.with_suffix(".answer").exists():
+    asked = _read(taken) or _read(request)
+    if asked is None or request.with_suffix(ANSWER).exists():
         return  # answered already: only the requester's clearing away is left
     try:
         declared = declare.run(term.snapshot.catalog, asked["sql"], analyst, ExistingParts(term.snapshot))
     except Error as error:
-        _finish(request, _refusal(error))
+        _finish(disk, request, _refusal(error))
         return
+    except (OSError, MemoryError):
+        raise  # the machine's, not the statement's
     except Exception as error:  # noqa: BLE001 - a defect of ours must fail the one statement, not the pipeline
-        _finish(request, _refusal(Error(f"the statement failed: {type(error).__name__}: {error}; this is a defect")))
+        refusal = Error(f"the statement failed: {type(error).__name__}: {error}; this is a defect")
+        _finish(disk, request, _refusal(refusal))
         return
     version = term.snapshot.version + 1
     if declared.catalog is term.snapshot.catalog and not declared.redo:
-        _finish(request, asdict(Answer(declared.objects, term.snapshot.version)))
+        _finish(disk, request, asdict(Answer(declared.objects, term.snapshot.version)))
         return
-    answer = asdict(Answer(declared.objects, version))
-    _write(prepared_file, {"number": term.snapshot.number + 1, "epoch": term.epoch, "answer": answer})
+    if not _take(request, taken):
+        return
+    answer, identity = asdict(Answer(declared.objects, version)), new_identity()
+    proof = {"number": term.snapshot.number + 1, "identity": identity, "answer": answer}
+    disk.write(prepared_file, json.dumps(proof).encode())
     gone = declare.runs_without_use(term.snapshot, declared.catalog)
     progress = {id_: _altered(term.snapshot, id_, declared) for id_ in _altered_views(term.snapshot.catalog, declared)}
-    term.commit(Change("catalog", version, removed=gone, catalog=declared.catalog, progress=progress or None))
-    _finish(request, answer)
+    term.commit(Change("catalog", version, removed=gone, catalog=declared.catalog, progress=progress or None), identity)
+    _finish(disk, request, answer)
+
+
+def _take(request: Path, taken: Path) -> bool:
+    """Makes a request this driver's to apply; False where its requester has taken it back."""
+    try:
+        request.rename(taken)
+    except FileNotFoundError:
+        return taken.exists()  # by a driver before this one
+    return True
 
 
 def _altered_views(before: Catalog, declared: declare.Declared) -> set[int]:
@@ -164,16 +243,22 @@ def _lowest(one: int | None, other: int | None) -> int | None:
 
 def _was_committed(storage: Storage, prepared: dict[str, Any]) -> bool:
     try:
-        return storage.at(prepared["number"]).epoch == prepared["epoch"]
+        return storage.at(prepared["number"]).identity == prepared["identity"]
     except NotFound:
         return False
 
 
-def _finish(request: Path, answer: dict[str, Any]) -> None:
+def _finish(disk: LocalDisk, request: Path, answer: dict[str, Any]) -> None:
     # The answer first: a request without one is applied again, or found to have been applied.
-    _write(request.with_suffix(".answer"), answer)
-    request.unlink(missing_ok=True)
-    request.with_suffix(".prepared").unlink(missing_ok=True)
+    disk.write(request.with_suffix(ANSWER), json.dumps(answer).encode())
+    for suffix in (REQUEST, TAKEN, PREPARED):
+        request.with_suffix(suffix).unlink(missing_ok=True)
+
+
+def _clear(request: Path) -> None:
+    # The answer last: a request without one is taken for a new one.
+    for suffix in (REQUEST, TAKEN, PREPARED, ANSWER):
+        request.with_suffix(suffix).unlink(missing_ok=True)
 
 
 def _refusal(error: Error) -> dict[str, Any]:
@@ -195,18 +280,3 @@ def _read(file: Path) -> dict[str, Any] | None:
         return json.loads(file.read_bytes())
     except FileNotFoundError:
         return None
-
-
-def _write(file: Path, content: dict[str, Any]) -> None:
-    """Writes `file` as one durable step."""
-    draft = file.with_suffix(f".{os.getpid()}")
-    with draft.open("w") as stream:
-        json.dump(content, stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    draft.replace(file)
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

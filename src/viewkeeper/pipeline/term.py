@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from viewkeeper.errors import Fenced
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.lock import DriverLock
 from viewkeeper.trace.points import reached
@@ -24,6 +25,7 @@ class Term:
         self.snapshot: Snapshot = storage.new_epoch(storage.newest())
         self.running: set[int] = set()
         self._lock = lock
+        self._settled = True
         self._attempts = itertools.count(1)
 
     @property
@@ -50,12 +52,30 @@ class Term:
         finally:
             self.end_attempt(attempt)
 
-    def commit(self, change: Change) -> Snapshot:
-        """Makes `change` the newest manifest; raises `Fenced` where another driver has taken over."""
+    def commit(self, change: Change, identity: str | None = None) -> Snapshot:
+        """Makes `change` the newest manifest; raises `Fenced` where another driver has taken over.
+
+        Where the disk or memory fails (OSError, MemoryError) it may be in all the same: `settle` finds out.
+        """
+        self.settle()
         reached("before commit")
-        self.snapshot = self.storage.next(self.snapshot, change)
+        try:
+            self.snapshot = self.storage.next(self.snapshot, change, identity)
+        except (OSError, MemoryError):
+            self._settled = False
+            raise
         reached("after commit")
         return self.snapshot
+
+    def settle(self) -> None:
+        """Goes on from what is in, after a commit that may be; raises what the disk still refuses."""
+        if self._settled:
+            return
+        self.storage.publish(self.storage.manifests)
+        newest = self.storage.newest()
+        if newest.epoch != self.epoch:
+            raise Fenced(f"this driver's epoch is {self.epoch}, and the database is in epoch {newest.epoch}")
+        self.snapshot, self._settled = newest, True
 
     def close(self) -> None:
         """Ends the term."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from viewkeeper.catalog import codec
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.errors import Damaged, Fenced, NotFound
+from viewkeeper.permissions import make_folder, make_root
 from viewkeeper.trace import lease
 from viewkeeper.trace.local import LocalDisk
 from viewkeeper.trace.manifest import CatalogRef, Manifest
@@ -43,8 +44,10 @@ class Storage:
 
     def initialise(self, catalog: Catalog) -> Snapshot:
         """Make the database, at version 0; if it is there already (another process was first), its newest snapshot."""
+        if not self.root.exists():
+            make_root(self.root)
         for folder in (self.state, self.manifests, self.catalogs, self.leases):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             self.disk.publish(folder)
         if not self.numbers():
             first = Manifest(number=1, version=0, epoch=1, kind="epoch", database=secrets.token_hex(8),
@@ -168,8 +171,8 @@ class Storage:
 
     # Committing
 
-    def next(self, snapshot: Snapshot, change: Change) -> Snapshot:
-        """Commit `change` as the manifest after `snapshot`, and return its snapshot.
+    def next(self, snapshot: Snapshot, change: Change, identity: str | None = None) -> Snapshot:
+        """Commit `change` as the manifest after `snapshot`, under `identity` if given, and return its snapshot.
 
         `Fenced` if somebody else has committed; `MergeOutdated` for a merge whose result must be thrown away, with
         nothing committed.  Any other error leaves open whether it is committed: `newest()` tells.
@@ -177,7 +180,7 @@ class Storage:
         if self.epoch not in (None, snapshot.epoch):
             raise Fenced(f"this driver's epoch is {self.epoch}, and the database is in epoch {snapshot.epoch}: it has "
                          "been replaced and must stop")  # fmt: skip
-        manifest = follow(snapshot, change, snapshot.catalog_ref)
+        manifest = follow(snapshot, change, snapshot.catalog_ref, identity)
         if change.catalog is not None:
             written = self._write_catalog(manifest.number, manifest.epoch, change.catalog)
             manifest = replace(manifest, catalog=written)

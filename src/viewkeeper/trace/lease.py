@@ -43,12 +43,16 @@ class Lease:
         self._path = storage.leases / f"{number:012d}-{os.getpid()}-{secrets.token_hex(4)}.json"
         self._owner = os.getpid()
         self._lost = False
-        self._write()
-        # In this order: pruning looks at the numbers first and then at the leases, so one of the two sees the other.
-        if not storage.is_recent(number):
+        try:
+            self._write()
+            # In this order: pruning looks at the numbers first and then at the leases, so one of the two sees the
+            # other.
+            if not storage.is_recent(number):
+                raise LeaseLost(f"manifest {number} was replaced too long ago: it may not be kept any more")
+            _renewer.add(self)
+        except BaseException:
             self._path.unlink(missing_ok=True)
-            raise LeaseLost(f"manifest {number} was replaced too long ago: it may not be kept any more")
-        _renewer.add(self)
+            raise
 
     @classmethod
     def on_newest(cls, storage: Storage, seconds: float = SECONDS) -> tuple[Snapshot, Lease]:
@@ -86,7 +90,7 @@ class Lease:
         expiry = self._expiry
         try:
             self._write()
-        except OSError:
+        except (OSError, MemoryError):
             return  # a full disk, say: there are two more tries before it runs out
         if time.time() >= expiry:
             self._lost = True
@@ -128,9 +132,14 @@ class _Renewer:
     def add(self, lease: Lease) -> None:
         with self._changed:
             self._leases.add(lease)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="viewkeeper leases", daemon=True)
-                self._thread.start()
+            try:
+                if self._thread is None:
+                    thread = threading.Thread(target=self._run, name="viewkeeper leases", daemon=True)
+                    thread.start()
+                    self._thread = thread
+            except BaseException:  # no more threads, say: the next lease tries again
+                self._leases.discard(lease)
+                raise
             self._changed.notify()
 
     def discard(self, lease: Lease) -> None:
@@ -140,12 +149,14 @@ class _Renewer:
 
     def _run(self) -> None:
         with self._changed:
-            while self._leases:
-                due = min(lease.due for lease in self._leases)
-                self._changed.wait(max(due - time.time(), 0.0))
-                for lease in self._leases:
-                    lease.renew_if_due()
-            self._thread = None
+            try:
+                while self._leases:
+                    due = min(lease.due for lease in self._leases)
+                    self._changed.wait(max(due - time.time(), 0.0))
+                    for lease in self._leases:
+                        lease.renew_if_due()
+            finally:
+                self._thread = None
 
 
 _renewer = _Renewer()

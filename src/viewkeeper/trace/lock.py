@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
 from viewkeeper.errors import Busy
+from viewkeeper.permissions import open_shared
 
 if TYPE_CHECKING:
     from viewkeeper.trace.commit import Storage
@@ -58,16 +59,16 @@ class DriverLock:
 
         `Busy` says who holds it.
         """
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
-        _open_locks.add(self)  # before it is locked: another thread may fork at any time
+        self._descriptor = open_shared(self._path)
         try:
+            _open_locks.add(self)  # before it is locked: another thread may fork at any time
             self._wait(self._descriptor, wait_seconds)
-        except BaseException:
+            self.is_held = True
+            note = Holder(os.getpid(), socket.gethostname(), time.time(), purpose)
+            self._disk.replace(self._note, json.dumps(asdict(note)).encode())
+        except BaseException:  # a disk that is full, say: nobody would ever get the lock again
             self.forget()
             raise
-        self.is_held = True
-        note = Holder(os.getpid(), socket.gethostname(), time.time(), purpose)
-        self._disk.replace(self._note, json.dumps(asdict(note)).encode())
 
     def _wait(self, descriptor: int, wait_seconds: float) -> None:
         started = time.monotonic()
@@ -84,8 +85,10 @@ class DriverLock:
     def release(self) -> None:
         """Let the lock go; once is enough."""
         if self.is_held:
-            self._note.unlink(missing_ok=True)
-            self.forget()
+            try:
+                self._note.unlink(missing_ok=True)
+            finally:
+                self.forget()
 
     def forget(self) -> None:
         """Close this process's descriptor; the lock itself goes when no process has one."""

@@ -129,8 +129,13 @@ def _age(run: RunRef) -> tuple[int, int, int, str, int]:
     return run.first, run.last, run.low, run.file, run.section
 
 
-def follow(snapshot: Snapshot, change: Change, catalog: CatalogRef) -> Manifest:
-    """The manifest that commits `change` after `snapshot`.
+def new_identity() -> str:
+    """An identity that no manifest has."""
+    return secrets.token_hex(8)
+
+
+def follow(snapshot: Snapshot, change: Change, catalog: CatalogRef, identity: str | None = None) -> Manifest:
+    """The manifest that commits `change` after `snapshot`; under `identity`, or a new one.
 
     Raises `MergeOutdated` for a merge that does not fit any more, ValueError for any other change that does not fit.
     """
@@ -150,7 +155,7 @@ def follow(snapshot: Snapshot, change: Change, catalog: CatalogRef) -> Manifest:
         epoch=snapshot.epoch + (change.kind == "epoch"),
         kind=change.kind,
         database=snapshot.database,
-        identity=secrets.token_hex(8),
+        identity=identity or new_identity(),
         follows=snapshot.identity,
         since=snapshot.since,
         positions=snapshot.positions if change.positions is None else change.positions,

@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 
 from viewkeeper.catalog.model import Stream
 from viewkeeper.errors import Busy, Error, InputError
+from viewkeeper.permissions import make_folder, open_shared
 from viewkeeper.streams.intake.append import append
 from viewkeeper.streams.intake.given import whole_positions
 from viewkeeper.streams.intake.log import Appended, Numbered
@@ -52,7 +53,8 @@ def follow(
         raise InputError(f"{stream.name}: follow takes a streaming DataFrame, made by spark.readStream, not {given}")
     whole_positions(stream, df.columns)
     folder = Path(root).resolve() / "streams" / "follow" / str(stream.id) / name
-    folder.mkdir(parents=True, exist_ok=True)
+    for each in (folder.parent.parent, folder.parent, folder):
+        make_folder(each)
     lock = _Lock(folder / "lock", f"stream {stream.name} is followed under the name {name!r}")
     try:
         lock.take_in_java(df.sparkSession, folder / "java.lock")
@@ -149,16 +151,22 @@ class _Lock:
     def __init__(self, path: Path, what: str) -> None:
         self._what = what
         self._in_java: Any = None
-        self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        _held.add(self)  # before it is locked: another thread may fork at any time
+        self._descriptor: int | None = open_shared(path)
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(self._descriptor, 20, 0).decode() or "that has just started"
+            _held.add(self)  # before it is locked: another thread may fork at any time
+            self._take(self._descriptor)
+        except BaseException:
             self.release()
-            raise Busy(f"{what} by process {holder}; stop that one, or take another name") from None
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
+            raise
+
+    def _take(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(descriptor, 20, 0).decode() or "that has just started"
+            raise Busy(f"{self._what} by process {holder}; stop that one, or take another name") from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
 
     def take_in_java(self, session: SparkSession, path: Path) -> None:
         """Has the Java process of `session` take the lock `path`; raises Busy if another one keeps it."""
