@@ -22,6 +22,7 @@ from viewkeeper.files import read_batches
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
+from viewkeeper.pipeline.rebase import Rebased, rebase
 from viewkeeper.pipeline.status import lag, status
 from viewkeeper.rejections import put_again, rejected_rows
 from viewkeeper.settings import settle
@@ -69,7 +70,7 @@ class Database:
     def __init__(self, storage: Storage, store: EmbeddedStore) -> None:
         self._storage = storage
         self._store = store
-        self._newest = Newest(storage)
+        self._newest = Newest(storage, store)
         self._spark = SparkUse(self.catalog.zone)
         self._frames = SparkFrames(self._spark, holds=True)
 
@@ -146,6 +147,17 @@ class Database:
         self._newest.require_open()
         with storage_named(self.root):
             return catch_up(self.root, self._store, self._spark.executor, timeout, progress)
+
+    def rebase(self, *, progress: Callable[[str, int], None] | None = None) -> Rebased:
+        """Makes the views equal to the store, where an older copy of the store, or of the views, was put back
+        (StoreReplaced); does nothing where the logs are those that the views have read.
+
+        The rows in which they differ become one batch.  `progress` is told the table that is compared, and how many of
+        its rows have been.  Raises Busy where somebody maintains.
+        """
+        self._newest.require_open()
+        with storage_named(self.root):
+            return rebase(self.root, self._store, self._spark.executor, progress)
 
     def check(self, view: str) -> Report:
         """Proves DELTA against the store, then compares `view` with Spark's answer, as bags both ways.

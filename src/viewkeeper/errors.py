@@ -70,6 +70,11 @@ class Fenced(Error):
     """This driver has been replaced by a newer one; it must stop."""
 
 
+class StoreReplaced(Error):
+    """The store's log is not the one that the views have read, or that a token is of: an older copy of the store, or of
+    the views, was put back.  `viewkeeper rebase` makes the views equal to the store."""
+
+
 class Busy(Error):
     """Another process maintains this database, or holds what was asked for."""
 

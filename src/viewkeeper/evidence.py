@@ -12,6 +12,7 @@ import pyarrow as pa
 from viewkeeper.catalog.model import ERRORS, REJECTED, Column, PartView, StateSpec, Stream, Table, View
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.changes.operations import DELETE, TableForm
+from viewkeeper.changes.positions import Place
 from viewkeeper.changes.verify import operation_from_bytes
 from viewkeeper.checker.check import ROW_ID, StoreRows
 from viewkeeper.checker.delta_proof import Key, LoggedOperation
@@ -51,6 +52,7 @@ class DatabaseEvidence:
         """The store's rows in one read, and the log from this version's positions up to it."""
         schema = self.delta(table).slice(0, 0).schema
         with self._store.scan(table) as scan:
+            self._require_same_log()
             rows = pa.Table.from_batches([batch.rename_columns(schema.names) for batch in scan.batches], schema)
         operations = list(self._logged(table, scan.positions))
         return StoreRows(rows, operations, list(self._rejected_keys(table)))
@@ -78,6 +80,14 @@ class DatabaseEvidence:
         for run in trace.runs:
             run.verify()
         return trace
+
+    def _require_same_log(self) -> None:
+        """Raises StoreReplaced where the store is not the one that this version has read."""
+        snapshot = self._version.snapshot
+        for node in range(self._store.nodes):
+            place = self._store.compare(node, snapshot.positions.get(node, 0), snapshot.hashes.get(node, ""))
+            if place in (Place.OTHER, Place.BEYOND):
+                self._store.require_same(snapshot.positions, snapshot.hashes)
 
     def _logged(self, table: Table, upto: dict[int, int]) -> Iterator[LoggedOperation]:
         at = self._version.snapshot.positions

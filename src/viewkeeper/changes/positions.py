@@ -1,12 +1,29 @@
-"""Positions in the logs, `{node: sequence}`: a batch's end (`Cut`) and a writer's own writes (`Token`)."""
+"""Positions in the logs, `{node: sequence}`: a batch's end (`Cut`) and a writer's own writes (`Token`).
+
+Beside a position stands the running hash of the log up to there, in hexadecimal digits: sequences alone come again
+where an older copy of the store is put back and written to.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from types import MappingProxyType
 
 from viewkeeper.errors import InputError
+
+_PART = re.compile(r"([0-9]+):([0-9]+)(?::([0-9a-f]{32}))?")
+
+
+class Place(Enum):
+    """What a log holds at a position: what was read there, something else, nothing yet, or nothing any more."""
+
+    SAME = "same"
+    OTHER = "other"
+    BEYOND = "beyond"
+    TRIMMED = "trimmed"
 
 
 @dataclass(frozen=True)
@@ -14,42 +31,50 @@ class Cut:
     """Where a batch ends.
 
     `positions` are the last sequences in it, `operations` their number behind the batch before, `stamp` the greatest
-    stamp (microseconds) among the last entries, and `backlog` says that the logs hold more.
+    stamp (microseconds) among the last entries, and `backlog` says that the logs hold more.  `hashes` are the running
+    hashes at the positions.
     """
 
     positions: dict[int, int]
     operations: int
     stamp: int
     backlog: bool
+    hashes: dict[int, str] = field(default_factory=dict)
 
 
 class Token:
-    """The caller's own writes: the greatest sequence written on each node it wrote to.
+    """The caller's own writes: the greatest sequence written on each node it wrote to, and the running hash there.
 
     Immutable; `a | b` covers both; `str(token)` travels to other processes and `Token.parse` reads it there.
     """
 
-    __slots__ = ("positions",)
+    __slots__ = ("hashes", "positions")
 
-    def __init__(self, positions: Mapping[int, int] | None = None) -> None:
+    def __init__(self, positions: Mapping[int, int] | None = None, hashes: Mapping[int, str] | None = None) -> None:
         self.positions = MappingProxyType(dict(sorted((positions or {}).items())))
+        self.hashes = MappingProxyType(dict(hashes or {}))
 
     def covered_by(self, positions: Mapping[int, int]) -> bool:
-        """Whether everything written is at or before `positions`."""
+        """Whether everything written is at or before `positions`, in logs that nobody replaced."""
         return all(positions.get(node, 0) >= sequence for node, sequence in self.positions.items())
 
     def __or__(self, other: Token) -> Token:
-        nodes = self.positions.keys() | other.positions.keys()
-        return Token({node: max(self.positions.get(node, 0), other.positions.get(node, 0)) for node in nodes})
+        positions, hashes = dict(self.positions), dict(self.hashes)
+        for node, sequence in other.positions.items():
+            if sequence >= positions.get(node, 0):
+                positions[node] = sequence
+                hashes[node] = other.hashes.get(node, "")
+        return Token(positions, {node: hash_ for node, hash_ in hashes.items() if hash_})
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Token) and self.positions == other.positions
+        return isinstance(other, Token) and (self.positions, self.hashes) == (other.positions, other.hashes)
 
     def __hash__(self) -> int:
         return hash(tuple(self.positions.items()))
 
     def __str__(self) -> str:
-        return ",".join(f"{node}:{sequence}" for node, sequence in self.positions.items())
+        parts = ((node, sequence, self.hashes.get(node)) for node, sequence in self.positions.items())
+        return ",".join(f"{node}:{sequence}" + (f":{hash_}" if hash_ else "") for node, sequence, hash_ in parts)
 
     def __repr__(self) -> str:
         return f"Token.parse({str(self)!r})"
@@ -57,9 +82,9 @@ class Token:
     @staticmethod
     def parse(text: str) -> Token:
         """The inverse of `str(token)`; raises InputError on anything else."""
-        try:
-            return Token(
-                {int(node): int(sequence) for node, sequence in (part.split(":") for part in text.split(",") if part)}
-            )
-        except ValueError:
-            raise InputError(f"{text!r} is not a token; expected what str() of a put's result gives") from None
+        found = [_PART.fullmatch(part) for part in text.split(",") if part]
+        if None in found:
+            raise InputError(f"{text!r} is not a token; expected what str() of a put's result gives")
+        parts = [match.groups() for match in found if match is not None]
+        return Token({int(node): int(sequence) for node, sequence, _ in parts},
+                     {int(node): hash_ for node, _, hash_ in parts if hash_})  # fmt: skip

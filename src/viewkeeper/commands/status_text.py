@@ -36,6 +36,8 @@ def status_lines(state: Mapping[str, Any]) -> Iterator[str | Table]:
     yield f"{files['files']:,} state files, {files['bytes']:,} bytes; {kept}"
     if state["rejected_elsewhere"]:
         yield f"{state['rejected_elsewhere']:,} operations of no table were rejected"
+    for reason in state["replaced"]:
+        yield f"the store's log is not the one that the views have read: {reason}; viewkeeper rebase"
     if state["last_error"]:
         yield f"last error: {state['last_error']}"
     for name in ("nodes", "tables", "views", "indexes", "streams", "part_views"):

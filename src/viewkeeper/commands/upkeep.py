@@ -52,9 +52,9 @@ def _live() -> Live:
 
 
 def _lag(state: dict[str, Any]) -> Group:
-    table = Table("node", "position", "lag (operations)", "lag (seconds)", title=f"version {state['version']}")
+    table = Table("node", "position", "lag (operations)", "lag (seconds)", "log", title=f"version {state['version']}")
     for node in state["nodes"]:
-        table.add_row(*(_shown(node[name]) for name in ("node", "position", "lag_operations", "lag_seconds")))
+        table.add_row(*(_shown(node[name]) for name in ("node", "position", "lag_operations", "lag_seconds", "state")))
     streams, views = Table("stream", "sealed up to", "watermark"), Table("view", "NEXT", "lag (seconds)", "state")
     for stream in state["streams"]:
         streams.add_row(*(_shown(stream[name]) for name in ("name", "sealed", "watermark")))
@@ -88,6 +88,34 @@ def catch_up(db: Path, timeout: float | None, as_json: bool) -> None:
         print_json({"version": version})
     else:
         console().print(f"version {version}")
+
+
+@click.command()
+@json_option
+@database_option
+def rebase(db: Path, as_json: bool) -> None:
+    """Make the views equal to the store, where an older copy of either was put back.
+
+    The rows in which they differ become one batch; afterwards the logs are read on from where they end now.  Where the
+    logs are those that the views have read, nothing is done.
+
+    \b
+    viewkeeper rebase --db shop
+    """
+    with connect(db) as database, progress_bar() as progress:
+        task = progress.add_task("comparing", total=None)
+
+        def show(table: str, rows: int) -> None:
+            progress.update(task, description=f"comparing {table}, {rows:,} rows")
+
+        done = database.rebase(progress=show)
+    if as_json:
+        print_json({"version": done.version, "done": done.done, "changed": done.changed})
+    elif not done.done:
+        console().print("nothing to do: the logs are those that the views have read")
+    else:
+        changed = ", ".join(f"{count:,} rows of {table}" for table, count in done.changed.items())
+        console().print(f"version {done.version}: {changed or 'no rows'} changed; the views are equal to the store")
 
 
 @click.command()

@@ -42,7 +42,7 @@ class Batches:
         after = term.snapshot.positions
         if all(after.get(node, 0) >= end for node, end in self._store.ends().items()):
             return None
-        cut = self._store.cut(self._operations_max, after=after)
+        cut = self._store.cut(self._operations_max, after, term.snapshot.hashes)
         if not cut.operations:
             return None
         for tried in range(1, ATTEMPTS + 1):
@@ -66,7 +66,8 @@ class Batches:
     def _commit(self, term: Term, cut: Cut, receipts: list[Receipt]) -> None:
         version = term.snapshot.version + 1
         added = [receipt.at(version, version) for receipt in receipts]
-        term.commit(Change("batch", version, positions=cut.positions, added=added, stamp=cut.stamp))
+        change = Change("batch", version, positions=cut.positions, hashes=cut.hashes, added=added, stamp=cut.stamp)
+        term.commit(change)
         self.last_error = None
         self.operations += cut.operations
         for receipt in receipts:
@@ -93,7 +94,7 @@ def job_of(term: Term, cut: Cut, attempt: int, servers: int) -> Job:
     program = tasks.zone_programs(snapshot.catalog, None)
     zones = program.reach([table.id for table in snapshot.catalog.tables]) | {1}
     cuts = tuple(
-        (node, snapshot.positions.get(node, 0), upto)
+        (node, snapshot.positions.get(node, 0), upto, (snapshot.hashes.get(node, ""), cut.hashes.get(node, "")))
         for node, upto in sorted(cut.positions.items())
         if upto > snapshot.positions.get(node, 0)
     )

@@ -13,7 +13,7 @@ from viewkeeper.catalog.types import physical_type
 from viewkeeper.changes.operations import TableForm
 from viewkeeper.changes.verify import operation_bytes
 from viewkeeper.maintenance.task import Sent
-from viewkeeper.pipeline.job import Job, LogRange, TableRows
+from viewkeeper.pipeline.job import GivenOperations, Job, LogRange, TableRows
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.run import Run
@@ -72,7 +72,7 @@ class ZoneContext:
         return sent
 
     def _open(self, spec: StateSpec) -> Trace:
-        if isinstance(self._job.source, LogRange):
+        if isinstance(self._job.source, LogRange | GivenOperations):
             return self._base.trace(spec)
         if isinstance(self._job.source, TableRows):
             return Trace(spec, [])

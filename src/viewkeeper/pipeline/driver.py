@@ -5,6 +5,7 @@ It knows no Spark: `Maintainer` is given an `Executor`.  Everything that it comm
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from typing import Any
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.batches import OPERATIONS_MAX, Batches
 from viewkeeper.pipeline.fills import Fills, unfilled
-from viewkeeper.pipeline.job import Executor
+from viewkeeper.pipeline.job import REBASE_FOLDER, Executor
 from viewkeeper.pipeline.merging import AT_ONCE, Merging
 from viewkeeper.pipeline.note import Note
 from viewkeeper.pipeline.parts import PartKeeping
@@ -51,6 +52,7 @@ class Maintainer:
         self._note = Note(term.storage.root)
         self._last_batch = time.monotonic()
         self._tidied = 0.0
+        shutil.rmtree(term.storage.root / REBASE_FOLDER, ignore_errors=True)  # of a rebase that was killed
 
     @property
     def last_error(self) -> str | None:
@@ -64,7 +66,11 @@ class Maintainer:
                 stop.wait(IDLE_SECONDS)
 
     def step(self) -> bool:
-        """One round; whether it committed a batch, or anything that somebody may be waiting for."""
+        """One round; whether it committed a batch, or anything that somebody may be waiting for.
+
+        Raises StoreReplaced where the logs are not those that the views have read.
+        """
+        self._store.require_same(self.term.snapshot.positions, self.term.snapshot.hashes)
         answered = requests.answer_all(self.term, self._analyst)
         filled = self.fills.step(self.term)
         kept = self.parts.step(self.term)

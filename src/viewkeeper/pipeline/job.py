@@ -17,9 +17,23 @@ from viewkeeper.trace.receipt import Receipt, RunRef
 
 @dataclass(frozen=True)
 class LogRange:
-    """Operations of the logs: for each node those with `after` < sequence <= `upto`, as (node, after, upto)."""
+    """Operations of the logs: for each node those with `after` < sequence <= `upto`, as (node, after, upto, running
+    hashes of its log at both)."""
 
-    cuts: tuple[tuple[int, int, int], ...]
+    cuts: tuple[tuple[int, int, int, tuple[str, str]], ...]
+
+
+REBASE_FOLDER = "rebase"
+"""Where, in the database's folder, the files of a rebase are while it runs."""
+
+
+@dataclass(frozen=True)
+class GivenOperations:
+    """Operations of `tables` that stand in Arrow files of `folder`, each called by the table's id, in the form in which
+    they come out of the logs."""
+
+    folder: str
+    tables: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -54,7 +68,7 @@ class Job:
     version: int
     epoch: int
     attempt: int
-    source: LogRange | TableRows | TableDifference
+    source: LogRange | GivenOperations | TableRows | TableDifference
     servers: int
     zones: tuple[int, ...]
     title: str

@@ -106,7 +106,7 @@ def catch_up(
 
     The running pipeline does it where there is one; else this process maintains until then.  `progress` is told how
     many operations on tables and appends to streams are in, and how many are wanted.  Raises `Timeout`, which says how
-    far it is.
+    far it is, StoreReplaced where the logs are not those that the views have read.
     """
     storage = Storage(root)
     newest = storage.newest()
@@ -123,6 +123,7 @@ def catch_up(
 
     while True:
         snapshot = storage.newest()
+        store.require_same(snapshot.positions, snapshot.hashes)
         done = tell(snapshot)
         if caught_up(snapshot, ends, ids) and streams_caught_up(snapshot, goals):
             return snapshot.version

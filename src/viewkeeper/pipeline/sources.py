@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from viewkeeper.catalog.model import REJECTED, Table
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.pipeline import ring
 from viewkeeper.pipeline.context import ZoneContext
-from viewkeeper.pipeline.job import Job, LogRange, TableRows
+from viewkeeper.pipeline.job import GivenOperations, Job, LogRange, TableDifference, TableRows
 from viewkeeper.stores.log import read_operations
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.hashing import canonical, hash_columns
@@ -28,19 +29,23 @@ from viewkeeper.trace.trace import difference
 def read(job: Job, server: int, storage: Storage, base: Snapshot, context: ZoneContext) -> dict[str, list[Sent]]:
     """The share of `server` in the source of `job`, by target of zone 1."""
     if isinstance(job.source, LogRange):
-        inbox: dict[str, list[Sent]] = {}
-        for target, sent in _operations(job, job.source, server, base, context):
-            inbox.setdefault(target, []).append(_own(sent, server, job.servers))
-        reached("log read")
-        return inbox
-    shares = {f"delta:{id_}": _signed(job, server, storage, base, id_) for id_ in job.source.tables}
-    return {target: [share] for target, share in shares.items() if share is not None}
+        operations = _operations(job, job.source, server, base, context)
+    elif isinstance(job.source, GivenOperations):
+        operations = _given(job.source, base)
+    else:
+        shares = {f"delta:{id_}": _signed(job, server, storage, base, id_) for id_ in job.source.tables}
+        return {target: [share] for target, share in shares.items() if share is not None}
+    inbox: dict[str, list[Sent]] = {}
+    for target, sent in operations:
+        inbox.setdefault(target, []).append(_own(sent, server, job.servers))
+    reached("log read")
+    return inbox
 
 
 def _signed(job: Job, server: int, storage: Storage, base: Snapshot, id_: int) -> Sent | None:
     """The server's share of a table's signed rows, None where there are none."""
     table = base.catalog.by_id(id_)
-    assert isinstance(table, Table) and not isinstance(job.source, LogRange)
+    assert isinstance(table, Table) and isinstance(job.source, TableRows | TableDifference)
     spec, (low, high) = table.stored.state, ring.words(server, job.servers)
     if isinstance(job.source, TableRows):
         trace = storage.at(job.source.number).trace(spec)
@@ -62,14 +67,25 @@ def _operations(
     job: Job, source: LogRange, server: int, base: Snapshot, context: ZoneContext
 ) -> Iterator[tuple[str, Sent]]:
     tables = {table.id: table for table in base.catalog.tables}
-    for node, after, upto in source.cuts:
-        batch = read_operations(Path(job.root), node, after, upto, tables)
+    for node, after, upto, hashes in source.cuts:
+        batch = read_operations(Path(job.root), node, after, upto, tables, hashes)
         if server == 0:  # one server speaks for what is read by all
             context.write(REJECTED, batch.rejected)
             for id_, number in batch.skipped.items():
                 context.count(f"skipped:{id_}", number)
         for id_, rows in batch.operations:
             yield f"ops:{id_}", Sent(rows, key_hashes(tables[id_], rows))
+
+
+def _given(source: GivenOperations, base: Snapshot) -> Iterator[tuple[str, Sent]]:
+    for id_ in source.tables:
+        table = base.catalog.by_id(id_)
+        assert isinstance(table, Table)
+        with pa.OSFile(f"{source.folder}/{id_}.arrow") as file, pa.ipc.open_file(file) as reader:
+            for i in range(reader.num_record_batches):
+                batch = reader.get_batch(i)
+                rows = Rows(batch.columns, np.ones(len(batch), np.int64))
+                yield f"ops:{id_}", Sent(rows, key_hashes(table, rows))
 
 
 def key_hashes(table: Table, rows: Rows) -> np.ndarray:

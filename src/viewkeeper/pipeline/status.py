@@ -55,6 +55,7 @@ def status(storage: Storage, store: Store) -> dict[str, Any]:
         ],
         **part_status(snapshot, rejected),
         "rejected_elsewhere": sum(count for id_, count in rejected.items() if id_ not in known),
+        "replaced": list(store.replaced(snapshot.positions, snapshot.hashes).values()),
         "files": storage.summary(),
         "pipeline": alive,
         "last_error": None if alive is None else alive["last_error"],
@@ -65,7 +66,8 @@ def lag(snapshot: Snapshot, store: Store) -> dict[str, Any]:
     """The part of `status` that tells how far the views are behind the logs; costs microseconds, so may be polled.
 
     `lag_seconds` is the age of the oldest write that is not in; None where the clock was ahead when it was written, so
-    that nobody knows.
+    that nobody knows.  Where the log is not the one that the views have read, neither lag is known, and `state` says
+    "replaced" (else "ok").
     """
     return {"version": snapshot.version, "nodes": _nodes(snapshot, store), **part_lag(snapshot)}
 
@@ -82,16 +84,20 @@ def progress(root_note: dict[str, Any] | None, id_: int) -> str:
 
 
 def _nodes(snapshot: Snapshot, store: Store) -> list[dict[str, Any]]:
-    ends = store.ends()
-    nodes = []
+    ends, replaced = store.ends(), store.replaced(snapshot.positions, snapshot.hashes)
+    nodes: list[dict[str, Any]] = []
     for node, end in sorted(ends.items()):
         position, seconds = snapshot.positions.get(node, 0), 0.0
+        if node in replaced:
+            nodes.append({"node": node, "position": position, "end": end, "lag_operations": None, "lag_seconds": None,
+                          "state": "replaced"})  # fmt: skip
+            continue
         if end > position:
             oldest = store.cut(1, {**ends, node: position}).stamp
             seconds = time.time() - oldest / 1e6
         known = seconds > -AHEAD_SECONDS
         nodes.append({"node": node, "position": position, "end": end, "lag_operations": max(0, end - position),
-                      "lag_seconds": round(max(0.0, seconds), 3) if known else None})  # fmt: skip
+                      "lag_seconds": round(max(0.0, seconds), 3) if known else None, "state": "ok"})  # fmt: skip
     return nodes
 
 

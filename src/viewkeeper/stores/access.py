@@ -104,6 +104,13 @@ class TableAccess:
 
     def batches(self, node: Node, txn: Any) -> Iterator[pa.RecordBatch]:
         """All rows on `node` in logical types, their row ids last where the table has no key."""
+        for columns in self.physical(node, txn):
+            logical = [to_logical(column, type_, self.zone)
+                       for column, type_ in zip(columns, self.form.types, strict=not self.form.keyless)]  # fmt: skip
+            yield pa.RecordBatch.from_arrays(logical + columns[len(logical) :], schema=self._schema)
+
+    def physical(self, node: Node, txn: Any) -> Iterator[list[pa.Array]]:
+        """The same as physical columns, so many rows at a time."""
         for some in self._stored(txn.cursor(node.rows)):
             columns: list[Any] = [None] * len(self.form.types)
             keys, _ = self.form.key_layout.decode([key for key, _ in some], skip=len(self.prefix))
@@ -112,10 +119,8 @@ class TableAccess:
             values, _ = self.form.value_layout.decode([value for _, value in some])
             for i, column in zip(self.form.values, values, strict=True):
                 columns[i] = column
-            logical = [to_logical(self.form.physical(i, column), type_, self.zone)
-                       for i, (column, type_) in enumerate(zip(columns, self.form.types, strict=True))]  # fmt: skip
             ids = [from_raw(keys[0], pa.int64())] if self.form.keyless else []
-            yield pa.RecordBatch.from_arrays(logical + ids, schema=self._schema)
+            yield [self.form.physical(i, column) for i, column in enumerate(columns)] + ids
 
 
 Apply = Callable[[Node, Any, int], None]

@@ -6,13 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Table
-from viewkeeper.changes.positions import Cut, Token
+from viewkeeper.changes.positions import Cut, Place, Token
 from viewkeeper.changes.verify import LogBatch
+
+NO_HASHES: Mapping[int, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,24 @@ class TableScan:
 
     positions: dict[int, int]
     batches: Iterator[pa.RecordBatch]
+
+
+class Moment(ABC):
+    """All tables as of one moment, and the logs' ends at that moment: `positions`, their running hashes, and `stamp`,
+    the greatest that was given."""
+
+    positions: dict[int, int]
+    hashes: dict[int, str]
+    stamp: int
+
+    @abstractmethod
+    def rows(self, table: Table) -> Iterator[tuple[int, list[pa.Array]]]:
+        """All rows of a table, so many at a time: their node, and their physical columns in declared order, last the
+        hidden row id where the table has no key."""
+
+    @abstractmethod
+    def holds(self, table: Table, keys: Sequence[pa.Array]) -> np.ndarray:
+        """bool[n]: whether there is a row with each key, given as canonical physical columns (or the row ids)."""
 
 
 class Store(ABC):
@@ -90,12 +112,31 @@ class Store(ABC):
         """All rows as of one moment, in logical types."""
 
     @abstractmethod
+    def at_one_moment(self) -> AbstractContextManager[Moment]:
+        """All tables as of one moment, to be read within the `with` block."""
+
+    @abstractmethod
     def ends(self) -> dict[int, int]:
         """The last sequence of each node's log; takes no lock."""
 
     @abstractmethod
-    def cut(self, limit: int, after: Mapping[int, int]) -> Cut:
-        """The end of the batch behind `after`, of about `limit` operations (see `Traits.consistent_cuts`)."""
+    def cut(self, limit: int, after: Mapping[int, int], hashes: Mapping[int, str] = NO_HASHES) -> Cut:
+        """The end of the batch behind `after`, of about `limit` operations (see `Traits.consistent_cuts`).
+
+        Raises StoreReplaced where the logs have not the running hashes `hashes` at `after`.
+        """
+
+    @abstractmethod
+    def compare(self, node: int, position: int, hash_: str) -> Place:
+        """Whether the log of `node` up to `position` is the one that has the running hash `hash_` there."""
+
+    @abstractmethod
+    def replaced(self, positions: Mapping[int, int], hashes: Mapping[int, str]) -> dict[int, str]:
+        """The nodes whose logs are not those that have `hashes` at `positions`, and how that shows."""
+
+    @abstractmethod
+    def require_same(self, positions: Mapping[int, int], hashes: Mapping[int, str]) -> None:
+        """Raises StoreReplaced where any node is `replaced`; costs microseconds."""
 
     @abstractmethod
     def read(self, node: int, after: int, upto: int, tables: Mapping[int, Table]) -> LogBatch:
@@ -105,7 +146,8 @@ class Store(ABC):
     def trim(self, positions: Mapping[int, int], older_than_seconds: float) -> int:
         """Remove log entries at or before `positions` that are older than that; how many.
 
-        The last entry of each log stays: the next sequence and stamp follow from it.
+        The last entry of each log stays: the next sequence and stamp follow from it.  The running hashes at `positions`
+        stay known.
         """
 
     @abstractmethod

@@ -18,13 +18,14 @@ from viewkeeper.catalog.model import Table
 from viewkeeper.changes import entries, verify
 from viewkeeper.changes.entries import Body
 from viewkeeper.changes.operations import DELETE, PUT, Operations
-from viewkeeper.changes.positions import Cut, Token
+from viewkeeper.changes.positions import Cut, Place, Token
 from viewkeeper.changes.verify import LogBatch
 from viewkeeper.errors import InputError
-from viewkeeper.stores import keyed, keyless, log
+from viewkeeper.stores import history, keyed, keyless, log
 from viewkeeper.stores.access import KEY_BYTES_MAX, Apply, TableAccess
-from viewkeeper.stores.contract import Store, TableScan, Traits
+from viewkeeper.stores.contract import NO_HASHES, Moment, Store, TableScan, Traits
 from viewkeeper.stores.environment import SEQUENCE, Nodes, Tail, forks
+from viewkeeper.stores.moment import EmbeddedMoment
 
 _FORGOTTEN_AT_ONCE = 10_000
 
@@ -101,6 +102,11 @@ class EmbeddedStore(Store):
             positions = {number: node.end(txn) for number, (node, txn) in enumerate(pairs)}
             yield TableScan(positions, (batch for node, txn in pairs for batch in access.batches(node, txn)))
 
+    @contextmanager
+    def at_one_moment(self) -> Iterator[Moment]:
+        with self._nodes.reading_at_one_moment() as txns:
+            yield EmbeddedMoment(self._nodes, txns, self._access)
+
     def rows(self, table: Table) -> Iterator[pa.RecordBatch]:
         with self.scan(table) as scan:
             for batch in scan.batches:
@@ -113,9 +119,20 @@ class EmbeddedStore(Store):
                 found[number] = node.end(txn)
         return found
 
-    def cut(self, limit: int, after: Mapping[int, int]) -> Cut:
+    def cut(self, limit: int, after: Mapping[int, int], hashes: Mapping[int, str] = NO_HASHES) -> Cut:
         self.reader_check()
-        return log.cut(self._nodes, limit, after)
+        return log.cut(self._nodes, limit, after, hashes)
+
+    def compare(self, node: int, position: int, hash_: str) -> Place:
+        with self._nodes.reading(node, buffers=True) as txn:
+            return history.compare(self._nodes.nodes[node], txn, position, hash_)
+
+    def replaced(self, positions: Mapping[int, int], hashes: Mapping[int, str]) -> dict[int, str]:
+        return history.replaced(self._nodes, positions, hashes)
+
+    def require_same(self, positions: Mapping[int, int], hashes: Mapping[int, str]) -> None:
+        if reasons := self.replaced(positions, hashes):
+            raise history.store_replaced(self._nodes, list(reasons.values()))
 
     def read(self, node: int, after: int, upto: int, tables: Mapping[int, Table]) -> LogBatch:
         return log.read(self._nodes, node, after, upto, tables)
@@ -187,8 +204,8 @@ class EmbeddedStore(Store):
             for number, (bodies, apply) in plans.items():
                 tail = self._nodes.nodes[number].tail(txns[number])
                 apply(self._nodes.nodes[number], txns[number], tail.sequence + 1)
-                written[number] = self._append(number, txns[number], access, bodies, tail, stamp).sequence
-        return Token(written)
+                written[number] = self._append(number, txns[number], access, bodies, tail, stamp)
+        return _token(written)
 
     def _append(
         self, number: int, txn: Any, access: TableAccess, bodies: Sequence[Body], tail: Tail, stamp: int
@@ -218,5 +235,10 @@ class EmbeddedStore(Store):
                 ids = pa.array([id_ for id_ in removed if id_ is not None], pa.int64())
                 if len(ids):
                     bodies = entries.encode(access.form, Operations(DELETE, [ids]))
-                    written[number] = self._append(number, txn, access, bodies, node.tail(txn), stamp).sequence
-        return Token(written)
+                    written[number] = self._append(number, txn, access, bodies, node.tail(txn), stamp)
+        return _token(written)
+
+
+def _token(written: Mapping[int, Tail]) -> Token:
+    return Token({number: tail.sequence for number, tail in written.items()},
+                 {number: tail.hash.hex() for number, tail in written.items()})  # fmt: skip

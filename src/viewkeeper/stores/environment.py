@@ -163,9 +163,9 @@ class Nodes:
                     ) from error
 
     @contextmanager
-    def reading(self, number: int) -> Iterator[Any]:
-        """A read transaction on one node."""
-        with translated(self.root), forks.kept_out(), self.nodes[number].environment.begin() as txn:
+    def reading(self, number: int, buffers: bool = False) -> Iterator[Any]:
+        """A read transaction on one node.  With `buffers` what it gives is not copied."""
+        with translated(self.root), forks.kept_out(), self.nodes[number].environment.begin(buffers=buffers) as txn:
             yield txn
 
     @contextmanager

@@ -16,25 +16,32 @@ from viewkeeper.changes.positions import Cut
 from viewkeeper.changes.verify import LogBatch, judge
 from viewkeeper.errors import Damaged
 from viewkeeper.stores.environment import SEQUENCE, Nodes, forks
+from viewkeeper.stores.history import hash_at, require_same
 
 _TRIMMED_AT_ONCE = 1000
 
 
-def cut(nodes: Nodes, limit: int, after: Mapping[int, int]) -> Cut:
+def cut(nodes: Nodes, limit: int, after: Mapping[int, int], hashes: Mapping[int, str]) -> Cut:
     """The end of the batch behind `after`: a moment at which no write was under way on any node.
 
     Everything where that is at most `limit` operations; else the greatest stamp at which it is (but at least one
-    stamp), the same on all nodes.
+    stamp), the same on all nodes.  Raises StoreReplaced where the logs have not `hashes` at `after`.
     """
     # Not copied: entries are long, and few are looked at.
     with forks.kept_out(), nodes.reading_at_one_moment(buffers=True) as txns:
+        require_same(nodes, dict(enumerate(txns)), after if hashes else {}, hashes)
         logs = [_Log(txn.cursor(node.log)) for node, txn in zip(nodes.nodes, txns, strict=True)]
+
+        def ending(positions: list[int], stamp: int) -> Cut:
+            found = {n: hash_at(nodes.nodes[n], txns[n], position) for n, position in enumerate(positions)}
+            return Cut(dict(enumerate(positions)), sum(positions) - sum(starts), stamp, positions != ends, found)
+
         starts = [after.get(number, 0) for number in range(nodes.count)]
         ends = [max(log.end, start) for log, start in zip(logs, starts, strict=True)]
         total = sum(ends) - sum(starts)
         if total <= limit:
             stamp = max((log.stamp_at(end) for log, end in zip(logs, ends, strict=True) if end), default=0)
-            return Cut(dict(enumerate(ends)), total, stamp, backlog=False)
+            return ending(ends, stamp)
         waiting = [(log, start, end) for log, start, end in zip(logs, starts, ends, strict=True) if end > start]
         low = min(log.stamp_at(start + 1) for log, start, _ in waiting)
         high = max(log.stamp_at(end) for log, _, end in waiting)
@@ -43,7 +50,7 @@ def cut(nodes: Nodes, limit: int, after: Mapping[int, int]) -> Cut:
             held = sum(log.last_upto(middle, start, end) - start for log, start, end in waiting)
             low, high = (middle, high) if held <= limit else (low, middle - 1)
         positions = [log.last_upto(low, start, end) for log, start, end in zip(logs, starts, ends, strict=True)]
-        return Cut(dict(enumerate(positions)), sum(positions) - sum(starts), low, backlog=positions != ends)
+        return ending(positions, low)
 
 
 class _Log:
@@ -83,23 +90,29 @@ class _Log:
         return SEQUENCE.unpack(cursor.key())[0], last, counted[1]
 
 
-def read_operations(root: Path, node: int, after: int, upto: int, tables: Mapping[int, Table]) -> LogBatch:
+def read_operations(
+    root: Path, node: int, after: int, upto: int, tables: Mapping[int, Table], hashes: tuple[str, str]
+) -> LogBatch:
     """The operations after `after` up to `upto` in the log of `node` of the store in `root`.
 
     Operations of tables that are not in `tables` are counted as skipped.  Raises Damaged if the log does not go back
-    as far as `after`.
+    as far as `after`, StoreReplaced if it has not the `hashes` given for `after` and `upto` ("" for any).
     """
     nodes = Nodes.open(root)
     try:
-        return read(nodes, node, after, upto, tables)
+        return read(nodes, node, after, upto, tables, hashes)
     finally:
         nodes.close()
 
 
-def read(nodes: Nodes, node: int, after: int, upto: int, tables: Mapping[int, Table]) -> LogBatch:
+def read(nodes: Nodes, node: int, after: int, upto: int, tables: Mapping[int, Table],
+         hashes: tuple[str, str] = ("", "")) -> LogBatch:  # fmt: skip
     """`read_operations` of an open store."""
     firsts, found = [], []
     with nodes.reading(node) as txn:
+        for position, hash_ in zip((after, upto), hashes, strict=True):
+            if hash_:
+                require_same(nodes, {node: txn}, {node: position}, {node: hash_})
         cursor = txn.cursor(nodes.nodes[node].log)
         if upto > after and cursor.set_range(SEQUENCE.pack(after + 1)):
             stop = SEQUENCE.pack(upto + 1)
@@ -126,7 +139,8 @@ def trim(nodes: Nodes, positions: Mapping[int, int], older_than_seconds: float) 
 
     Stamps never fall, so a clock that was ahead once leaves stamps from the future: these say nothing of the age, and
     their entries go too, or the log would grow until the clock has caught up.
-    The last entry of each log stays: the next sequence and stamp follow from it.
+    The last entry of each log stays: the next sequence and stamp follow from it.  The running hash at each position
+    stays known, by the entry there or the one behind it.
     """
     now, age = time.time_ns() // 1000, int(older_than_seconds * 1_000_000)
     young = (now - age, now + age)
@@ -155,13 +169,13 @@ def statistics(nodes: Nodes) -> dict[str, Any]:
 
 
 def _trim_some(nodes: Nodes, number: int, position: int, young: tuple[int, int]) -> int:
-    log = nodes.nodes[number].log
+    node = nodes.nodes[number]
     with nodes.reading(number) as txn:
-        if not _can_go(txn.cursor(log), position, young):
+        if not _can_go(txn.cursor(node.log), position, young):
             return 0  # Most often nothing is to be done: the writer lock is not even asked for.
     removed = 0
     with nodes.writing([number]) as txns:
-        cursor = txns[number].cursor(log)
+        cursor = txns[number].cursor(node.log)
         while removed < _TRIMMED_AT_ONCE and _can_go(cursor, position, young):
             cursor.delete()
             removed += 1
@@ -172,9 +186,12 @@ def _can_go(cursor: Any, position: int, young: tuple[int, int]) -> bool:
     """Whether the log's first entry can be removed; leaves `cursor` there.  `young` are the stamps of those too new."""
     if not cursor.first():
         return False
-    counted = entries.count_and_stamp(cursor.value())
+    entry = cursor.value()
+    counted = entries.count_and_stamp(entry)
     if not cursor.next():
         return False
     last = SEQUENCE.unpack(cursor.key())[0] - 1
+    if last == position and entries.hash_before(cursor.value()) != entries.running_hash(entry):
+        last += 1  # The next entry is another program's: this one alone tells the running hash.
     cursor.first()
     return bool(last <= position and (counted is None or not young[0] < counted[1] <= young[1]))

@@ -20,7 +20,7 @@ from viewkeeper.permissions import open_shared
 if TYPE_CHECKING:
     from viewkeeper.trace.commit import Storage
 
-Purpose = Literal["pipeline", "statement"]
+Purpose = Literal["pipeline", "statement", "rebase"]
 
 POLL_SECONDS = 0.01
 GRACE_SECONDS = 0.05
@@ -55,7 +55,7 @@ class DriverLock:
         self.is_held = False
 
     def acquire(self, purpose: Purpose, wait_seconds: float) -> None:
-        """Take the lock.  A statement is waited for, `wait_seconds` at most; a pipeline refuses at once.
+        """Take the lock.  A statement is waited for, `wait_seconds` at most; others refuse at once.
 
         `Busy` says who holds it.
         """
@@ -74,8 +74,8 @@ class DriverLock:
         started = time.monotonic()
         while not _try_lock(descriptor, fcntl.LOCK_EX):
             holder = self._read_note()
-            pipeline = holder is not None and holder.purpose == "pipeline"
-            patience = GRACE_SECONDS if pipeline else max(wait_seconds, GRACE_SECONDS)
+            lasting = holder is not None and holder.purpose != "statement"
+            patience = GRACE_SECONDS if lasting else max(wait_seconds, GRACE_SECONDS)
             if time.monotonic() - started >= patience:
                 raise Busy(
                     f"{self._root} is maintained by {holder or 'another process'}: wait until it ends, or stop it"

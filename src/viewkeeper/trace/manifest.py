@@ -15,7 +15,7 @@ from typing import Any, Literal
 from viewkeeper.errors import Damaged
 from viewkeeper.trace.receipt import FileRef, RunRef
 
-Kind = Literal["batch", "merge", "catalog", "fill", "epoch", "parts"]
+Kind = Literal["batch", "merge", "catalog", "fill", "epoch", "parts", "rebase"]
 """What was committed.  A merge and an epoch keep the version, each other kind makes the next one."""
 
 KEEPS_VERSION = ("merge", "epoch")
@@ -37,8 +37,10 @@ class CatalogRef:
 class Manifest:
     """One step.
 
-    `positions` maps a node to the last sequence of its log that is in.  `stamp` is that of the newest entry, in
-    microseconds.  `progress` says of each stream and part view how far it is (streams/progress.py), as plain data.
+    `positions` maps a node to the last sequence of its log that is in, `hashes` to the log's running hash there (in
+    hexadecimal digits), and `rebased` to the greatest sequence that may also have been one of a log that was replaced.
+    `stamp` is that of the newest entry, in microseconds.  `progress` says of each stream and part view how far it is
+    (streams/progress.py), as plain data.
     `identity` is random, and `follows` that of the manifest before: a chain cannot be mixed from two.  `database` is
     random too, and the same in all manifests of a database.
     In a checkpoint `since` is its own number, `added` and `files_added` are everything.
@@ -60,6 +62,8 @@ class Manifest:
     files_added: tuple[FileRef, ...] = ()
     files_removed: tuple[str, ...] = ()
     progress: dict[int, dict[str, Any]] = field(default_factory=dict)
+    hashes: dict[int, str] = field(default_factory=dict)
+    rebased: dict[int, int] = field(default_factory=dict)
 
     @property
     def is_checkpoint(self) -> bool:
@@ -76,7 +80,7 @@ class Manifest:
             "runs_removed": _group((file, [state, section]) for state, file, section in self.removed),
             "files_added": {file.name: [file.length, file.checksum] for file in self.files_added},
             "files_removed": self.files_removed,
-            "progress": self.progress,
+            "progress": self.progress, "hashes": self.hashes, "rebased": self.rebased,
         }  # fmt: skip
         body = json.dumps(data, separators=(",", ":")).encode()
         return body + b"\n" + _checksum_line(body)
@@ -101,6 +105,8 @@ class Manifest:
             files_added=tuple(FileRef(file, *fields) for file, fields in data["files_added"].items()),
             files_removed=tuple(data["files_removed"]),
             progress={int(object_): each for object_, each in data.get("progress", {}).items()},
+            hashes={int(node): hash_ for node, hash_ in data["hashes"].items()},
+            rebased={int(node): sequence for node, sequence in data["rebased"].items()},
         )  # fmt: skip
 
 

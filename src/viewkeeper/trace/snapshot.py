@@ -32,7 +32,7 @@ class Change:
 
     `version` is the one before for a merge and an epoch, else the next.  `added` are receipts with their versions set;
     `removed` the runs that go, whose files go with their last run.  `progress` replaces what is known of the streams
-    and part views it names.
+    and part views it names.  `hashes` come with `positions`.
     """
 
     kind: Kind
@@ -43,6 +43,8 @@ class Change:
     catalog: Catalog | None = None
     stamp: int | None = None
     progress: dict[int, dict[str, Any]] | None = None
+    hashes: dict[int, str] | None = None
+    rebased: dict[int, int] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +69,8 @@ class Snapshot:
     states: dict[int, tuple[RunRef, ...]]
     files: dict[str, FileRef]
     progress: dict[int, dict[str, Any]]
+    hashes: dict[int, str]
+    rebased: dict[int, int]
     _traces: dict[int, Trace] = field(default_factory=dict, repr=False)
 
     @property
@@ -99,7 +103,7 @@ def advance(storage: Storage, before: Snapshot | None, manifest: Manifest) -> Sn
     same = {state: trace for state, trace in opened.items() if before and states.get(state) == before.states.get(state)}
     return Snapshot(storage, manifest.number, manifest.version, manifest.epoch, manifest.database,
                     manifest.identity, manifest.since, manifest.positions, manifest.stamp, manifest.catalog, states,
-                    files, manifest.progress, same)  # fmt: skip
+                    files, manifest.progress, manifest.hashes, manifest.rebased, same)  # fmt: skip
 
 
 def _with_runs(
@@ -166,6 +170,8 @@ def follow(snapshot: Snapshot, change: Change, catalog: CatalogRef, identity: st
         files_added=tuple(files),
         files_removed=_emptied(snapshot, removed, named),
         progress=snapshot.progress if change.progress is None else snapshot.progress | change.progress,
+        hashes=snapshot.hashes if change.positions is None else change.hashes or {},
+        rebased=snapshot.rebased if change.rebased is None else change.rebased,
     )
     if change.kind == "epoch" or manifest.number - manifest.since >= CHECKPOINT_EVERY:
         return _checkpoint(manifest, advance(snapshot.storage, snapshot, manifest))

@@ -9,8 +9,11 @@ from typing import Protocol
 
 from viewkeeper.changes.positions import Token
 from viewkeeper.errors import Error, Timeout, storage_named
+from viewkeeper.stores.contract import Store
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.lease import Lease
+from viewkeeper.trace.snapshot import Snapshot
+from viewkeeper.views.tokens import require_written
 from viewkeeper.views.version import Version
 
 POLL_SECONDS = (0.001, 0.02)
@@ -24,17 +27,17 @@ class Source(Protocol):
         """The version to read now, for a read of milliseconds."""
 
     def holding(self, token: Token, timeout: float) -> Version:
-        """A version that holds the writes of `token`; raises Timeout."""
+        """A version that holds the writes of `token`; raises Timeout, and StoreReplaced where they were lost."""
 
     def held(self) -> AbstractContextManager[Version]:
         """A version whose files stay until the context is left, however long that takes."""
 
 
 class Newest:
-    """Always the newest commit, of any process."""
+    """Always the newest commit, of any process.  Without the store, tokens are taken at their word."""
 
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
+    def __init__(self, storage: Storage, store: Store | None = None) -> None:
+        self._storage, self._store = storage, store
         self._version = Version(storage.newest())
         self._closed = False
 
@@ -59,6 +62,7 @@ class Newest:
         end, pause = time.monotonic() + timeout, POLL_SECONDS[0]
         while True:
             version = self.version()
+            self.require_written(token, version.snapshot)
             if token.covered_by(version.snapshot.positions):
                 return version
             left = end - time.monotonic()
@@ -67,6 +71,11 @@ class Newest:
                               "db.maintain() or db.catch_up() does")  # fmt: skip
             time.sleep(min(pause, left))
             pause = min(pause * 2, POLL_SECONDS[1])
+
+    def require_written(self, token: Token, snapshot: Snapshot) -> None:
+        """Raises StoreReplaced where the writes of `token` were lost with a store that was replaced."""
+        if self._store is not None:
+            require_written(token, snapshot, self._store, self.version().snapshot.rebased)
 
     @contextmanager
     def held(self) -> Iterator[Version]:
@@ -87,6 +96,7 @@ class Held:
     """One version, whoever commits what; `close` lets its files go."""
 
     def __init__(self, newest: Newest) -> None:
+        self._newest = newest
         self._version, self._lease = newest.lease()
         self._closed = False
 
@@ -97,6 +107,7 @@ class Held:
         return self._version
 
     def holding(self, token: Token, timeout: float) -> Version:
+        self._newest.require_written(token, self._version.snapshot)
         if not token.covered_by(self._version.snapshot.positions):
             raise Timeout(f"a snapshot stays as it is: {_how_far(self._version, token)}")
         return self._version

@@ -1,0 +1,163 @@
+"""`rebase`: the views made equal to a store whose logs are not those that they have read.
+
+What DELTA holds of each base table and what the store does are compared; the rows in which they differ are the
+operations of one batch, which is committed with the positions and running hashes of the store at that moment.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Table
+from viewkeeper.changes.operations import DELETE, PUT, ROW_ID_NODE_BITS, Operations, TableForm
+from viewkeeper.pipeline import tasks
+from viewkeeper.pipeline.batches import CHAINED_MAX
+from viewkeeper.pipeline.job import REBASE_FOLDER, Executor, GivenOperations, Job
+from viewkeeper.pipeline.maintain import STATEMENT_WAIT_SECONDS
+from viewkeeper.pipeline.term import Term
+from viewkeeper.stores.contract import Moment, Store
+from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.hashing import canonical, hash_columns
+from viewkeeper.trace.keys import equal_rows
+from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.rows import Rows
+from viewkeeper.trace.snapshot import Change
+from viewkeeper.trace.trace import GREATEST_WORD, Trace
+
+SCANNED_AT_ONCE = 200_000
+"""About so many of DELTA's rows are looked up in the store at once."""
+
+Progress = Callable[[str, int], None]
+
+
+@dataclass(frozen=True)
+class Rebased:
+    """The version that is equal to the store; `done` is False where nothing had to be done.  `changed`: how many rows
+    were put or deleted, by table; those without any are left out."""
+
+    version: int
+    done: bool
+    changed: Mapping[str, int]
+
+
+def rebase(
+    root: Path, store: Store, make_executor: Callable[[], Executor], progress: Progress | None = None
+) -> Rebased:
+    """See `Database.rebase`.  Killed on the way, it leaves everything as it was."""
+    newest = Storage(root).newest()
+    if not store.replaced(newest.positions, newest.hashes):
+        return Rebased(newest.version, False, {})
+    storage = Storage(root)
+    lock = DriverLock(storage)
+    lock.acquire("rebase", STATEMENT_WAIT_SECONDS)
+    try:
+        executor = make_executor()
+        try:
+            return _rebase(Term(storage, lock), store, executor, progress or _silent)
+        finally:
+            executor.close()
+    finally:
+        lock.release()
+
+
+def _rebase(term: Term, store: Store, executor: Executor, progress: Progress) -> Rebased:
+    before = term.snapshot
+    replaced = store.replaced(before.positions, before.hashes)
+    folder = term.storage.root / REBASE_FOLDER
+    shutil.rmtree(folder, ignore_errors=True)  # of one that was killed
+    folder.mkdir()
+    try:
+        changed: dict[int, int] = {}
+        with store.at_one_moment() as moment:
+            for table in before.catalog.tables:
+                count = _write_difference(folder, table, before.trace(table.stored.state), moment, progress)
+                if count:
+                    changed[table.id] = count
+        doubtful = {node: max(before.positions.get(node, 0), moment.positions[node]) for node in replaced}
+        change = Change("rebase", before.version + 1, positions=moment.positions, hashes=moment.hashes,
+                        stamp=moment.stamp, rebased=before.rebased | doubtful)  # fmt: skip
+        _commit(term, executor, change, GivenOperations(str(folder), tuple(changed)), sum(changed.values()))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Rebased(
+        term.snapshot.version, True, {t.name: changed[t.id] for t in before.catalog.tables if t.id in changed}
+    )
+
+
+def _commit(term: Term, executor: Executor, change: Change, source: GivenOperations, operations: int) -> None:
+    snapshot, root = term.snapshot, term.storage.root
+    if not operations:
+        term.commit(change)
+        return
+    zones = tasks.zone_programs(snapshot.catalog, None).reach(source.tables) | {1}
+    with term.attempt() as attempt:
+        job = Job(
+            root=str(root), base=snapshot.number, version=change.version, epoch=term.epoch, attempt=attempt,
+            source=source, servers=executor.servers if operations > CHAINED_MAX else 1, zones=tuple(sorted(zones)),
+            title=f"viewkeeper {root.name}: rebase {change.version}, {operations:,} operations",
+        )  # fmt: skip
+        receipts = executor.run(job)
+        term.commit(replace(change, added=[receipt.at(change.version, change.version) for receipt in receipts]))
+
+
+def _write_difference(folder: Path, table: Table, delta: Trace, moment: Moment, progress: Progress) -> int:
+    """Writes the operations that make DELTA's rows those of the store; how many."""
+    form, compared, written = TableForm(table), 0, 0
+    schema = pa.schema([(str(i), type_) for i, type_ in enumerate(form.operation_types())])
+    with pa.OSFile(str(folder / f"{table.id}.arrow"), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        for looked_at, rows in chain(_puts(form, delta, moment), _deletes(form, delta, moment)):
+            compared += looked_at
+            progress(table.name, compared)
+            if len(rows):
+                writer.write_batch(pa.RecordBatch.from_arrays(rows.columns, schema=schema))
+                written += len(rows)
+    return written
+
+
+def _puts(form: TableForm, delta: Trace, moment: Moment) -> Iterator[tuple[int, Rows]]:
+    """The store's rows that DELTA does not hold as they are; before them, how many were looked at."""
+    table, width = form.table, len(form.types)
+    key = table.key or (width,)
+    order = table.stored.order if table.key else (*table.stored.order, 0)
+    for node, unsorted in moment.rows(table):
+        length = len(unsorted[0])
+        hashes = hash_columns([canonical(unsorted[i]) for i in key], length)
+        by_hash = np.argsort(hashes, kind="stable")
+        columns = [column.take(pa.array(by_hash)) for column in unsorted]
+        found, old = delta.lookup(hashes[by_hash], [canonical(columns[i]) for i in key], columns=list(order))
+        changed = pa.array(np.flatnonzero(~(found & equal_rows(columns, old))))
+        puts = [column.take(changed) for column in columns]
+        if table.key:
+            sequences = np.full(len(changed), moment.positions[node])
+        else:  # The row id is made of node and sequence.
+            sequences = puts[width].to_numpy() & ((1 << ROW_ID_NODE_BITS) - 1)
+        yield length, form.as_rows(Operations(PUT, puts[:width]), node, sequences, _stamps(moment, len(changed)))
+
+
+def _deletes(form: TableForm, delta: Trace, moment: Moment) -> Iterator[tuple[int, Rows]]:
+    """Deletes of DELTA's rows that the store does not hold."""
+    table = form.table
+    key = [table.stored.order[i] for i in table.key] if table.key else [0]
+    slices = delta.rows // SCANNED_AT_ONCE + 1
+    edges = [i * (GREATEST_WORD + 1) // slices for i in range(slices + 1)]
+    for low, above in pairwise(edges):
+        held = delta.scan(key, low, above - 1)
+        gone = np.flatnonzero(~moment.holds(table, held.columns))
+        keys = [column.take(pa.array(gone)) for column in held.columns]
+        rows = form.as_rows(Operations(DELETE, keys), 0, np.zeros(len(gone), np.int64), _stamps(moment, len(gone)))
+        yield len(held), rows
+
+
+def _stamps(moment: Moment, count: int) -> np.ndarray:
+    return np.full(count, moment.stamp, np.int64)
+
+
+def _silent(table: str, rows: int) -> None:
+    """Progress that nobody asked for."""
