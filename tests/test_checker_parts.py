@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,9 +12,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import local_maintenance
+import viewkeeper
 from checked_database import BASE, START, VIEWS, CheckedDatabase, DuckJudge, changed, doubled, filled, without_first
+from stream_database import moment
+from viewkeeper.checker.part_check import check_parts
 from viewkeeper.errors import CheckFailed, NotFound
+from viewkeeper.evidence import PartEvidence
 from viewkeeper.streams.blocks import Block
+from viewkeeper.trace.commit import Storage
+from viewkeeper.views.version import Version
 
 FIRST = START // 60
 NUMBERS = """CREATE VIEW numbers AS INITIALIZE numbers[i] AS SELECT CAST(x AS INT) AS y FROM m[i]
@@ -239,3 +247,36 @@ class CountingJudge(DuckJudge):
     def answers(self, queries: Mapping[str, str], tables: Mapping[str, pa.Table]) -> dict[str, Any]:
         self.asked += len(queries)
         return super().answers(queries, tables)
+
+
+def test_a_wrong_median_is_found_whatever_it_is_put_for(tmp_path: Path) -> None:
+    """Infinity is the median of plus and minus the greatest DOUBLE, as Spark has it; 0.0 is wrong."""
+    database = CheckedDatabase(tmp_path / "db")
+    database.declare(
+        "CREATE STREAM m (ts TIMESTAMP NOT NULL, x DOUBLE) TIMESTAMP BY ts PARTITION LENGTH 60;"
+        "CREATE VIEW mid AS SELECT median(x) AS x, percentile(x, 0.6) AS y FROM m [WINDOW 1 MINUTES]"
+    )
+    big = 1.7976931348623157e308
+    at = [(0, big), (1, -big), (60, 0.1), (61, 0.2), (62, 0.4), (130, 1.0)]
+    database.append("m", [{"ts": moment(START + seconds), "x": x} for seconds, x in at])
+    database.drive()
+    assert database.check("mid")["mid"].verdict == "right"
+    assert database.part_block("mid", FIRST).columns[0].to_pylist() == [math.inf]
+    assert database.part_block("mid", FIRST + 1).columns[1].to_pylist() == [0.24]
+    for part, wrong in ((FIRST, [0.0, 0.0]), (FIRST + 1, [0.2, 0.24000000000000002])):
+        database.plant("mid", part, lambda block, wrong=wrong: Block([pa.array([v]) for v in wrong], block.hashes))
+        (found,) = {each.row["__part"] for each in database.check("mid")["mid"].differing} - {part - 1}
+        assert found == part and database.check("mid")["mid"].verdict == "wrong"
+    database.close()
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns"])
+def test_a_stream_by_a_time_without_zone_is_right_in_every_database(tmp_path: Path, zone: str) -> None:
+    """Its rows lie in the parts of the moments when the database's clocks showed these times, after 2037 too."""
+    with viewkeeper.connect(tmp_path / "db", zone=zone, durability="process") as db:
+        db.sql("CREATE STREAM m (ts TIMESTAMP_NTZ NOT NULL, x INT) TIMESTAMP BY ts PARTITION LENGTH 1800 MAX AHEAD "
+               "2000000000; CREATE VIEW s AS SELECT sum(x) AS x FROM m [WINDOW 60 MINUTES]")  # fmt: skip
+        db.stream("m").append([{"ts": f"2050-07-01 1{hour}:10", "x": hour} for hour in range(5)])
+        local_maintenance.catch_up(db)
+        reports = check_parts(PartEvidence(Version(Storage(db.root).newest())), None, None)
+        assert [(report.view, report.verdict) for report in reports] == [("m", "right"), ("s", "right")]

@@ -140,6 +140,18 @@ def test_without_group_by_there_is_one_row_even_of_no_rows() -> None:
     assert slide("count(*), sum(v), median(v)", 2, {0: [row(0, v=3)], 1: [row(1, v=5)]}, 1, "")[1] == [(2, 8, 4.0)]
 
 
+def test_percentiles_are_reckoned_as_spark_does() -> None:
+    """From the lower value on, by a fraction of the difference: which is infinite where it is no DOUBLE."""
+    big = 1.7976931348623157e308
+    cases = [([0.1, 0.2, 0.4], 0.6, 0.24), ([0.1, 0.2, 0.4], 0.1, 0.12000000000000001), ([big, -big], 0.5, math.inf),
+             ([1.0, math.inf], 0.5, math.inf), ([-math.inf, 1.0], 0.5, math.nan),
+             ([-math.inf, math.inf], 0.5, math.nan), ([-big, big], 0.0, -big), ([math.inf, math.inf], 0.5, math.inf),
+             ([math.nan, 2.0], 0.0, 2.0), ([math.nan, 2.0], 0.5, math.nan)]  # fmt: skip
+    for values, fraction, expected in cases:
+        found = slide(f"percentile(x, {fraction})", 1, {0: [row(0, x=x) for x in values]}, 0)[0][0][0]
+        assert repr(found) == repr(expected), (values, fraction)
+
+
 # Dimension tables, sharing, reads
 
 

@@ -102,7 +102,7 @@ def percentile(values: Values, fraction: float) -> float | None:
     low, high = some[math.floor(position)], some[math.ceil(position)]
     if order(low) == order(high):
         return float(low)
-    return (math.ceil(position) - position) * float(low) + (position - math.floor(position)) * float(high)
+    return float(low) + (position - math.floor(position)) * (float(high) - float(low))
 
 
 def distinct(values: Values) -> Values:

@@ -109,7 +109,8 @@ class DatabaseEvidence:
 
     def _rejected_keys(self, table: Table) -> Iterator[Key]:
         """The keys of rejected operations, as far as their bytes name one."""
-        form, zone = TableForm(table), self.catalog.zone
+        zone = self.catalog.zone
+        form = TableForm(table, zone)
         rejected = self._verified(REJECTED).scan()
         tables, operations = rejected.columns[0].to_pylist(), rejected.columns[5].to_pylist()
         for id_, operation in zip(tables, operations, strict=True):

@@ -57,11 +57,11 @@ class TableForm:
     """What follows from a table's declaration for its operations and rows; made once, used for every operation.
 
     `key_layout` and `value_layout` are the stored form of its rows: the key's columns (or the row id), and all others.
-    `everything` is the mask of all columns.
+    `everything` is the mask of all columns, `zone` the database's time zone.
     """
 
-    def __init__(self, table: Table) -> None:
-        self.table = table
+    def __init__(self, table: Table, zone: str = "UTC") -> None:
+        self.table, self.zone = table, zone
         self.types = tuple(column.type for column in table.columns)
         self.key = table.key
         self.keyless = not table.key

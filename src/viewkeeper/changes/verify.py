@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import REJECTED
+from viewkeeper.catalog.time_zones import limits
 from viewkeeper.catalog.types import BOOLEAN, Type, physical_type
 from viewkeeper.changes import entries
 from viewkeeper.changes.entries import Batch, Decoded
@@ -23,8 +24,7 @@ from viewkeeper.trace.hashing import canonical
 from viewkeeper.trace.rows import Rows
 
 LEAST_DAY, GREATEST_DAY = -719162, 2932896
-"""0001-01-01 and 9999-12-31 in days since 1970: what DATE, TIMESTAMP and Python can hold."""
-MICROSECONDS_A_DAY = 86_400_000_000
+"""0001-01-01 and 9999-12-31 in days since 1970: what DATE and Python can hold."""
 
 
 @dataclass
@@ -124,10 +124,10 @@ def _judgements(form: TableForm, operations: Operations) -> Iterator[tuple[np.nd
             yield is_null(column), f"NULL in key column {name}"
         elif not table.columns[i].nullable:
             yield nulls_where_named(column, named, i), f"NULL in column {name}, which is NOT NULL"
-        yield _out_of_type(column, form.types[i]), f"column {name} holds what is no {form.types[i]}"
+        yield _out_of_type(column, form.types[i], form.zone), f"column {name} holds what is no {form.types[i]}"
 
 
-def _out_of_type(column: pa.Array, type_: Type) -> np.ndarray | None:
+def _out_of_type(column: pa.Array, type_: Type, zone: str) -> np.ndarray | None:
     """bool[n]: values of a raw column that its type cannot have; None: there are none."""
     if type_ == BOOLEAN:
         return (numbers(column) & ~np.int8(1)) != 0
@@ -136,18 +136,21 @@ def _out_of_type(column: pa.Array, type_: Type) -> np.ndarray | None:
         return (values > most) | (values < -most)
     if type_.is_decimal:
         return wide_decimal_overflows(words(column), type_.precision)
-    if type_.name == "DATE":
-        return outside_days(numbers(column))
-    if type_.name in ("TIMESTAMP", "TIMESTAMP_NTZ"):
-        return outside_days(numbers(column) // MICROSECONDS_A_DAY)
+    if type_.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
+        return outside_time(numbers(column), type_, zone)
     if type_.name == "STRING":
         return _not_utf8(column)
     return None
 
 
-def outside_days(days: Any) -> Any:
-    """Whether a day (or each of an array) is outside the years 1 to 9999."""
-    return (days < LEAST_DAY) | (days > GREATEST_DAY)
+def outside_time(physical: Any, type_: Type, zone: str) -> Any:
+    """Whether a physical value (or each of an array) of DATE, TIMESTAMP or TIMESTAMP_NTZ is outside the years 1 to
+    9999, which Python has: a TIMESTAMP both in UTC and as clocks in `zone` show it."""
+    if type_.name == "DATE":
+        least, greatest = LEAST_DAY, GREATEST_DAY
+    else:
+        least, greatest = limits(zone if type_.name == "TIMESTAMP" else "UTC")
+    return (physical < least) | (physical > greatest)
 
 
 def wide_decimal_overflows(pairs: np.ndarray, precision: int) -> np.ndarray:

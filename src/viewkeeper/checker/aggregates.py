@@ -67,4 +67,4 @@ def _percentile(values: Sequence[Any], fraction: float) -> float:
     low, high = values[math.floor(position)], values[math.ceil(position)]
     if order_key(low) == order_key(high):
         return float(low)
-    return (math.ceil(position) - position) * float(low) + (position - math.floor(position)) * float(high)
+    return float(low) + (float(high) - float(low)) * (position - math.floor(position))

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Catalog, PartView, Stream
+from viewkeeper.catalog.time_zones import to_utc
 from viewkeeper.checker.check import Judge
 from viewkeeper.checker.compare import Comparison, Difference, canonical_floats, compare, within
 from viewkeeper.checker.part_evidence import PART, PartsEvidence, in_batches, parts_of, schema_of
@@ -120,6 +121,8 @@ class _Checked:
         for some in in_batches(self._sound(), AT_ONCE):
             table, subscripts = self._marked(some)
             times = table.column(stream.time).cast(pa.int64()).to_numpy()
+            if stream.columns[stream.time].type.name == "TIMESTAMP_NTZ":
+                times = to_utc(times, self._evidence.catalog.zone)
             wrong = np.flatnonzero(times // (stream.length * 1_000_000) != subscripts)
             self._different += len(wrong)
             for i in wrong[: _SHOWN - len(self._shown)].tolist():

@@ -9,20 +9,25 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import logical_type
+from viewkeeper.checker.values import moment
 
 Row = tuple[Any, ...]
 
 
 def rows_of(table: pa.Table) -> list[Row]:
     """Its rows as tuples; TIMESTAMPs in UTC, since Python never finds a repeated hour of two zones equal."""
-    columns = [_in_utc(column).to_pylist() for column in table.columns]
+    columns = [_values(column) for column in table.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * len(table)
 
 
-def _in_utc(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_timestamp(column.type) and column.type.tz:
-        return column.cast(pa.timestamp("us", "UTC"))
-    return column
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    if not (pa.types.is_timestamp(column.type) and column.type.tz):
+        return list(column.to_pylist())
+    try:
+        return list(column.cast(pa.timestamp("us", "UTC")).to_pylist())
+    except OverflowError:  # a moment in a year that is not there in UTC, and is in the zone
+        numbers = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_pylist()
+        return [None if number is None else moment(number, column.type.tz) for number in numbers]
 
 
 def table_of(columns: Sequence[Column], rows: Sequence[Row], zone: str = "UTC") -> pa.Table:

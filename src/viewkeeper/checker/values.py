@@ -17,6 +17,7 @@ import numpy as np
 
 from viewkeeper.catalog.types import BIGINT, INTEGER_BITS, MAX_PRECISION, Type, decimal
 
+_EPOCH, _SECOND = datetime.datetime(1970, 1, 1), datetime.timedelta(seconds=1)
 NAN = math.nan  # the one NaN that `canonical` gives: equal to itself in tuples, dictionaries and sets
 _WIDE = Context(prec=200, rounding=ROUND_HALF_UP)  # holds the exact product of two decimals and any sum of them
 
@@ -150,14 +151,44 @@ def convert(value: Any, source: Type, target: Type, zone: str, place: tuple[int,
         return float(value)
     if source.name == "DATE":
         midnight = datetime.datetime.combine(value, datetime.time())
-        return midnight if target.name == "TIMESTAMP_NTZ" else _instant(midnight, zone)
+        return midnight if target.name == "TIMESTAMP_NTZ" else _start_of_day(midnight, zone)
     if (source.name, target.name) == ("TIMESTAMP_NTZ", "TIMESTAMP"):
         return _instant(value, zone)
     raise TypeError(f"no implicit conversion from {source} to {target}")
 
 
 def _instant(local: datetime.datetime, zone: str) -> datetime.datetime:
-    return local.replace(tzinfo=ZoneInfo(zone)).astimezone(datetime.UTC)
+    aware = local.replace(tzinfo=ZoneInfo(zone))
+    try:
+        return aware.astimezone(datetime.UTC)
+    except OverflowError:  # in UTC it is no year of Python's
+        return aware
+
+
+def _start_of_day(midnight: datetime.datetime, zone: str) -> datetime.datetime:
+    """The first moment of a day: where its midnight was skipped, the end of the gap."""
+    before, after = (midnight.replace(tzinfo=ZoneInfo(zone), fold=fold).utcoffset() for fold in (0, 1))
+    assert before is not None and after is not None, "zones know their offsets"
+    if after <= before:
+        return _instant(midnight, zone)
+    # Skipped: clocks go from `before` to `after` within the day's first hours, or the last ones before it.
+    low, high = midnight - before - datetime.timedelta(days=1), midnight - before
+    while high - low > _SECOND:
+        middle = low + (high - low) // _SECOND // 2 * _SECOND
+        shown = middle.replace(tzinfo=datetime.UTC).astimezone(ZoneInfo(zone)).utcoffset()
+        low, high = (low, middle) if shown == after else (middle, high)
+    return high.replace(tzinfo=datetime.UTC)
+
+
+def moment(microseconds: int, zone: str) -> datetime.datetime:
+    """Microseconds since 1970 in UTC as an aware datetime: in UTC, or in `zone` where UTC shows a year that Python has
+    not."""
+    try:
+        return _EPOCH.replace(tzinfo=datetime.UTC) + datetime.timedelta(microseconds=microseconds)
+    except OverflowError:
+        offset = ZoneInfo(zone).utcoffset(datetime.datetime.min if microseconds < 0 else datetime.datetime.max)
+        assert offset is not None, "zones know their offsets"
+        return (_EPOCH + (datetime.timedelta(microseconds=microseconds) + offset)).replace(tzinfo=ZoneInfo(zone))
 
 
 def exact_float_sum(values: Sequence[float]) -> float:

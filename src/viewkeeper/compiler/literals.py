@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
+from viewkeeper.catalog.time_zones import limits, start_of_day
 from viewkeeper.catalog.types import (
     BIGINT,
     DOUBLE,
@@ -27,6 +28,8 @@ from viewkeeper.catalog.types import (
 
 SUFFIXES = {"L": BIGINT, "S": SMALLINT, "Y": TINYINT, "D": DOUBLE, "F": FLOAT}
 
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
+
 _SPACE = r"[\x00-\x20]*"
 _INTEGER = re.compile(rf"{_SPACE}[+-]?\d+{_SPACE}", re.ASCII)
 _REAL = re.compile(rf"{_SPACE}[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?{_SPACE}", re.ASCII)
@@ -38,8 +41,9 @@ _MOMENT_TEXT = re.compile(
     re.ASCII,
 )
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*\"""", re.DOTALL)
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[01][0-7]{2}|.)", re.DOTALL)
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _GAP = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*", re.DOTALL)
 
 
@@ -102,14 +106,26 @@ def strings(text: str, offset: int) -> tuple[str, int]:
         parts.append(_ESCAPE.sub(_unescape, match[0][1:-1].replace(quote * 2, quote)))
         gap = _GAP.match(text, match.end())
         match = _QUOTED.match(text, gap.end() if gap else match.end())
-    return "".join(parts), len(parts)
+    return _well_formed("".join(parts)), len(parts)
 
 
 def _unescape(match: re.Match[str]) -> str:
     code = match[1]
     if code[0] in "uU" and len(code) > 1:
-        return chr(int(code[1:], 16))
+        number = int(code[1:], 16)
+        if number < 0x10000:
+            return chr(number)
+        # As Java splits it, which does so beyond Unicode's end, too.
+        return chr(((number >> 10) + 0xD7C0) & 0xFFFF) + chr((number & 0x3FF) + 0xDC00)
     return chr(int(code, 8)) if len(code) == 3 else _ESCAPED.get(code, code)
+
+
+def _well_formed(text: str) -> str:
+    """Pairs of surrogates as the characters that they mean, and `?` for each that stands alone."""
+    if not _SURROGATE.search(text):
+        return text
+    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return _SURROGATE.sub("?", joined)
 
 
 def convert(value: Any, source: Type, target: Type, zone: str) -> Any:
@@ -138,15 +154,25 @@ def convert(value: Any, source: Type, target: Type, zone: str) -> Any:
 
 def _moment_of(value: Any, source: Type, target: Type, zone: str) -> datetime:
     local = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
-    return local if target.name == "TIMESTAMP_NTZ" else to_utc(local, ZoneInfo(zone))
+    if target.name == "TIMESTAMP_NTZ":
+        return local
+    if source.name == "DATE":
+        midnight = np.array([(local - _EPOCH) // _MICROSECOND])
+        return _moment(int(start_of_day(midnight, zone)[0]), local, zone)
+    return to_utc(local, ZoneInfo(zone), zone)
 
 
-def to_utc(local: datetime, zone: tzinfo) -> datetime:
-    """The moment when clocks in `zone` showed `local`."""
-    try:
-        return local.replace(tzinfo=zone).astimezone(UTC)
-    except OverflowError:
-        raise ValueError(f"{local} is outside the years 1 to 9999") from None
+def to_utc(local: datetime, written: tzinfo, zone: str) -> datetime:
+    """The moment when clocks in the zone `written` showed `local`; ValueError where those in the database's `zone` show
+    no year from 1 to 9999."""
+    return _moment((local.replace(tzinfo=written) - _EPOCH.replace(tzinfo=UTC)) // _MICROSECOND, local, zone)
+
+
+def _moment(microseconds: int, written: datetime, zone: str) -> datetime:
+    least, greatest = limits(zone)
+    if not least <= microseconds <= greatest:
+        raise ValueError(f"{written} is outside the years 1 to 9999 in UTC" + (f" or {zone}" if zone != "UTC" else ""))
+    return _EPOCH.replace(tzinfo=UTC) + microseconds * _MICROSECOND
 
 
 def text_as_integer(text: str, zone: str) -> int:
@@ -200,9 +226,9 @@ def text_as_timestamp(text: str, zone: str) -> datetime:
         if hours * 60 + minutes > 18 * 60:
             raise ValueError(f"{written} is not a time zone")
         offset = timedelta(hours=hours, minutes=minutes)
-        return to_utc(local, timezone(-offset if written[0] == "-" else offset))
+        return to_utc(local, timezone(-offset if written[0] == "-" else offset), zone)
     try:
-        return to_utc(local, UTC if written in ("Z", "UTC") else ZoneInfo(written or zone))
+        return to_utc(local, UTC if written in ("Z", "UTC") else ZoneInfo(written or zone), zone)
     except ZoneInfoNotFoundError:
         raise ValueError(f"{written} is not a time zone") from None
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from viewkeeper.catalog.time_zones import start_of_day, to_utc
 from viewkeeper.catalog.types import Type
 from viewkeeper.maintenance import decimals
 from viewkeeper.maintenance.vectors import Vector, dtype, null
@@ -29,11 +29,11 @@ def cast(source: Type, target: Type, place: tuple[int, int] | None) -> Cast:
         return lambda argument, _: argument
     pair = source.name, target.name
     if pair == ("DATE", "TIMESTAMP"):
-        return lambda argument, zone: _at_start_of_day(_midnight(argument), zone)
+        return lambda argument, zone: argument._replace(data=start_of_day(_midnight(argument).data, zone))
     if pair == ("DATE", "TIMESTAMP_NTZ"):
         return lambda argument, _: _midnight(argument)
     if pair == ("TIMESTAMP_NTZ", "TIMESTAMP"):
-        return _at_zone
+        return lambda argument, zone: argument._replace(data=to_utc(argument.data, zone))
     if pair == ("STRING", "BINARY"):
         return lambda argument, _: argument._replace(data=argument.data.cast(pa.large_binary()))
     convert = _number(source, target, place)
@@ -59,32 +59,3 @@ def _number(source: Type, target: Type, place: tuple[int, int] | None) -> Callab
 
 def _midnight(argument: Vector) -> Vector:
     return argument._replace(data=argument.data * np.int64(_DAY_US))
-
-
-def _at_start_of_day(argument: Vector, zone: str) -> Vector:
-    """java.time's `atStartOfDay`: a day without midnight begins at its first moment, one with two at the earlier."""
-    if zone == "UTC":
-        return argument
-    return argument._replace(data=_numbers(_assume(_times(argument), zone, nonexistent="latest")))
-
-
-def _at_zone(argument: Vector, zone: str) -> Vector:
-    """java.time's `atZone`: an hour that the clock skips is read, and one that it shows twice, as before the change."""
-    if zone == "UTC":
-        return argument
-    local = _times(argument)
-    times = _assume(local, zone, nonexistent="earliest")  # for a skipped hour, the last moment before the change
-    return argument._replace(data=_numbers(times) + (_numbers(local) - _numbers(pc.local_timestamp(times))))
-
-
-def _assume(local: pa.Array, zone: str, nonexistent: str) -> pa.Array:
-    return pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent=nonexistent)
-
-
-def _times(argument: Vector) -> pa.Array:
-    data = argument.data if argument.valid is None else np.where(argument.valid, argument.data, 0)
-    return pa.array(data).view(pa.timestamp("us"))
-
-
-def _numbers(times: pa.Array) -> np.ndarray:
-    return times.view(pa.int64()).to_numpy()

@@ -68,7 +68,7 @@ def _operations(
 ) -> Iterator[tuple[str, Sent]]:
     tables = {table.id: table for table in base.catalog.tables}
     for node, after, upto, hashes in source.cuts:
-        batch = read_operations(Path(job.root), node, after, upto, tables, hashes)
+        batch = read_operations(Path(job.root), node, after, upto, tables, hashes, base.catalog.zone)
         if server == 0:  # one server speaks for what is read by all
             context.write(REJECTED, batch.rejected)
             for id_, number in batch.skipped.items():

@@ -30,7 +30,7 @@ class TableAccess:
     """A table's rows; `zone` is where naive times are."""
 
     def __init__(self, table: Table, zone: str) -> None:
-        self.form, self.zone = TableForm(table), zone
+        self.form, self.zone = TableForm(table, zone), zone
         self.intake = TableIntake(self.form, zone)
         self.prefix = _PREFIX.pack(table.id)
         self._placing = tuple(range(len(self.form.types))) if self.form.keyless else self.form.key

@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from viewkeeper.catalog.types import Type, logical_type, physical_type
+from viewkeeper.catalog.time_zones import to_utc
+from viewkeeper.catalog.types import TIMESTAMP_NTZ, Type, logical_type, physical_type
 from viewkeeper.catalog.types import to_physical as arrow_to_physical
 from viewkeeper.changes.layout import numbers
-from viewkeeper.changes.verify import MICROSECONDS_A_DAY, outside_days
-from viewkeeper.stores.local_time import to_utc
+from viewkeeper.changes.verify import outside_time
 from viewkeeper.stores.values import Refused, to_physical
 
 BLOCK_ROWS = 1024
@@ -130,15 +130,16 @@ class ColumnIntake:
 
     def _in_utc(self, column: pa.Array) -> pa.Array:
         """Physical values of times as written in the zone."""
-        local = self._in_range(column.view(pa.int64()))
+        local = column.view(pa.int64())
+        if outside_time(numbers(local), TIMESTAMP_NTZ, self.zone).any():
+            raise ValueError("outside the years 1 to 9999")
         mask = ~local.is_valid().to_numpy(zero_copy_only=False) if local.null_count else None
         return pa.array(to_utc(numbers(local), self.zone), mask=mask)
 
     def _in_range(self, column: pa.Array) -> pa.Array:
-        if self.type.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
-            unit = 1 if self.type.name == "DATE" else MICROSECONDS_A_DAY
-            if outside_days(numbers(column) // unit).any():
-                raise ValueError("outside the years 1 to 9999")
+        timed = self.type.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
+        if timed and outside_time(numbers(column), self.type, self.zone).any():
+            raise ValueError("outside the years 1 to 9999")
         return column
 
     def _one_by_one(self, values: Sequence[Any]) -> pa.Array:
@@ -175,7 +176,11 @@ def _to_float(column: pa.Array) -> pa.Array:
 def _python(value: pa.Scalar, row: int) -> Any:
     try:
         return value.as_py()
-    except (ValueError, OverflowError, LookupError) as error:  # LookupError: an unknown time zone
+    except OverflowError:
+        raise BadValue(row, f"{value.value} of Arrow's {value.type} is outside the years 1 to 9999") from None
+    except LookupError as error:
+        raise BadValue(row, f"{value.type.tz!r} is no known time zone") from error
+    except ValueError as error:
         raise BadValue(row, str(error)) from None
 
 

@@ -135,7 +135,7 @@ class EmbeddedStore(Store):
             raise history.store_replaced(self._nodes, list(reasons.values()))
 
     def read(self, node: int, after: int, upto: int, tables: Mapping[int, Table]) -> LogBatch:
-        return log.read(self._nodes, node, after, upto, tables)
+        return log.read(self._nodes, node, after, upto, tables, zone=self.zone)
 
     def trim(self, positions: Mapping[int, int], older_than_seconds: float) -> int:
         return log.trim(self._nodes, positions, older_than_seconds)

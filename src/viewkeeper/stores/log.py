@@ -91,22 +91,24 @@ class _Log:
 
 
 def read_operations(
-    root: Path, node: int, after: int, upto: int, tables: Mapping[int, Table], hashes: tuple[str, str]
-) -> LogBatch:
+    root: Path, node: int, after: int, upto: int, tables: Mapping[int, Table], hashes: tuple[str, str],
+    zone: str = "UTC",
+) -> LogBatch:  # fmt: skip
     """The operations after `after` up to `upto` in the log of `node` of the store in `root`.
 
-    Operations of tables that are not in `tables` are counted as skipped.  Raises Damaged if the log does not go back
-    as far as `after`, StoreReplaced if it has not the `hashes` given for `after` and `upto` ("" for any).
+    Operations of tables that are not in `tables` are counted as skipped; `zone` is the database's time zone.  Raises
+    Damaged if the log does not go back as far as `after`, StoreReplaced if it has not the `hashes` given for `after`
+    and `upto` ("" for any).
     """
     nodes = Nodes.open(root)
     try:
-        return read(nodes, node, after, upto, tables, hashes)
+        return read(nodes, node, after, upto, tables, hashes, zone)
     finally:
         nodes.close()
 
 
 def read(nodes: Nodes, node: int, after: int, upto: int, tables: Mapping[int, Table],
-         hashes: tuple[str, str] = ("", "")) -> LogBatch:  # fmt: skip
+         hashes: tuple[str, str] = ("", ""), zone: str = "UTC") -> LogBatch:  # fmt: skip
     """`read_operations` of an open store."""
     firsts, found = [], []
     with nodes.reading(node) as txn:
@@ -128,7 +130,7 @@ def read(nodes: Nodes, node: int, after: int, upto: int, tables: Mapping[int, Ta
 
     def form_of(table: int) -> TableForm | None:
         if table not in forms:
-            forms[table] = TableForm(tables[table]) if table in tables else None
+            forms[table] = TableForm(tables[table], zone) if table in tables else None
         return forms[table]
 
     return judge(entries.decode(found, sequences, upto + 1, form_of), node)

@@ -14,9 +14,10 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from viewkeeper.catalog.time_zones import limits
 from viewkeeper.catalog.types import INTEGER_BITS, Type
 from viewkeeper.changes.layout import scaled, unscaled
-from viewkeeper.changes.verify import MICROSECONDS_A_DAY, outside_days
+from viewkeeper.errors import Error
 
 Converter = Callable[[Any], Any]
 
@@ -39,7 +40,7 @@ def to_physical(type_: Type, zone: str) -> Converter:
     if type_.is_decimal:
         return _decimal(type_)
     if type_.name == "TIMESTAMP":
-        return _timestamp(ZoneInfo(zone))
+        return _timestamp(zone)
     return _CONVERTERS[type_.name]
 
 
@@ -48,9 +49,34 @@ def to_python(type_: Type, zone: str) -> Converter | None:
     if type_.is_decimal:
         return (lambda value: scaled(value, type_.scale)) if type_.precision <= 18 else None
     if type_.name == "TIMESTAMP":
-        in_zone = ZoneInfo(zone)
-        return lambda value: (_EPOCH_UTC + value * _MICROSECOND).astimezone(in_zone)
+        return aware(zone)
     return _TO_PYTHON.get(type_.name)
+
+
+def aware(name: str) -> Converter:
+    """What makes a datetime of microseconds since 1970, as clocks in the zone `name` show it; raises Error where they
+    show no year from 1 to 9999."""
+    zone = ZoneInfo(name)
+
+    def convert(value: int) -> datetime.datetime:
+        try:
+            return (_EPOCH_UTC + value * _MICROSECOND).astimezone(zone)
+        except OverflowError:
+            # The first and last hours that clocks show lie outside these years in UTC, and do not change the clocks.
+            offset = zone.utcoffset(datetime.datetime.min if value < 0 else datetime.datetime.max)
+            assert offset is not None, "zones know their offsets"
+            return _beyond(lambda: (_EPOCH + (value * _MICROSECOND + offset)).replace(tzinfo=zone))
+
+    return convert
+
+
+def _beyond(convert: Callable[[], Any]) -> Any:
+    """A date or time that a view has computed."""
+    try:
+        return convert()
+    except (OverflowError, ValueError):
+        raise Error("a value is outside the years 1 to 9999, which are all that Python's dates and times have; "
+                    "to_arrow() gives it") from None  # fmt: skip
 
 
 def plain(value: Any) -> Any:
@@ -191,16 +217,20 @@ def _datetime(value: Any) -> datetime.datetime:
         raise _refuse(value, "a datetime (or YYYY-MM-DD hh:mm:ss.ffffff)")
     if isinstance(nanosecond := getattr(value, "nanosecond", 0), numbers.Integral) and nanosecond:
         raise Refused(f"{value} has nanoseconds")
+    if type(value) is not datetime.datetime:  # pandas' own reckons in nanoseconds, which end in 2262
+        value = datetime.datetime.combine(value.date(), value.time(), value.tzinfo).replace(fold=value.fold)
     return value
 
 
-def _timestamp(zone: ZoneInfo) -> Converter:
+def _timestamp(name: str) -> Converter:
+    zone, (least, greatest) = ZoneInfo(name), limits(name)
+
     def convert(value: Any) -> int:
         moment = _datetime(value)
         aware = moment if moment.tzinfo else moment.replace(tzinfo=zone)
         physical = (aware - _EPOCH_UTC) // _MICROSECOND
-        if outside_days(physical // MICROSECONDS_A_DAY):
-            raise Refused(f"{value} is outside the years 1 to 9999 in UTC")
+        if not least <= physical <= greatest:
+            raise Refused(f"{value} is outside the years 1 to 9999 in UTC" + (f" or {name}" if name != "UTC" else ""))
         return physical
 
     return convert
@@ -219,6 +249,6 @@ _CONVERTERS: dict[str, Converter] = {
 }  # fmt: skip
 _TO_PYTHON: dict[str, Converter] = {
     "BOOLEAN": bool,
-    "DATE": lambda value: datetime.date.fromordinal(value + _EPOCH_DAY),
-    "TIMESTAMP_NTZ": lambda value: _EPOCH + value * _MICROSECOND,
+    "DATE": lambda value: _beyond(lambda: datetime.date.fromordinal(value + _EPOCH_DAY)),
+    "TIMESTAMP_NTZ": lambda value: _beyond(lambda: _EPOCH + value * _MICROSECOND),
 }

@@ -6,13 +6,13 @@ import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import PartView, Stream
 from viewkeeper.errors import NotFound, NotReady
+from viewkeeper.stores.values import aware
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_files import read_part
 from viewkeeper.streams.parts import PartIndex
@@ -23,8 +23,6 @@ from viewkeeper.streams.waiting import reason
 from viewkeeper.streams.work import Piece
 from viewkeeper.trace.snapshot import Snapshot
 from viewkeeper.views.shape import logical_table
-
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,7 @@ class Parts:
     def __init__(self, snapshot: Snapshot, of: Stream | PartView, index: PartIndex) -> None:
         self.of, self._snapshot, self._index = of, snapshot, index
         self._zone = snapshot.catalog.zone
+        self._moment = aware(self._zone)
         data = snapshot.progress.get(of.id)
         self.progress = StreamProgress.from_dict(data) if isinstance(of, Stream) else ViewProgress.from_dict(data)
         self.next = self.progress.next
@@ -149,8 +148,8 @@ class Parts:
 
     def moment(self, microseconds: int) -> datetime.datetime:
         """Microseconds since 1970 as a user sees them: in the database's time zone."""
-        moment = _EPOCH + datetime.timedelta(microseconds=microseconds)
-        return moment.astimezone(ZoneInfo(self._zone))
+        moment: datetime.datetime = self._moment(microseconds)
+        return moment
 
 
 def _merged(pieces: Iterable[Piece]) -> list[Piece]:

@@ -13,12 +13,12 @@ from viewkeeper.changes.positions import Token
 from viewkeeper.errors import NotReady
 from viewkeeper.trace.rows import Rows
 from viewkeeper.views.ordering import Term, before, sort_indices
+from viewkeeper.views.python_rows import data_frame, dicts
 from viewkeeper.views.shape import Shape
 from viewkeeper.views.source import Source
 from viewkeeper.views.spark_frames import SparkFrames
 from viewkeeper.views.version import Readable, Version, repeated, require_whole
 
-_CHUNK = 10_000
 _FILL_POLL_SECONDS = 0.02
 
 
@@ -89,13 +89,13 @@ class ViewReader:
             if key:
                 kept = pa.array(order)
                 order = order[sort_indices([Term(column.take(kept)) for column in key])]
-            yield from _dicts(shape, rows.take(order))
+            yield from dicts(shape.table(rows.take(order).columns))
 
     def rows(self, *, allow_stale: bool = False) -> Iterator[dict[str, Any]]:
         """All rows, in no order."""
         with self._source.held() as version:
             shape, rows = self._all(version, allow_stale)
-            yield from _dicts(shape, rows)
+            yield from dicts(shape.table(rows.columns))
 
     def to_arrow(self, *, allow_stale: bool = False) -> pa.Table:
         """All rows, in no order, as an Arrow table."""
@@ -105,7 +105,7 @@ class ViewReader:
 
     def to_pandas(self, *, allow_stale: bool = False) -> Any:
         """All rows, in no order, as a pandas DataFrame."""
-        return self.to_arrow(allow_stale=allow_stale).to_pandas()
+        return data_frame(self.to_arrow(allow_stale=allow_stale))
 
     def to_spark(self, *, allow_stale: bool = False) -> Any:
         """All rows, in no order, as a Spark DataFrame, readable until the snapshot, or else the database, is closed."""
@@ -129,8 +129,3 @@ def lookup(readable: Readable, key: object, allow_stale: bool = False) -> Any:
     for values, weight in found:
         rows.extend(shape.row(values) for _ in range(weight))
     return rows
-
-
-def _dicts(shape: Shape, rows: Rows) -> Iterator[dict[str, Any]]:
-    for batch in shape.table(rows.columns).to_batches(max_chunksize=_CHUNK):
-        yield from batch.to_pylist()

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from viewkeeper.errors import InputError
+from viewkeeper.views.python_rows import data_frame, dicts
 
 
 class Result:
@@ -30,7 +31,7 @@ class Result:
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame."""
-        return self._table.to_pandas()
+        return data_frame(self._table)
 
     def __len__(self) -> int:
         return self._table.num_rows
@@ -39,8 +40,7 @@ class Result:
         if len(set(self.columns)) < len(self.columns):
             twice = next(name for name in self.columns if self.columns.count(name) > 1)
             raise InputError(f"two columns are called {twice!r}: give one an alias (AS ...), or use to_arrow()")
-        for batch in self._table.to_batches(max_chunksize=10_000):
-            yield from batch.to_pylist()
+        yield from dicts(self._table)
 
     def __repr__(self) -> str:
         return f"<Result: {len(self)} rows of {', '.join(self.columns) or 'no columns'}>"

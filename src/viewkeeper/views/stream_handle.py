@@ -21,10 +21,11 @@ from viewkeeper.streams.intake.given import Pieces
 from viewkeeper.streams.intake.log import Appended, StreamLog
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.trace.commit import Storage
+from viewkeeper.views.python_rows import data_frame, dicts
 from viewkeeper.views.shape import logical_table
 from viewkeeper.views.source import Source
 from viewkeeper.views.spark_frames import SparkFrames
-from viewkeeper.views.stream_reader import PartsReader, dicts, whole
+from viewkeeper.views.stream_reader import PartsReader, whole
 from viewkeeper.views.version import Version
 
 ENTRIES_AT_ONCE = 1_000
@@ -52,7 +53,7 @@ class OpenRows:
 
     def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""
-        return self._table.to_pandas()
+        return data_frame(self._table)
 
 
 class StreamHandle(PartsReader):

@@ -16,11 +16,10 @@ from viewkeeper.errors import InputError, NotFound, NotSupported
 from viewkeeper.stores.values import Refused, to_physical
 from viewkeeper.trace.lease import LeaseLost
 from viewkeeper.views.parts import Changed, Parts
+from viewkeeper.views.python_rows import data_frame, dicts
 from viewkeeper.views.source import Source
 from viewkeeper.views.spark_frames import SparkFrames
 from viewkeeper.views.version import Version, require_whole
-
-_CHUNK = 10_000
 
 
 class PartRows:
@@ -64,7 +63,7 @@ class PartRows:
 
     def to_pandas(self) -> Any:
         """The rows, in no order, as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()
+        return data_frame(self.to_arrow())
 
     def to_spark(self) -> Any:
         """The rows, in no order, as a Spark DataFrame, readable until the snapshot, or else the database, is closed."""
@@ -158,7 +157,7 @@ class PartsReader:
 
     def to_pandas(self, *, allow_stale: bool = False) -> Any:
         """The rows of all parts as a pandas DataFrame."""
-        return self.to_arrow(allow_stale=allow_stale).to_pandas()
+        return data_frame(self.to_arrow(allow_stale=allow_stale))
 
     def to_spark(self, *, allow_stale: bool = False) -> Any:
         """The rows of all parts as a Spark DataFrame, readable until the snapshot, or else the database, is closed."""
@@ -208,9 +207,3 @@ def whole(value: Any, rule: str) -> int:
     if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
         raise InputError(f"{rule}; not {value!r}")
     return operator.index(value)
-
-
-def dicts(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """The rows of a table as Python values."""
-    for batch in table.to_batches(max_chunksize=_CHUNK):
-        yield from batch.to_pylist()

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Stream
+from viewkeeper.catalog.time_zones import to_utc
 from viewkeeper.catalog.types import physical_type, to_logical
 from viewkeeper.changes.layout import is_null, numbers
 from viewkeeper.stores.columns import ColumnIntake
-from viewkeeper.stores.local_time import to_utc
 from viewkeeper.streams.intake.given import Given, Values
 from viewkeeper.streams.intake.taking import MICROSECONDS, too_late
 
@@ -153,10 +153,13 @@ def _json(value: Any) -> Any:
 
 def _of_scalar(value: pa.Scalar) -> Any:
     if pa.types.is_temporal(value.type):
-        return value.cast(pa.int64()).as_py()
+        return value.value
     buffer = getattr(value, "as_buffer", lambda: None)()
     return repr(value) if buffer is None else buffer.to_pybytes().decode("utf-8", "backslashreplace")
 
 
 def _shown(microseconds: Any) -> str:
-    return f"{_EPOCH + datetime.timedelta(microseconds=int(microseconds))} UTC"
+    try:
+        return f"{_EPOCH + datetime.timedelta(microseconds=int(microseconds))} UTC"
+    except OverflowError:  # of the first or last hours that clocks show in a zone
+        return f"Unix time {int(microseconds) // MICROSECONDS:,}"

@@ -1,6 +1,7 @@
 """Aggregates that need all values of a window: DISTINCT ones, median and percentiles, from values with their number.
 
-PERCENTILE is Spark's: among n values in order the one at (n - 1) * fraction, between two of them interpolated.
+PERCENTILE is Spark's: among n values in order the one at (n - 1) * fraction; between two of them the lower one and that
+fraction of their difference, which may be infinite.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def _percentile(values: Values, type_: Type, fraction: float) -> pa.Array:
     second = np.minimum(np.searchsorted(ends, bounds[:-1] + high.astype(np.int64) + 1), last)
     lower, upper = doubles[first], doubles[second]
     with np.errstate(invalid="ignore", over="ignore"):
-        between = (high - position) * lower + (position - low) * upper
+        between = lower + (upper - lower) * (position - low)
     return pa.array(np.where(first == second, lower, between), mask=none if none.any() else None)
 
 
