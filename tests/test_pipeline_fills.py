@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline_database import VIEWS, Shop
-from viewkeeper.pipeline import batches, fills
+from viewkeeper.errors import Error
+from viewkeeper.maintenance import plan, zones
+from viewkeeper.pipeline import batches, fills, maintain, note, status
 from viewkeeper.pipeline.job import Job, LogRange
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.trace.receipt import Receipt
@@ -199,3 +202,127 @@ def test_batches_need_the_logs_alone(tmp_path: Path) -> None:
     shop.write(1, 20)
     shop.maintain_once(Noting())
     assert [type(source) for source in sources] == [LogRange]
+
+
+KEYS = {"STRING": "ab", "INT": (1, 2), "DOUBLE": (0.5, 1.5), "BOOLEAN": (True, False), "DECIMAL(30,2)": (1, 2)}
+
+
+@pytest.mark.parametrize("type_", KEYS)
+def test_a_view_over_a_grouped_view_with_any_key_is_filled_and_holds_up_no_other(tmp_path: Path, type_: str) -> None:
+    """A key of text, or with NULL: views over the grouped view and joins by it are filled, and so is what is beside."""
+    shop = Shop(tmp_path, views="")
+    shop.declare(f"CREATE TABLE t (id BIGINT, c {type_}, x INT, PRIMARY KEY (id));"
+                 "CREATE VIEW a AS SELECT c, sum(x) AS s FROM t GROUP BY c;"
+                 "CREATE VIEW j AS SELECT l.id, r.x FROM t l JOIN t r ON l.c = r.c")  # fmt: skip
+    one, other = KEYS[type_]
+    rows = [{"id": i, "c": c, "x": i} for i, c in enumerate((one, other, None, one))]
+    shop.store.put_many(shop.table("t"), rows)
+    shop.maintain_once()
+    shop.declare("CREATE VIEW b AS SELECT c, s FROM a WHERE s > 1; CREATE VIEW other AS SELECT id FROM t;"
+                 "CREATE VIEW k AS SELECT l.id FROM t l JOIN t r ON l.c = r.c WHERE r.x > 1")  # fmt: skip
+    shop.maintain_once()
+    assert shop.view("b") == {row: n for row, n in shop.view("a").items() if row[1] > 1}
+    assert sorted(row[1] for row in shop.view("b")) == [2, 3]
+    assert shop.view("other") == dict.fromkeys([(i,) for i in range(4)], 1)
+    assert shop.view("k") == {(0,): 1, (3,): 1}
+
+
+class FailingAt(LocalExecutor):
+    """Every job that runs one of the operators `kinds` fails there; `fills` are the ids that were filled together."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *kinds: type) -> None:
+        super().__init__()
+        self.fills: list[frozenset[int]] = []
+
+        def fail(operator: plan.Operator, task: object) -> None:
+            raise RuntimeError("out of order")
+
+        for kind in kinds:
+            monkeypatch.setitem(zones._RUN, kind, fail)
+
+    def run(self, job: Job) -> list[Receipt]:
+        if job.fill is not None:
+            self.fills.append(job.fill)
+        return super().run(job)
+
+
+def test_a_view_that_cannot_be_filled_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is filled apart, tried again, told in `status` with its error, and can be dropped; the others are filled."""
+    monkeypatch.setattr(fills, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(note, "EVERY_SECONDS", 0.0)
+    shop = Shop(tmp_path, views="")
+    shop.write(1, 60)
+    shop.maintain_once()
+    shop.declare(VIEWS)
+    driver = shop.maintainer(FailingAt(monkeypatch, plan.Join))
+    while len(driver.fills.given_up) < 2 or len(fills.unfilled(shop.snapshot.catalog)) > 2:
+        driver.step()
+    waiting = {view.name: view for view in shop.snapshot.catalog.views if view.filled is None}
+    assert set(waiting) == {"placed", "segments"}
+    assert not set(shop.wrong_views()) - set(waiting)
+    states = {view["name"]: view["state"] for view in status.status(shop.storage, shop.store)["views"]}
+    assert {name for name, state in states.items() if state == "filled"} == set(states) - set(waiting)
+    assert all("waits to be filled, and is tried again: filling" in states[name] for name in waiting)
+    assert all("out of order" in states[name] for name in waiting)
+    shop.write(2, 40)
+    while driver.batches.step(driver.term):
+        pass
+    assert not set(shop.wrong_views()) - set(waiting)
+    driver.close()
+    shop.declare("DROP VIEW segments; DROP VIEW placed")
+    shop.maintain_once()
+    assert shop.wrong_views() == []
+
+
+def test_catch_up_fills_what_it_can_and_then_tells_what_it_cannot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`catch_up` raises the error of the views that cannot be filled, when everything else is in."""
+    monkeypatch.setattr(fills, "RETRY_SECONDS", 0.0)
+    shop = Shop(tmp_path, views="")
+    shop.write(1, 60)
+    shop.declare(VIEWS)
+    failing = partial(FailingAt, monkeypatch, plan.Join)
+    with pytest.raises(Error, match="filling placed failed: operator .*out of order.*drop what cannot be filled"):
+        maintain.catch_up(shop.root, shop.store, failing, timeout=60)
+    assert shop.snapshot.positions == shop.store.ends()
+    assert {view.name for view in shop.snapshot.catalog.views if view.filled is None} == {"placed", "segments"}
+    assert set(shop.wrong_views()) == {"placed", "segments"}
+
+
+def test_a_failing_index_is_filled_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One index of several fails, and nothing says which: the others are filled."""
+    monkeypatch.setattr(fills, "RETRY_SECONDS", 0.0)
+    shop = Shop(tmp_path)
+    shop.write(1, 60)
+    shop.maintain_once()
+    shop.declare("; ".join(f"CREATE INDEX i{n} ON spend ({c})" for n, c in enumerate(["total", "n", "total", "n"])))
+    (bad,) = (index.id for index in shop.snapshot.catalog.indexes if index.name == "i3")
+
+    def fail(executor: DuringFills, job: Job) -> list[Receipt]:
+        if job.fill is not None and bad in job.fill:
+            raise RuntimeError("no luck")
+        return LocalExecutor.run(executor, job)
+
+    monkeypatch.setattr(DuringFills, "run", fail)
+    driver = shop.maintainer(DuringFills(lambda: None))
+    while driver.fills.given_up != {bad}:
+        driver.step()
+    assert fills.unfilled(shop.snapshot.catalog) == {bad}
+    driver.close()
+
+
+def test_a_drop_keeps_the_identity_of_what_waits_to_be_filled(tmp_path: Path) -> None:
+    """Whoever waits for a view that is being filled waits for the same view after something else was dropped."""
+    shop = Shop(tmp_path)
+    shop.write(1, 60)
+    shop.maintain_once()
+    shop.declare("CREATE VIEW t1 AS SELECT customer, count(*) AS n FROM orders GROUP BY customer;"
+                 "CREATE VIEW t2 AS SELECT n, count(*) AS c FROM t1 GROUP BY n; CREATE INDEX i ON t2 (c)")  # fmt: skip
+    before = fills.unfilled(shop.snapshot.catalog)
+    shop.declare("DROP VIEW spend; DROP VIEW extremes")
+    assert fills.unfilled(shop.snapshot.catalog) == before
+    t1, t2 = (shop.snapshot.catalog.find(name) for name in ("t1", "t2"))
+    assert t2.reads == (t1.id,)
+    shop.maintain_once()
+    assert shop.view("t2").total() == len({n for _, n in shop.view("t1")})

@@ -17,7 +17,7 @@ from viewkeeper.compiler.relations import Join as JoinRelation
 from viewkeeper.compiler.rewriting import conjunction, conjuncts, references, renumber
 from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.raising import can_raise, shared_form
-from viewkeeper.maintenance.sharing import MEMBER, SharedPlan
+from viewkeeper.maintenance.sharing import MEMBER, Current, SharedPlan
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class PlanBuilder(SharedPlan):
 
     def __init__(self, catalog: Catalog, *, sources: bool = False) -> None:
         old = catalog.plan if catalog.plan is not None and not sources else plan.Plan()
-        super().__init__(old, catalog.next_id)
+        super().__init__(old, catalog.next_id, None if sources else Current.of(catalog))
         self._catalog = catalog
         self._sources = sources
         self._members: dict[int, dict[Expression, int]] = {}
@@ -141,7 +141,8 @@ class PlanBuilder(SharedPlan):
     def _members_of(self, id_: int) -> dict[Expression, int]:
         select = self.operators[id_]
         assert isinstance(select, plan.Select)
-        return {shared_form(m.predicate): m.id for m in select.members}
+        current = self._current
+        return {shared_form(m.predicate): m.id for m in select.members if not current or m.id in current.members}
 
     # --- joins ---------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ Nothing here looks at names: who calls has made sure that a name is free, or tha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from viewkeeper.catalog.model import (
@@ -113,16 +113,18 @@ def mark_filled(catalog: Catalog, ids: Collection[int], version: int) -> Catalog
     )
 
 
-def stop(catalog: Catalog, views: Collection[int], reason: str) -> Catalog:
-    """`catalog` in which `views`, and the views and indexes over them, are kept no more: their program failed."""
-    over = set(views)
+def stop(catalog: Catalog, ids: Collection[int], reason: str) -> Catalog:
+    """`catalog` in which the views and indexes `ids`, and those over them, are kept no more: their program failed."""
+    over = set(ids)
     for view in catalog.views:  # a view stands behind those it reads
         if over & set(view.reads):
             over.add(view.id)
     return replace(
         catalog,
         views=tuple(replace(v, stopped=v.stopped or reason) if v.id in over else v for v in catalog.views),
-        indexes=tuple(replace(i, stopped=i.stopped or reason) if i.on in over else i for i in catalog.indexes),
+        indexes=tuple(
+            replace(i, stopped=i.stopped or reason) if i.id in over or i.on in over else i for i in catalog.indexes
+        ),
     )
 
 
@@ -136,7 +138,7 @@ def drop(catalog: Catalog, ids: Collection[int]) -> Catalog:
     )
     old: plan.Plan = catalog.plan
     roots = {item.stored.state.id for item in left.everything()}
-    live = needed(old, [o for o in old.operators if {s.id for s in plan.states_of(o)} & roots])
+    live = plan.needed(old, [o for o in old.operators if {s.id for s in plan.states_of(o)} & roots])
     picked = {(o.input, o.wanted) for o in old.operators if isinstance(o, plan.Pick) and o.id in live}
     used = {(s.stored.state.id, s.stored.member) for s in left.everything()}
     gone: list[tuple[int, int]] = []
@@ -182,23 +184,6 @@ def _member_used(
         for o in whole.operators
         if below.get(o.id) == family
     )
-
-
-def needed(whole: plan.Plan, roots: Iterable[plan.Operator]) -> set[int]:
-    """The ids of `roots` and of all operators whose rows they depend on."""
-    by_id = {o.id: o for o in whole.operators}
-    sources = {x.id: x.source for x in whole.exchanges}
-    seen: set[int] = set()
-    waiting = [o.id for o in roots]
-    while waiting:
-        id_ = waiting.pop()
-        if id_ in seen:
-            continue
-        seen.add(id_)
-        operator = by_id[id_]
-        exchange = plan.exchange_of(operator)
-        waiting += plan.inputs(operator) if exchange is None else (sources[exchange],)
-    return seen
 
 
 def dead_members(catalog: Catalog) -> dict[int, set[int]]:

@@ -50,7 +50,7 @@ def explain_view(catalog: Catalog, view: View) -> str:
     """The plan by which `view` is kept."""
     whole: plan.Plan = catalog.plan
     store = _store(whole, view)
-    ids = declare.needed(whole, [store])
+    ids = plan.needed(whole, [store])
     others = _other_views(catalog, whole, view)
     key = ", ".join(view.columns[i].name for i in view.key)
     lines = [f"view {view.name}: key ({key}){'' if view.unique else ', a bag of rows'}"]
@@ -82,7 +82,7 @@ def _other_views(catalog: Catalog, whole: plan.Plan, view: View) -> dict[int, li
         if other.id == view.id:
             continue
         if state not in needs:
-            needs[state] = declare.needed(whole, [stores[state]])
+            needs[state] = plan.needed(whole, [stores[state]])
         for id_ in needs[state]:
             found.setdefault(id_, []).append(other.name)
     return found

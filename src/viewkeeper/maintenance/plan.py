@@ -10,6 +10,7 @@ column.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from viewkeeper.catalog.codec import stored
@@ -214,3 +215,20 @@ def states_of(operator: Operator) -> tuple[StateSpec, ...]:
     if isinstance(operator, (Delta, ReverseJoin, Store)):
         return (operator.state,)
     return ()
+
+
+def needed(whole: Plan, roots: Iterable[Operator]) -> set[int]:
+    """The ids of `roots` and of all operators whose rows they depend on."""
+    by_id = {o.id: o for o in whole.operators}
+    sources = {x.id: x.source for x in whole.exchanges}
+    seen: set[int] = set()
+    waiting = [o.id for o in roots]
+    while waiting:
+        id_ = waiting.pop()
+        if id_ in seen:
+            continue
+        seen.add(id_)
+        operator = by_id[id_]
+        exchange = exchange_of(operator)
+        waiting += inputs(operator) if exchange is None else (sources[exchange],)
+    return seen

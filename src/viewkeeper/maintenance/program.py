@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from viewkeeper.catalog.model import Catalog, Index, StateSpec, Table, View
-from viewkeeper.maintenance import declare, plan
+from viewkeeper.maintenance import plan
 
 
 class Program:
@@ -24,7 +24,8 @@ class Program:
         items: list[View | Index] = [*catalog.views, *catalog.indexes]
         filled = {i.id for i in items if i.filled is not None and i.stopped is None}
         active = filled if fill is None else fill
-        roots = {i.stored.state.id for i in items if i.id in active}
+        self._kept = {i.id: i.stored.state.id for i in items if i.id in active}
+        roots = set(self._kept.values())
         regular_roots = {i.stored.state.id for i in items if i.id in filled}
         self._set(whole, roots, deltas=fill is None)
         self.catalog = catalog
@@ -37,7 +38,7 @@ class Program:
         self._unwritten: set[int] = set()
         self._new_members: np.ndarray | None = None
         if fill is not None:
-            regular = declare.needed(whole, _with_states(whole, regular_roots, deltas=True))
+            regular = plan.needed(whole, _with_states(whole, regular_roots, deltas=True))
             self._unwritten = {s.id for o in self.operators.values() if o.id in regular for s in plan.states_of(o)}
             old = {i.stored.member for i in items if i.id in filled} | _picked(whole, regular)
             self._new_members = np.array(sorted(m for m in self._members - old if m is not None), dtype=np.int32)
@@ -51,7 +52,7 @@ class Program:
 
     def _set(self, whole: plan.Plan, roots: set[int] | None, *, deltas: bool) -> None:
         chosen = whole.operators if roots is None else _with_states(whole, roots, deltas=deltas)
-        ids = declare.needed(whole, chosen)
+        ids = plan.needed(whole, chosen)
         self.operators = {o.id: o for o in whole.operators if o.id in ids}
         used = {plan.exchange_of(o) for o in self.operators.values()}
         self.exchanges = {x.id: x for x in whole.exchanges if x.id in used}
@@ -98,7 +99,7 @@ class Program:
         return self._users.get(operator, [])
 
     def writes(self, spec: StateSpec) -> np.ndarray | None:
-        """Of which members the rows of this state are to be written; None: all rows."""
+        """Of which members the rows of this state are to be written; None: all rows, whoever's they are."""
         if spec.id not in self._unwritten:
             return None
         if spec.member and self._new_members is not None:
@@ -120,6 +121,18 @@ class Program:
                     found.update(dict.fromkeys(self.dependents(user.id, None)))
             self._dependents[operator, member] = list(found)
         return self._dependents[operator, member]
+
+    def over(self, operator: int) -> set[int]:
+        """The ids of the views and indexes whose rows depend on `operator`."""
+        seen: set[int] = set()
+        waiting = [operator] if operator in self.operators else []
+        while waiting:
+            id_ = waiting.pop()
+            if id_ not in seen:
+                seen.add(id_)
+                waiting += [user.id for user in self.users(id_)]
+        found = {o.state.id for id_ in seen if isinstance(o := self.operators[id_], plan.Store)}
+        return {id_ for id_, state in self._kept.items() if state in found}
 
     def zone_of(self, target: str) -> int:
         """The zone in which a target is worked on."""

@@ -1,14 +1,16 @@
 """Shared work: operators, exchanges and states found by what they do, made only where they are not there yet.
 
 A state that exists is never widened, since its rows are written; within one declaration a new one may still be.
+What no view needs but such as have stopped is kept up to date no more, and is shared with nobody (`Current`).
 """
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from viewkeeper.catalog.model import Column, StateSpec
+from viewkeeper.catalog.model import Catalog, Column, Index, StateSpec, View
 from viewkeeper.catalog.types import BIGINT, INT
 from viewkeeper.compiler.expressions import Expression
 from viewkeeper.maintenance import exact, plan
@@ -17,22 +19,50 @@ from viewkeeper.maintenance.raising import shared_form
 MEMBER = Column("member", INT, False)
 
 
-class SharedPlan:
-    """A plan that grows; ids go on from `next_id`."""
+@dataclass(frozen=True)
+class Current:
+    """The operators, and the members of families, whose state is kept up to date, or will be from a fill on."""
 
-    def __init__(self, old: plan.Plan, next_id: int) -> None:
+    operators: frozenset[int]
+    members: frozenset[int | None]
+
+    @staticmethod
+    def of(catalog: Catalog) -> Current | None:
+        """Those of `catalog`; None: all."""
+        items: list[View | Index] = [*catalog.views, *catalog.indexes]
+        if all(item.stopped is None for item in items):
+            return None
+        whole: plan.Plan = catalog.plan
+        kept = [item.stored for item in items if item.stopped is None]
+        roots = {stored.state.id for stored in kept}
+        stores = [o for o in whole.operators if isinstance(o, plan.Store) and o.state.id in roots]
+        ids = plan.needed(whole, [*stores, *(o for o in whole.operators if isinstance(o, plan.Delta))])
+        picked = {o.wanted for o in whole.operators if isinstance(o, plan.Pick) and o.id in ids}
+        return Current(frozenset(ids), frozenset({stored.member for stored in kept} | picked))
+
+
+class SharedPlan:
+    """A plan that grows; ids go on from `next_id`.  Shared is what is `current` (None: all), and what is made here."""
+
+    def __init__(self, old: plan.Plan, next_id: int, current: Current | None = None) -> None:
         self.next_id = next_id
+        self._stale = frozenset(o.id for o in old.operators if current and o.id not in current.operators)
+        self._current = current
         self.operators: dict[int, plan.Operator] = {o.id: o for o in old.operators}
         self.exchanges: dict[int, plan.Exchange] = {x.id: x for x in old.exchanges}
         self._dropped = old.dropped
         self._fresh: set[int] = set()
         self.stores = {o.state.id: o for o in old.operators if isinstance(o, plan.Store)}
         self.deltas = {o.table: o.id for o in old.operators if isinstance(o, plan.Delta)}
-        self._known: dict[Any, int] = {_form(o): o.id for o in old.operators}
+        self._known: dict[Any, int] = {_form(o): o.id for o in self._shared()}
 
     def built(self) -> plan.Plan:
         """The plan as it now stands."""
         return plan.Plan(tuple(self.operators.values()), tuple(self.exchanges.values()), self._dropped)
+
+    def _shared(self) -> Iterator[plan.Operator]:
+        """The operators that may be built on."""
+        return (operator for operator in self.operators.values() if operator.id not in self._stale)
 
     def new_id(self) -> int:
         self.next_id += 1
@@ -55,7 +85,7 @@ class SharedPlan:
 
     def covering_reverse_join(self, exchange: int, key: int, places: list[int], zone: int) -> int:
         wanted = dict.fromkeys([*range(key), *places])
-        for operator in self.operators.values():
+        for operator in self._shared():
             if isinstance(operator, plan.ReverseJoin) and operator.exchange == exchange:
                 if wanted.keys() <= set(operator.outputs):
                     return operator.id
@@ -89,7 +119,7 @@ class SharedPlan:
             return self._partial_pre_aggregate(source, zone, keys, arguments, functions)
         exchange, places = self.rows_exchange(source, zone, keys, arguments)
         wanted = [self._running(place, a, f) for place, a, f in zip(places, arguments, functions, strict=True)]
-        for operator in self.operators.values():
+        for operator in self._shared():
             if isinstance(operator, plan.PreAggregate) and operator.exchange == exchange:
                 merged = _widened(operator.running, wanted)
                 if merged == operator.running:
@@ -109,13 +139,12 @@ class SharedPlan:
     ) -> int:
         partial = tuple(self._running(len(keys) + i, a, functions[i]) for i, a in enumerate(arguments))
         form = (source, zone, len(keys), tuple(shared_form(e) for e in (*keys, *arguments)), partial)
-        for exchange in self.exchanges.values():
-            outputs = tuple(shared_form(e) for e in exchange.outputs)
-            if (exchange.source, exchange.zone, exchange.key, outputs, exchange.partial) == form:
-                return next(
-                    o.id for o in self.operators.values()
-                    if isinstance(o, plan.PreAggregate) and o.exchange == exchange.id
-                )  # fmt: skip
+        for operator in self._shared():
+            if isinstance(operator, plan.PreAggregate):
+                exchange = self.exchanges[operator.exchange]
+                outputs = tuple(shared_form(e) for e in exchange.outputs)
+                if (exchange.source, exchange.zone, exchange.key, outputs, exchange.partial) == form:
+                    return operator.id
         id_ = self.new_id()
         member = self.operators[source].member
         self.exchanges[id_] = plan.Exchange(

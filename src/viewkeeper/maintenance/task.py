@@ -130,6 +130,8 @@ class Task:
         """Writes what this program is to write: in a fill, new states and the rows of new members."""
         members = self.program.writes(spec)
         if members is not None:
+            if not len(members):
+                return
             rows = rows.filter(np.isin(rows.columns[0].to_numpy(), members))
         if len(rows):
             self.context.write(spec, rows)

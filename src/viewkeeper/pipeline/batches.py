@@ -10,6 +10,7 @@ from viewkeeper.errors import Fenced
 from viewkeeper.maintenance import declare
 from viewkeeper.maintenance.zones import failed_operator
 from viewkeeper.pipeline import tasks
+from viewkeeper.pipeline.declare import declared_anew
 from viewkeeper.pipeline.job import Executor, Job, LogRange
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.contract import Store
@@ -78,13 +79,14 @@ def _stop_failing_views(term: Term, message: str) -> bool:
     """Stops the views whose program failed, so that the others go on; False where that is not what failed."""
     snapshot = term.snapshot
     operator = failed_operator(message)
-    views = [] if operator is None else tasks.zone_programs(snapshot.catalog, None).dependents(operator, None)
-    if not views:
+    ids = set() if operator is None else tasks.zone_programs(snapshot.catalog, None).over(operator)
+    if not ids:
         return False
     reason = next(line for line in message.splitlines() if failed_operator(line) == operator).strip()
-    catalog = declare.stop(snapshot.catalog, views, f"its program failed in version {snapshot.version + 1}: {reason}")
+    catalog = declare.stop(snapshot.catalog, ids, f"its program failed in version {snapshot.version + 1}: {reason}")
     log.error("views are stopped: %s", reason)
-    term.commit(Change("catalog", snapshot.version + 1, catalog=catalog))
+    # What waits to be filled must not share what these views needed, which nobody keeps any more.
+    term.commit(Change("catalog", snapshot.version + 1, catalog=declared_anew(catalog)))
     return True
 
 

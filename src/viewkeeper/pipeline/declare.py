@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from viewkeeper.catalog.model import Catalog, Column, Index, Table, View
 from viewkeeper.compiler.bind import BoundView, bind_index, bind_table, bind_view
@@ -65,6 +65,44 @@ def runs_without_use(snapshot: Snapshot, catalog: Catalog) -> list[RunRef]:
     return [run for state, runs in snapshot.states.items() if state not in kept for run in runs]
 
 
+def declared_anew(catalog: Catalog) -> Catalog:
+    """`catalog` in which what waits to be filled is declared once more, to be kept with new states where it has to.
+
+    What it was going to share with a view that has been dropped, or has stopped, is kept up to date by nobody until it
+    is filled: it must not be built on what is left of that.  Ids stay, and so does who reads whom.
+    """
+    views = [view for view in catalog.views if view.filled is None and view.stopped is None]
+    indexes = [index for index in catalog.indexes if index.filled is None and index.stopped is None]
+    if not views and not indexes:
+        return catalog
+    waiting: list[View | Index] = [*views, *indexes]
+    ids = {item.name: item.id for item in waiting}
+    names = {item.id: item.name for item in catalog.everything()}
+    anew = _Declaring(declare.drop(catalog, list(ids.values())), _NoAnalyst(), streams.Nothing())
+    for view in views:
+        columns = ", ".join(quoted(column.name) for column in view.columns)
+        (statement,) = parse_script(f"CREATE VIEW {quoted(view.name)} ({columns}) AS {view.sql}")
+        assert isinstance(statement, CreateView)
+        anew.bind(statement)
+    anew.flush()
+    for index in indexes:
+        on = anew.catalog.find(names[index.on])
+        assert on is not None
+        anew.catalog = declare.declare_index(anew.catalog, index.name, on.id, index.columns)
+    given = {item.id: ids.get(item.name, item.id) for item in anew.catalog.everything()}
+    return replace(
+        anew.catalog,
+        # In the order of ids again: a view stands behind those it reads.
+        views=tuple(sorted(
+            (replace(v, id=given[v.id], reads=tuple(given[read] for read in v.reads)) for v in anew.catalog.views),
+            key=lambda view: view.id,
+        )),
+        indexes=tuple(sorted(
+            (replace(i, id=given[i.id], on=given[i.on]) for i in anew.catalog.indexes), key=lambda index: index.id
+        )),
+    )  # fmt: skip
+
+
 class _NoAnalyst:
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
@@ -98,6 +136,7 @@ class _Declaring:
         elif isinstance(statement, CreateIndex):
             self._require_free(statement.name)
             index = bind_index(self.catalog, statement)
+            self._require_kept(index.on, statement.name)
             self.catalog = declare.declare_index(self.catalog, index.name, index.on, index.columns)
             self._made("INDEX", statement.name)
         elif isinstance(statement, CreateStream):
@@ -140,10 +179,11 @@ class _Declaring:
 
     def _create_view(self, statement: CreateView) -> None:
         self._require_free(statement.name)
-        self._bind(statement)
+        self.bind(statement)
         self._made("VIEW", statement.name)
 
-    def _bind(self, statement: CreateView) -> None:
+    def bind(self, statement: CreateView) -> None:
+        """Has the view declared with those before and after it, at the next `flush`."""
         try:
             bound = bind_view(self.catalog, statement)
         except DeclarationError:
@@ -151,12 +191,21 @@ class _Declaring:
                 raise
             self.flush()  # it may read one of these
             bound = bind_view(self.catalog, statement)
+        for id_ in bound.reads:
+            self._require_kept(id_, statement.name)
         self._views[bound.name.lower()] = bound
 
     def _require_free(self, name: Identifier) -> None:
         streams.require_free(self.catalog, name)
         if name.name.lower() in self._views:
             message = f"{name} cannot be created: there is a view {name} already; drop it, or take another name"
+            raise DeclarationError(message, *name.place)
+
+    def _require_kept(self, id_: int, name: Identifier) -> None:
+        item = self.catalog.by_id(id_)
+        if isinstance(item, View) and item.stopped is not None:
+            message = (f"{name} cannot be built on {item.name}, which is kept up to date no more: {item.stopped}; "
+                       f"drop {item.name} and create it anew first")  # fmt: skip
             raise DeclarationError(message, *name.place)
 
     def _drop(self, statement: Drop) -> None:
@@ -180,31 +229,8 @@ class _Declaring:
             raise DeclarationError(f"{item.name} is used by {shown}; drop what uses it first", *name.place)
         indexes = [index for index in self.catalog.indexes if index.on == item.id]
         self.catalog = declare.drop(self.catalog, [item.id, *(index.id for index in indexes)])
-        self._declare_unfilled_anew()
+        self.catalog = declared_anew(self.catalog)
         self.objects += [("DROP", "INDEX", index.name) for index in indexes] + [("DROP", kind, item.name)]
-
-    def _declare_unfilled_anew(self) -> None:
-        """Declares what waits to be filled once more, under new ids.
-
-        What it was going to share with a view that has now been dropped is kept up to date by nobody until it is
-        filled: it must not be built on what is left of that.
-        """
-        views = [view for view in self.catalog.views if view.filled is None]
-        indexes = [index for index in self.catalog.indexes if index.filled is None]
-        names = {item.id: item.name for item in self.catalog.everything()}
-        if not views and not indexes:
-            return
-        self.catalog = declare.drop(self.catalog, [*(view.id for view in views), *(index.id for index in indexes)])
-        for view in views:
-            columns = ", ".join(quoted(column.name) for column in view.columns)
-            (statement,) = parse_script(f"CREATE VIEW {quoted(view.name)} ({columns}) AS {view.sql}")
-            assert isinstance(statement, CreateView)
-            self._bind(statement)
-        self.flush()
-        for index in indexes:
-            on = self.catalog.find(names[index.on])
-            assert on is not None
-            self.catalog = declare.declare_index(self.catalog, index.name, on.id, index.columns)
 
 
 def _article(kind: str) -> str:

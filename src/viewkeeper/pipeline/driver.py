@@ -90,8 +90,8 @@ class Maintainer:
         """What others are told of this driver."""
         return {
             "epoch": self.term.epoch, "operations": self.batches.operations, "counters": dict(self.batches.counters),
-            "merges": self.merging.committed, "fill": self.fills.progress(), "parts": self.parts.describe(),
-            "last_error": self.last_error,
+            "merges": self.merging.committed, "fill": self.fills.progress(),
+            "unfilled": self.fills.errors(), "parts": self.parts.describe(), "last_error": self.last_error,
         }  # fmt: skip
 
     def close(self) -> None:

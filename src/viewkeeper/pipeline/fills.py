@@ -3,19 +3,24 @@
 A fill starts from all rows of the tables as of a held version; then takes what changed up to a newer version, in
 rounds, until little is left; takes that between two batches, and becomes visible in one commit.  Until then its runs
 are in no manifest: a kill leaves nothing but files of an older epoch, and the next driver starts again.
+
+A fill that fails is narrowed down: what its failing operator feeds, or else each half, is filled apart, until what
+fails is one view or index.  That one is tried again from time to time; all others are filled.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from concurrent.futures import Executor as Pool
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from viewkeeper.catalog.model import Catalog, Index, Table, View
+from viewkeeper.catalog.model import Catalog, Index, Stored, Table, View
 from viewkeeper.errors import Fenced
 from viewkeeper.maintenance.declare import mark_filled
+from viewkeeper.maintenance.zones import failed_operator
 from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.batches import CHAINED_MAX
 from viewkeeper.pipeline.job import Executor, Job, TableDifference, TableRows
@@ -30,7 +35,8 @@ RETRY_SECONDS = 1.0
 
 RETRY_SECONDS_MAX = 100.0
 GIVEN_UP = 3
-"""Failures in a row after which nobody waits for a fill any longer."""
+"""Failures in a row after which nobody waits for a fill any longer; also how often a fill is tried again as it is where
+nothing says which view's program failed."""
 
 log = logging.getLogger("viewkeeper")
 
@@ -47,7 +53,7 @@ class _Fill:
     one that the running round goes to; each is held by a lease."""
 
     ids: frozenset[int]
-    objects: frozenset[int]
+    objects: Mapping[int, Stored]
     rows: int
     started: float
     attempt: int
@@ -58,15 +64,44 @@ class _Fill:
     running: Future[list[Receipt]]
 
 
+@dataclass
+class _Failing:
+    """A view or index that could not be filled, though nothing else was: how often, why, and when it is tried again."""
+
+    failures: int
+    error: str
+    retry_at: float
+
+
 class Fills:
     """Fills what the catalog says is not filled, one fill at a time; several views declared together are one fill."""
 
     def __init__(self, executor: Executor, pool: Pool) -> None:
-        self.failures = 0
-        self.last_error: str | None = None
         self._executor, self._pool = executor, pool
         self._fill: _Fill | None = None
-        self._retry_at = 0.0
+        self._apart: list[frozenset[int]] = []  # what a failed fill was divided into
+        self._failing: dict[int, _Failing] = {}
+        self._whole = _Failing(0, "", 0.0)  # of fills of which nothing says which view failed
+
+    @property
+    def last_error(self) -> str | None:
+        """Why what is still not filled could not be."""
+        errors = dict.fromkeys(each.error for each in self._failing.values())
+        return "; ".join(errors) or self._whole.error or None
+
+    @property
+    def failures(self) -> int:
+        """How often in a row what fails most has failed."""
+        return max([self._whole.failures, *(each.failures for each in self._failing.values())])
+
+    @property
+    def given_up(self) -> frozenset[int]:
+        """The views and indexes that have failed so often that nobody should wait for them."""
+        return frozenset(id_ for id_, each in self._failing.items() if each.failures >= GIVEN_UP)
+
+    def errors(self) -> dict[str, str]:
+        """By id (as text) why each view or index that fails could not be filled."""
+        return {str(id_): each.error for id_, each in self._failing.items()}
 
     @property
     def barriers(self) -> list[int]:
@@ -84,17 +119,15 @@ class Fills:
 
     def step(self, term: Term) -> bool:
         """Starts, continues or ends a fill; True where it did something that others may wait for."""
-        fill = self._fill
-        if fill is not None and not fill.objects <= {i.id for i in term.snapshot.catalog.everything()}:
-            # Something was dropped: what this fill shares with others may no longer be kept for it.
+        fill, catalog = self._fill, term.snapshot.catalog
+        if fill is not None and not _is_as_it_was(fill, catalog):
             self.abandon(term)
             return True
         if fill is None:
-            ids = unfilled(term.snapshot.catalog)
-            if not ids or time.monotonic() < self._retry_at:
-                return False
-            self._start(term, ids)
-            return True
+            ids = self._next(unfilled(catalog))
+            if ids:
+                self._start(term, ids)
+            return bool(ids)
         if not fill.running.done():
             return False
         try:
@@ -103,12 +136,43 @@ class Fills:
         except Fenced:
             raise
         except Exception as error:  # noqa: BLE001 - a fill that fails stops no other view; it is tried again
-            self.last_error = f"filling {_names(term.snapshot.catalog, fill.ids)} failed: {error}"
-            log.warning("%s", self.last_error)
             self.abandon(term)
-            self._retry_at = time.monotonic() + min(RETRY_SECONDS * 10**self.failures, RETRY_SECONDS_MAX)
-            self.failures += 1
+            self._failed(catalog, fill.ids, str(error))
         return True
+
+    def _next(self, waiting: frozenset[int]) -> frozenset[int]:
+        """Which of what waits is to be filled now, together."""
+        self._failing = {id_: each for id_, each in self._failing.items() if id_ in waiting}
+        self._apart = [ids for each in self._apart if (ids := each & waiting)]
+        now = time.monotonic()
+        if now < self._whole.retry_at:
+            return frozenset()
+        if self._apart:
+            return self._apart.pop(0)
+        # What has never failed comes first, and is not held up by what has.
+        return waiting - self._failing.keys() or frozenset(
+            id_ for id_, each in self._failing.items() if each.retry_at <= now
+        )
+
+    def _failed(self, catalog: Catalog, ids: frozenset[int], message: str) -> None:
+        """Sees to it that what made the filling of `ids` fail is narrowed down, or tried again later."""
+        error = f"filling {_names(catalog, ids)} failed: {message}"
+        log.warning("%s", error)
+        if len(ids) == 1:
+            (id_,) = ids
+            before = self._failing.get(id_)
+            self._failing[id_] = _again(error, before.failures if before else 0)
+            return
+        operator = failed_operator(message)
+        culprits = ids & tasks.zone_programs(catalog, ids).over(operator) if operator is not None else frozenset[int]()
+        if not culprits and self._whole.failures + 1 < GIVEN_UP:
+            self._whole = _again(error, self._whole.failures)
+            return
+        self._whole = _Failing(GIVEN_UP if not culprits else 0, "", 0.0)  # from now on without a pause
+        if not culprits or culprits == ids:
+            listed = sorted(ids)
+            culprits = frozenset(listed[len(listed) // 2 :])
+        self._apart[:0] = [ids - culprits, culprits]
 
     def abandon(self, term: Term) -> None:
         """Gives the running fill up; what it wrote is garbage."""
@@ -128,7 +192,7 @@ class Fills:
         attempt = term.begin_attempt()
         job = self._job(term, snapshot, ids, attempt, TableRows(snapshot.number, tables), rows)
         self._fill = _Fill(
-            ids=ids, objects=frozenset(i.id for i in snapshot.catalog.everything()), rows=rows, started=time.time(),
+            ids=ids, objects={i.id: i.stored for i in snapshot.catalog.everything()}, rows=rows, started=time.time(),
             attempt=attempt, seen=None, upto=snapshot, leases={snapshot.number: Lease(term.storage, snapshot.number)},
             rounds=[], running=self._pool.submit(self._executor.run, job),
         )  # fmt: skip
@@ -153,7 +217,8 @@ class Fills:
         added = _ranged(fill.rounds, version)
         catalog = mark_filled(term.snapshot.catalog, fill.ids, version)
         term.commit(Change("fill", version, added=added, catalog=catalog))
-        self.failures, self.last_error = 0, None
+        self._whole = _Failing(0, "", 0.0)
+        self._failing = {id_: each for id_, each in self._failing.items() if id_ not in fill.ids}
         self.abandon(term)
 
     def _difference(self, term: Term, fill: _Fill, newer: Snapshot, operations: int) -> Job:
@@ -176,6 +241,18 @@ class Fills:
             servers=servers, zones=tuple(sorted(zones)), fill=ids,
             title=f"viewkeeper {root.name}: filling {_names(base.catalog, ids)}, {rows:,} rows",
         )  # fmt: skip
+
+
+def _is_as_it_was(fill: _Fill, catalog: Catalog) -> bool:
+    """Whether what the fill shares with others is still kept for it: nothing was dropped since it began, and what it
+    fills was not declared anew."""
+    now = {item.id: item.stored for item in catalog.everything()}
+    return fill.objects.keys() <= now.keys() and all(now[id_] == fill.objects[id_] for id_ in fill.ids)
+
+
+def _again(error: str, failures: int) -> _Failing:
+    pause = min(RETRY_SECONDS * 10**failures, RETRY_SECONDS_MAX)
+    return _Failing(failures + 1, error, time.monotonic() + pause)
 
 
 def _delta(catalog: Catalog, table: int) -> int:

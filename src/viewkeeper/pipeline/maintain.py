@@ -146,9 +146,12 @@ def catch_up(
                     tell(maintainer.term.snapshot)
                 else:
                     time.sleep(IDLE_SECONDS / 10)
-                for failing in (maintainer.fills, maintainer.parts):
-                    if failing.failures >= GIVEN_UP:
-                        raise Error(str(failing.last_error))
+                now = maintainer.term.snapshot
+                stuck = ids & unfilled(now.catalog)
+                if stuck and stuck <= maintainer.fills.given_up and caught_up(now, ends, frozenset()):
+                    raise Error(f"{maintainer.fills.last_error}; drop what cannot be filled, or mend what it reads")
+                if maintainer.parts.failures >= GIVEN_UP:
+                    raise Error(str(maintainer.parts.last_error))
                 if deadline is not None and time.monotonic() > deadline:
                     break
 

@@ -76,7 +76,8 @@ def progress(root_note: dict[str, Any] | None, id_: int) -> str:
     """How far the filling of a view or index is, in words."""
     fill = root_note["fill"] if root_note is not None else None
     if fill is None or id_ not in fill["ids"]:
-        return "waits to be filled"
+        error = None if root_note is None else root_note["unfilled"].get(str(id_))
+        return "waits to be filled" + (f", and is tried again: {error}" if error else "")
     seconds = time.time() - fill["started"]
     if not fill["read"]:
         return f"is being filled: reading {fill['rows']:,} rows, for {seconds:.1f} s so far"

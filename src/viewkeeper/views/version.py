@@ -65,7 +65,7 @@ class Version:
         if found is None:
             shape = self.shape(name, index)
             trace = self.snapshot.trace(shape.stored.state)
-            found = self._readable[name, index] = Readable(shape, trace, self.broken(shape.of))
+            found = self._readable[name, index] = Readable(shape, trace, self.broken(shape.of) or self._stopped(index))
         return found
 
     def rows(self, shape: Shape, allow_stale: bool = False) -> Rows:
@@ -91,6 +91,13 @@ class Version:
                 return (f"{view.name}{via} has {code} at {place} for {row}" + (f" and {more} more" if more else "")
                         + f"; mend or delete what it comes from, and {of.name} is whole again")  # fmt: skip
         return None
+
+    def _stopped(self, index: str | None) -> str | None:
+        """Why the index called `index` cannot be read by."""
+        found = None if index is None else self.catalog.find(index)
+        if not isinstance(found, Index) or found.stopped is None:
+            return None
+        return f"the index {found.name} is kept up to date no more: {found.stopped}; drop it and create it anew"
 
     def _lineage(self, view: View) -> Iterator[View]:
         seen, stack = {view.id}, [view]
