@@ -15,7 +15,17 @@ _HEADINGS = {
 }  # fmt: skip
 _TITLES = {"part_views": "views over streams"}
 _SHOWN = {
-    "streams": ("name", "sealed", "watermark", "rows", "open_rows", "late_rows", "waiting_entries", "rejected"),
+    "streams": (
+        "name",
+        "sealed",
+        "watermark",
+        "rows",
+        "open_rows",
+        "late_rows",
+        "waiting_entries",
+        "rejected",
+        "state",
+    ),
     "part_views": ("name", "next", "lag_parts", "lag_seconds", "rows", "waits_for", "state"),
 }
 """What of these is shown to a person: all of it would be too wide to be read."""

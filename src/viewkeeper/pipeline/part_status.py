@@ -8,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from viewkeeper.catalog.model import PartView, Stream
-from viewkeeper.errors import Error
+from viewkeeper.errors import Error, StoreReplaced
 from viewkeeper.streams.intake.entries import Append, Entry
 from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.streams.parts import PartIndex, read_index
@@ -55,14 +55,17 @@ def part_lag(snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
 
 def _stream(snapshot: Snapshot, stream: Stream, index: PartIndex, log: StreamLog) -> dict[str, Any]:
     at = StreamProgress.from_dict(snapshot.progress.get(stream.id))
-    end, entries = log.end(stream.id), _waiting(snapshot, stream, at.position, log)
+    end, waiting = log.end(stream.id), _waiting(snapshot, stream, at, log)
+    entries = waiting or []
     unsealed = -UNBOUNDED if at.next is None else at.next
     opened = sum(part.rows for part in index.with_rows(unsealed, UNBOUNDED))
     opened += sum(int(file.rows.sum()) for entry in entries if isinstance(entry, Append) for file in entry.files)
     return {
         "length": stream.length, **_extent(at, index),
         **_sealed(snapshot, at),
-        "open_rows": opened, "late_rows": at.late_rows, "waiting_entries": max(0, end - at.position),
+        "open_rows": opened,
+        "late_rows": at.late_rows, "waiting_entries": None if waiting is None else max(0, end - at.position),
+        "state": "replaced" if waiting is None else "ok",
     }  # fmt: skip
 
 
@@ -71,11 +74,14 @@ def _sealed(snapshot: Snapshot, at: StreamProgress) -> dict[str, Any]:
     return {"sealed": None if at.next is None else at.next - 1, "watermark": watermark}
 
 
-def _waiting(snapshot: Snapshot, stream: Stream, position: int, log: StreamLog) -> list[Entry]:
+def _waiting(snapshot: Snapshot, stream: Stream, at: StreamProgress, log: StreamLog) -> list[Entry] | None:
     """The entries that wait for the driver, at most ENTRIES_READ; none where a newer version has taken some of them
-    meanwhile."""
+    meanwhile, None where the log was replaced."""
+    position = at.position
     try:
-        return log.entries(stream.id, position, ENTRIES_READ)
+        return log.entries(stream.id, position, ENTRIES_READ, at.hash)
+    except StoreReplaced:
+        return None
     except Error:
         newest = StreamProgress.from_dict(snapshot.storage.newest().progress.get(stream.id))
         if newest.position == position:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from viewkeeper.catalog.model import Catalog
-from viewkeeper.errors import Fenced
+from viewkeeper.errors import Fenced, StoreReplaced
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.contract import Store
 from viewkeeper.streams.intake.log import StreamLog
@@ -79,6 +79,8 @@ class PartKeeping:
             return False
         if self._running is not None:
             return self._running.result.done() and self._finish(term, self._running)
+        if time.monotonic() >= self._retry_at and not self._require_same(term.snapshot):
+            return False
         self._seal_idle(term.snapshot)
         if self._next is None and time.monotonic() >= self._retry_at and self._is_due(term.snapshot):
             # In this order: whoever has put a row into a table and then appended finds the one joined with the other.
@@ -135,6 +137,26 @@ class PartKeeping:
                     self._intake.forget(stream.id)
             self._catalog = catalog
 
+    def _require_same(self, snapshot: Snapshot) -> bool:
+        """Whether the logs are those that the streams' parts were taken from; if not, that is told as an error, and
+        looked at again later."""
+        try:
+            for stream in snapshot.catalog.streams:
+                progress = StreamProgress.from_dict(snapshot.progress.get(stream.id))
+                self._intake.require_same(stream, progress.position, progress.hash)
+        except StoreReplaced as error:
+            self._fail(error)
+            return False
+        return True
+
+    def _fail(self, error: Exception) -> None:
+        """Nothing was committed; the same is tried again, later and later."""
+        self.last_error = f"keeping streams failed: {type(error).__name__}: {error}"
+        log.warning("%s", self.last_error)
+        self._done = None
+        self._retry_at = time.monotonic() + min(RETRY_SECONDS * 2**self.failures, RETRY_SECONDS_MAX)
+        self.failures += 1
+
     def _is_due(self, snapshot: Snapshot) -> bool:
         if self._more or self._tidy_due or self._done is None:
             return True
@@ -156,11 +178,7 @@ class PartKeeping:
         except Fenced:
             raise
         except Exception as error:  # noqa: BLE001 - nothing was committed; the same is tried again, later and later
-            self.last_error = f"keeping streams failed: {type(error).__name__}: {error}"
-            log.warning("%s", self.last_error)
-            self._done = None
-            self._retry_at = time.monotonic() + min(RETRY_SECONDS * 2**self.failures, RETRY_SECONDS_MAX)
-            self.failures += 1
+            self._fail(error)
             return False
         finally:
             term.end_attempt(running.round.attempt)
@@ -217,7 +235,8 @@ def stream_goals(root: Path, snapshot: Snapshot) -> dict[int, StreamGoal]:
     with StreamLog(root) as intake:
         for stream in snapshot.catalog.streams:
             progress = StreamProgress.from_dict(snapshot.progress.get(stream.id))
-            entries = intake.entries(stream.id, progress.position, intake.end(stream.id) - progress.position)
+            wanted = intake.end(stream.id) - progress.position
+            entries = intake.entries(stream.id, progress.position, wanted, progress.hash)
             progress = advance(stream, progress, entries).progress
             goals[stream.id] = StreamGoal(progress.position, sealed_upto(stream, progress))
     return goals

@@ -9,8 +9,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class StreamProgress:
-    """`position` is the last entry of the stream's log that was taken, `watermark` the greatest timestamp in these
-    entries (microseconds since 1970).
+    """`position` is the last entry of the stream's log that was taken, `hash` the log's running hash there, `watermark`
+    the greatest timestamp in these entries (microseconds since 1970).
 
     `first` is the part of the lowest row; `next` the first part that is not sealed, None before there is a sealed one:
     what exists is `first` to `next - 1`.  `unsealed` is the lowest part that neither a call nor IDLE has sealed: parts
@@ -25,6 +25,7 @@ class StreamProgress:
     unsealed: int | None = None
     kept: int | None = None
     late_rows: int = 0
+    hash: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for the manifest."""

@@ -2,6 +2,7 @@
 
 An entry is: CRC-32 of the rest, length of the header (both big-endian, 4 bytes), the header (JSON), then int64 arrays
 (little-endian): the subscripts and the numbers of rows of each file's parts, then rejected rows as an Arrow stream.
+The header holds the running hash of the stream's log before the entry, so each stands for all that precede it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -62,12 +64,13 @@ class Draft:
 
 @dataclass(frozen=True, eq=False)
 class Append:
-    """One append, stored whole.  `stamp` is the wall clock's (microseconds)."""
+    """One append, stored whole.  `stamp` is the wall clock's (microseconds), `hash` the log's running hash after it."""
 
     sequence: int
     stamp: int
     files: tuple[PartFile, ...]
     rejected: pa.Table
+    hash: str = ""
 
     @property
     def greatest(self) -> int | None:
@@ -83,16 +86,17 @@ class Seal:
     stamp: int
     upto: int
     reason: str
+    hash: str = ""
 
 
 Entry = Append | Seal
 
 
-def encode_append(draft: Draft, stamp: int, rejects: str | bytes) -> bytes:
+def encode_append(draft: Draft, stamp: int, rejects: str | bytes, before: str = "") -> bytes:
     """The bytes of an append; `rejects` are the bytes of its rejected rows, or the name of the file that holds them."""
     files = [[file.ref.name, file.ref.length, file.ref.checksum, len(file.parts), file.least, file.greatest]
              for file in draft.files]  # fmt: skip
-    header = {"kind": "append", "stamp": stamp, "files": files}
+    header = {"kind": "append", "stamp": stamp, "before": before, "files": files}
     arrays = [array for file in draft.files for array in (file.parts, file.rows)]
     tail = b"".join(array.astype(_INTEGER, copy=False).tobytes() for array in arrays)
     if isinstance(rejects, str):
@@ -100,9 +104,14 @@ def encode_append(draft: Draft, stamp: int, rejects: str | bytes) -> bytes:
     return _sealed(header, tail + rejects)
 
 
-def encode_seal(upto: int, reason: str, stamp: int) -> bytes:
+def encode_seal(upto: int, reason: str, stamp: int, before: str = "") -> bytes:
     """The bytes of a seal."""
-    return _sealed({"kind": "seal", "stamp": stamp, "upto": upto, "reason": reason}, b"")
+    return _sealed({"kind": "seal", "stamp": stamp, "before": before, "upto": upto, "reason": reason}, b"")
+
+
+def running_hash(data: bytes) -> str:
+    """The running hash of a log that ends with an entry: of its bytes, which hold the one before it."""
+    return blake2b(data, digest_size=16).hexdigest()
 
 
 def header_of(data: bytes, name: str) -> dict[str, Any]:
@@ -117,7 +126,7 @@ def decode(data: bytes, sequence: int, name: str) -> tuple[Entry, str | None]:
     """The entry, and the name of the file that holds its rejected rows, where they are not in it."""
     header = header_of(data, name)
     if header["kind"] == "seal":
-        return Seal(sequence, header["stamp"], header["upto"], header["reason"]), None
+        return Seal(sequence, header["stamp"], header["upto"], header["reason"], running_hash(data)), None
     at, files = _HEAD.size + _HEAD.unpack_from(data)[1], []
     for file, length, checksum, count, least, greatest in header["files"]:
         parts = np.frombuffer(data, _INTEGER, count, at)
@@ -125,7 +134,7 @@ def decode(data: bytes, sequence: int, name: str) -> tuple[Entry, str | None]:
         at += parts.nbytes + rows.nbytes
         files.append(PartFile(FileRef(file, length, checksum), parts, rows, least, greatest))
     rejected = rejects_from(data[at:]) if at < len(data) else REJECTS.empty_table()
-    return Append(sequence, header["stamp"], tuple(files), rejected), header.get("rejects")
+    return Append(sequence, header["stamp"], tuple(files), rejected, running_hash(data)), header.get("rejects")
 
 
 def rejects_bytes(rejected: pa.Table) -> bytes:

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from viewkeeper.catalog.model import Stream
-from viewkeeper.errors import Error, InputError, NotFound
+from viewkeeper.errors import Error, InputError, NotFound, StoreReplaced
 from viewkeeper.stores.environment import forks, open_environment, translated
 from viewkeeper.streams.intake import entries as bytes_of
 from viewkeeper.streams.intake.entries import Draft, Entry
@@ -69,11 +69,12 @@ class Appended:
 @dataclass
 class _Record:
     """What is known of a stream: last sequence, watermark (microseconds), wall time of the last append with rows
-    (seconds); `gone`: it was dropped."""
+    (seconds), running hash of its log; `gone`: it was dropped."""
 
     end: int = 0
     watermark: int | None = None
     last: float | None = None
+    hash: str = ""
     gone: bool = False
 
 
@@ -175,7 +176,8 @@ class StreamLog:
                 return known
             self._require_current(stream, draft, record.watermark)
             if draft.files or appended.rejected:
-                self._put(txn, stream.id, record, bytes_of.encode_append(draft, _microseconds(now), rejects))
+                data = bytes_of.encode_append(draft, _microseconds(now), rejects, record.hash)
+                self._put(txn, stream.id, record, data)
                 appended = replace(appended, sequence=record.end)
             if draft.files:
                 times = [each.greatest for each in draft.files]
@@ -196,7 +198,7 @@ class StreamLog:
             record = self._record(txn, stream.id)
             if record.gone:
                 raise NotFound(f"the stream {stream.name!r} does not exist any more")
-            data = bytes_of.encode_seal(upto, reason, _microseconds(time.time()))
+            data = bytes_of.encode_seal(upto, reason, _microseconds(time.time()), record.hash)
             self._put(txn, stream.id, record, data)
             self._set_record(txn, stream.id, record)
             return record.end
@@ -227,10 +229,37 @@ class StreamLog:
 
     # Reading
 
-    def entries(self, stream_id: int, after: int, limit: int) -> list[Entry]:
-        """The entries behind `after`, in order, at most `limit`.  Raises Error where the next one has been trimmed."""
+    def require_same(self, stream: Stream, position: int, hash_: str) -> None:
+        """Raises StoreReplaced where the log of `stream` is not the one that had the running hash `hash_` up to
+        `position`; costs microseconds."""
+        with self._transaction() as txn:
+            self._require_same(txn, stream.id, position, hash_)
+
+    def _require_same(self, txn: Any, stream_id: int, position: int, hash_: str) -> None:
+        record = self._record(txn, stream_id)
+        found = record.hash
+        if record.end > position:
+            data = txn.get(_ENTRY.pack(stream_id, position + 1), db=self._environment.entries)
+            if data is None:
+                return  # Trimmed: whoever asks for it is told.
+            found = bytes_of.header_of(data, self._name(stream_id, position + 1))["before"]
+        if record.end < position or found != hash_:
+            how = (
+                f"ends at {record.end:,}" if record.end < position else f"is at {position:,} not the one that was read"
+            )
+            raise StoreReplaced(
+                f"{self.folder}: the log of stream {stream_id} {how}, and its parts hold it up to {position:,}, as if "
+                "an older copy of this folder had been put back. Put back the whole folder of the database as of one "
+                "moment, or drop the stream and append its rows anew; nothing more of it is taken until then"
+            )
+
+    def entries(self, stream_id: int, after: int, limit: int, hash_: str | None = None) -> list[Entry]:
+        """The entries behind `after`, in order, at most `limit`.  Raises Error where the next one has been trimmed,
+        StoreReplaced where the log up to `after` has not the running hash `hash_`."""
         found: list[Entry] = []
         with self._transaction() as txn, txn.cursor(self._environment.entries) as cursor:
+            if hash_ is not None:
+                self._require_same(txn, stream_id, after, hash_)
             more = cursor.set_range(_ENTRY.pack(stream_id, after + 1))
             while more and len(found) < limit:
                 stream, sequence = _ENTRY.unpack(cursor.key())
@@ -302,7 +331,7 @@ class StreamLog:
         txn.put(_STREAM.pack(stream_id), json.dumps(asdict(record)).encode(), db=self._environment.streams)
 
     def _put(self, txn: Any, stream_id: int, record: _Record, entry: bytes) -> None:
-        record.end += 1
+        record.end, record.hash = record.end + 1, bytes_of.running_hash(entry)
         txn.put(_ENTRY.pack(stream_id, record.end), entry, db=self._environment.entries)
 
     def _known(self, txn: Any, stream_id: int, id_: str | Numbered | None) -> Appended | None:
@@ -330,7 +359,7 @@ class StreamLog:
         if file is None or not isinstance(entry, bytes_of.Append):
             return entry
         rejected = bytes_of.rejects_from((self.folder / file).read_bytes())
-        return bytes_of.Append(entry.sequence, entry.stamp, entry.files, rejected)
+        return replace(entry, rejected=rejected)
 
     def _name(self, stream_id: int, sequence: int) -> str:
         return f"{self.folder}: entry {sequence} of stream {stream_id}"

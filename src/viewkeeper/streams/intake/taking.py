@@ -69,7 +69,7 @@ def advance(stream: Stream, progress: StreamProgress, entries: Iterable[Entry]) 
             progress = _after_append(progress, entry)
         else:
             progress = replace(progress, unsealed=max(entry.upto + 1, _or_least(progress.unsealed, entry.upto + 1)))
-        progress = replace(progress, position=entry.sequence)
+        progress = replace(progress, position=entry.sequence, hash=entry.hash)
     progress = _with_next(stream, progress)
     return Taken(progress, _sealed(before, progress), pieces.tuples(), late.tuples(), tuple(files),
                  Rows.concat(rejected) if rejected else Rows.empty([physical_type(c.type) for c in REJECTED.columns]),
