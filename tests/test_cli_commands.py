@@ -133,6 +133,7 @@ def viewkeeper_process(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_an_error_is_one_line_and_a_traceback_only_with_debug(tmp_path: Path) -> None:
     arguments = ["explain", "nix", "--db", str(tmp_path / "db")]
+    assert CliRunner().invoke(cli, ["init", "--db", str(tmp_path / "db")]).exit_code == 0
     failed = viewkeeper_process(*arguments)
     assert failed.returncode == 1
     assert failed.stdout == ""
@@ -146,3 +147,36 @@ def test_a_table_that_goes_to_a_file_is_not_cut(capsys: pytest.CaptureFixture[st
     """Rich takes what is no terminal for one of 80 columns."""
     print_rows(["reason", "row"], [{"reason": "r" * 90, "row": "x" * 300}], as_json=False)
     assert "r" * 90 in (out := capsys.readouterr().out) and "x" * 300 in out
+
+
+READING = (
+    ("get", "spend", "7"), ("put", "orders", "{}"), ("status",), ("explain", "spend"), ("rejected",), ("catch-up",),
+    ("maintain", "--seconds", "1"), ("sql", "SELECT * FROM spend"), ("check", "spend"), ("load", "orders", "FILE"),
+    ("rebase",),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", READING, ids=lambda command: command[0])
+def test_a_command_makes_no_database_where_none_is(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """It says that there is none, and what makes one."""
+    file = tmp_path / "rows.csv"
+    file.write_text("id\n1\n")
+    name, *rest = (str(file) if each == "FILE" else each for each in command)
+    result = CliRunner().invoke(cli, [name, "--db", str(tmp_path / "shpo"), *rest])
+    assert isinstance(result.exception, NotFound) and "viewkeeper init --db" in str(result.exception)
+    assert not (tmp_path / "shpo").exists()
+
+
+def test_init_makes_a_database(tmp_path: Path) -> None:
+    """It may be there; what is fixed when it is made is kept."""
+    place = str(tmp_path / "shop")
+    for _ in range(2):
+        assert (
+            CliRunner().invoke(cli, ["init", "--db", place, "--nodes", "3", "--zone", "Europe/Berlin"]).exit_code == 0
+        )
+    with viewkeeper.connect(place) as db:
+        assert len(db.lag()["nodes"]) == 3 and db.catalog.zone == "Europe/Berlin"
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "letter").write_text("dear")
+    refused = CliRunner().invoke(cli, ["init", "--db", str(tmp_path / "home")])
+    assert "is not a viewkeeper database, and holds 'letter'" in str(refused.exception)

@@ -292,3 +292,33 @@ def test_a_closed_database_says_so_and_what_to_do(tmp_path: Path) -> None:
                 lambda: db.table("t"), lambda: table.put({"id": 1}), lambda: stream.append([])):  # fmt: skip
         with pytest.raises(viewkeeper.Error, match="is closed; connect to it again"):
             use()
+
+
+def test_a_folder_without_a_database_stays_as_it_is_until_something_is_declared(tmp_path: Path) -> None:
+    """Whatever reads says that there is no database, and what to do; the first CREATE makes one."""
+    for place in (tmp_path / "absent", tmp_path / "empty"):
+        if place.name == "empty":
+            place.mkdir()
+        with viewkeeper.connect(place) as db:
+            for read in (
+                db.status, db.lag, db.snapshot, db.rejected, db.catch_up, lambda: db.catalog,  # noqa: B023
+                lambda: db.table("t"), lambda: db.view("v"), lambda: db.stream("m"),  # noqa: B023
+                lambda: db.sql("SELECT 1 AS one FROM t"), lambda: db.sql("SHOW TABLES"),  # noqa: B023
+                lambda: db.explain("v"), lambda: db.sql("SELECT 1", engine="spark"),  # noqa: B023
+            ):  # fmt: skip
+                with pytest.raises(NotFound, match=r"there is no database in .*viewkeeper init --db"):
+                    read()
+            assert place.exists() == (place.name == "empty") and not list(place.glob("*"))
+            with viewkeeper.connect(place) as other:
+                other.sql("CREATE TABLE t (id BIGINT, PRIMARY KEY (id))")
+            assert db.table("t").get(1) is None, "another process has made it meanwhile"
+
+
+def test_a_database_that_was_never_made_can_be_closed(tmp_path: Path) -> None:
+    db = viewkeeper.connect(tmp_path / "absent")
+    db.close()
+    db.close()
+    for use in (lambda: db.catalog, lambda: db.sql("CREATE TABLE t (id BIGINT)"), db.maintain):
+        with pytest.raises(viewkeeper.Error, match="is closed"):
+            use()
+    assert not (tmp_path / "absent").exists()

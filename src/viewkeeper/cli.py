@@ -10,7 +10,7 @@ import click
 
 from viewkeeper.commands.programs import bench, demo
 from viewkeeper.commands.rows import get, load, put, sql
-from viewkeeper.commands.upkeep import catch_up, check, explain, maintain, rebase, rejected, status
+from viewkeeper.commands.upkeep import catch_up, check, explain, init, maintain, rebase, rejected, status
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -27,7 +27,7 @@ def cli() -> None:
     """
 
 
-for _command in (demo, sql, load, put, get, maintain, catch_up, status, explain, check, rejected, rebase, bench):
+for _command in (demo, init, sql, load, put, get, maintain, catch_up, status, explain, check, rejected, rebase, bench):
     cli.add_command(_command)
 
 

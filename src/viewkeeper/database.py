@@ -25,11 +25,11 @@ from viewkeeper.pipeline.maintain import Maintenance, catch_up
 from viewkeeper.pipeline.rebase import Rebased, rebase
 from viewkeeper.pipeline.status import lag, status
 from viewkeeper.rejections import put_again, rejected_rows
-from viewkeeper.settings import settle
 from viewkeeper.stores.contract import Store
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.trace.commit import Storage
 from viewkeeper.views.answering import READING, answer, explain
+from viewkeeper.views.opening import Opened, Opening
 from viewkeeper.views.reader import ViewReader
 from viewkeeper.views.result import Result
 from viewkeeper.views.source import Held, Newest, Source
@@ -43,22 +43,24 @@ from viewkeeper.views.version import Version
 def connect(
     place: str | Path, *, nodes: int | None = None, zone: str | None = None, durability: str | None = None
 ) -> Database:
-    """The database in the folder `place`, made if absent.
+    """The database in the folder `place`; where there is none it is made by the first declaration, and until then
+    there is nothing to read.
 
     `nodes` (of the store, 2 if not said) and `zone` (the time zone of TIMESTAMPs, "UTC" if not said) are fixed when it
-    is made.  With `durability="process"` a write is safe from the process's death as soon as it is acknowledged, but
-    not from the machine's; with "sync" from both.
+    is made; who names one makes it at once.  With `durability="process"` a write is safe from the process's death as
+    soon as it is acknowledged, but not from the machine's; with "sync" from both.
     """
     if "://" in str(place):
         raise NotSupported(f"{place}: stores other than the embedded one are not supported yet; name a folder")
     if not isinstance(place, str | Path) or "\0" in str(place):
         raise InputError(f"{place!r} is no place for a database; name a folder")
-    root = Path(place).absolute()
-    with storage_named(root):
-        settings = settle(root, nodes, zone)
-        storage = Storage(root)
-        storage.initialise(Catalog(zone=settings.zone))
-        return Database(storage, EmbeddedStore(root, settings.nodes, durability, settings.zone))
+    return Database.within(Opening(Path(place).absolute(), nodes, zone, durability))
+
+
+def init(place: str | Path, *, nodes: int | None = None, zone: str | None = None) -> None:
+    """Makes a database in the folder `place`; harmless where it is there."""
+    with connect(place, nodes=nodes, zone=zone) as database:
+        database._opening.made()
 
 
 class Database:
@@ -68,16 +70,41 @@ class Database:
     """
 
     def __init__(self, storage: Storage, store: EmbeddedStore) -> None:
-        self._storage = storage
-        self._store = store
-        self._newest = Newest(storage, store)
-        self._spark = SparkUse(self.catalog.zone)
-        self._frames = SparkFrames(self._spark, holds=True)
+        self._opening = Opening(storage.root, None, None, None, Opened.of(storage, store))
+
+    @classmethod
+    def within(cls, opening: Opening) -> Self:
+        """The database of `opening`, which need not be there yet."""
+        database = cls.__new__(cls)
+        database._opening = opening
+        return database
+
+    # All of it is found when it is first used: a folder without a database stays as it is until something is written.
+
+    @property
+    def _storage(self) -> Storage:
+        return self._opening.opened.storage
+
+    @property
+    def _store(self) -> EmbeddedStore:
+        return self._opening.opened.store
+
+    @property
+    def _newest(self) -> Newest:
+        return self._opening.opened.newest
+
+    @property
+    def _spark(self) -> SparkUse:
+        return self._opening.opened.spark
+
+    @property
+    def _frames(self) -> SparkFrames:
+        return self._opening.opened.frames
 
     @property
     def root(self) -> Path:
         """The folder of the database."""
-        return self._storage.root
+        return self._opening.root
 
     @property
     def catalog(self) -> Catalog:
@@ -93,7 +120,7 @@ class Database:
         if _wants_spark(engine):
             with self._newest.held() as version:
                 return run_on_spark(self._spark, version, text)
-        self._newest.require_open()
+        self._opening.require_open()
         result = Result()
         statements = parse_script(text)
         for reads, group in groupby(statements, key=lambda statement: isinstance(statement, READING)):
@@ -103,6 +130,7 @@ class Database:
                         result = answer(version, statement, self._spark.analyst)
             else:
                 declared = list(group)
+                self._opening.made()
                 with storage_named(self.root):
                     script = text if len(declared) == len(statements) else _in_place(declared)
                     done = requests.submit(self.root, script, analyst=self._spark.analyst)
@@ -135,7 +163,7 @@ class Database:
         `servers`: how many view servers share the work, by default one a core.  `batch`: how many operations a batch
         has at most.  Raises Busy, naming the process, where somebody maintains already.
         """
-        self._newest.require_open()
+        self._opening.made()
         return Maintenance(self.root, self._store, partial(self._spark.executor, servers), batch)
 
     def catch_up(self, *, timeout: float | None = None, progress: Callable[[int, int], None] | None = None) -> int:
@@ -208,12 +236,7 @@ class Database:
 
     def close(self) -> None:
         """Lets go of everything; what was acknowledged is safe with or without it."""
-        self._newest.close()
-        try:
-            self._frames.close()
-            self._spark.close()
-        finally:
-            self._store.close()
+        self._opening.close()
 
     def __enter__(self) -> Self:
         return self

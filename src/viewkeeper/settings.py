@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from viewkeeper.errors import Error, InputError
+from viewkeeper.permissions import make_root, open_new
 
 FORMAT = 1
 """The layout of a database's folder; a database of another format is refused."""
@@ -30,18 +32,19 @@ class Settings:
             raise InputError(f"zone={self.zone!r}: no such time zone; take a name such as 'Europe/Berlin'") from error
 
 
-def settle(root: Path, nodes: int | None, zone: str | None) -> Settings:
-    """The settings of the database in `root`; a new database is made where the folder is absent or empty.
+def found(root: Path, nodes: int | None, zone: str | None) -> Settings | None:
+    """The settings of the database in `root`; None where the folder is absent or empty.
 
-    None takes what the database has, or the default.  Refused: another value than the database has, a folder that
-    holds something else, a database of another format.
+    Refused: another value of `nodes` or `zone` (None: any) than the database has, a folder that holds something else, a
+    database of another format.
     """
     file = root / "database.json"
     if not file.exists():
-        strangers = root.exists() and [e.name for e in root.iterdir() if not e.name.startswith("database.json")]
+        strangers = root.exists() and [e.name for e in root.iterdir() if not _is_ours(e.name)]
         if strangers and not file.exists():  # looked at again: another process may have just made it
             raise Error(f"{root} is not a viewkeeper database, and holds {strangers[0]!r}; name another folder")
-        _create(file, Settings(Settings.nodes if nodes is None else nodes, zone or Settings.zone))
+        if not file.exists():
+            return None
     kept = json.loads(file.read_text())
     if kept.pop("format") != FORMAT:
         raise Error(f"{root} was made by another version of viewkeeper, in a format that this one does not read")
@@ -52,17 +55,37 @@ def settle(root: Path, nodes: int | None, zone: str | None) -> Settings:
     return settings
 
 
-def _create(file: Path, settings: Settings) -> None:
+def settle(root: Path, nodes: int | None, zone: str | None) -> Settings:
+    """`found`, but a new database is made where the folder is absent or empty: None takes the default then."""
+    settings = found(root, nodes, zone)
+    if settings is None:
+        _create(root, wanted(nodes, zone))
+        settings = found(root, nodes, zone)  # another process may have been first
+    if settings is None:
+        raise Error(f"{root} was deleted while the database in it was made")
+    return settings
+
+
+def wanted(nodes: int | None, zone: str | None) -> Settings:
+    """The settings of a database to be made; raises InputError."""
+    return Settings(Settings.nodes if nodes is None else nodes, zone or Settings.zone)
+
+
+def _create(root: Path, settings: Settings) -> None:
     # Several processes may make the same database at once: the first link wins, the others read what it wrote.
-    file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f"{file.name}.{os.getpid()}")
-    with draft.open("w") as stream:
-        json.dump({"format": FORMAT, **asdict(settings)}, stream)
-        stream.flush()
-        os.fsync(stream.fileno())
+    make_root(root)
+    file = root / "database.json"
+    draft = root / f".{file.name}.{os.getpid()}"
     try:
-        os.link(draft, file)
-    except FileExistsError:
-        pass
+        with os.fdopen(open_new(draft), "w") as stream:
+            json.dump({"format": FORMAT, **asdict(settings)}, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        with contextlib.suppress(FileExistsError):
+            file.hardlink_to(draft)
     finally:
-        draft.unlink()
+        draft.unlink(missing_ok=True)
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith((".database.json", "database.json"))

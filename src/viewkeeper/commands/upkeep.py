@@ -16,9 +16,24 @@ from rich.table import Table
 
 from viewkeeper.commands.output import cell, console, database_option, json_option, print_json, print_rows, progress_bar
 from viewkeeper.commands.status_text import status_lines
-from viewkeeper.database import connect
+from viewkeeper.database import Database, connect
+from viewkeeper.database import init as make
 
 _REFRESH_SECONDS = 0.5
+
+
+@click.command()
+@click.option("--nodes", type=click.IntRange(1, 256), help="How many nodes the store has (2 if not said).")
+@click.option("--zone", help="The time zone of TIMESTAMPs (UTC if not said).")
+@database_option
+def init(db: Path, nodes: int | None, zone: str | None) -> None:
+    """Make a database, as a first CREATE does; it is for its owner alone until chmod -R g+rwX FOLDER lets a group in.
+
+    \b
+    viewkeeper init --db shop --zone Europe/Berlin
+    """
+    make(db, nodes=nodes, zone=zone)
+    console().print(f"{db} is a database")
 
 
 @click.command()
@@ -34,16 +49,22 @@ def maintain(db: Path, servers: int | None, seconds: float | None) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     end = math.inf if seconds is None else time.monotonic() + seconds
     try:
-        with connect(db) as database, database.maintain(servers=servers) as maintenance, _live() as live:
-            try:
-                while (left := end - time.monotonic()) > 0:
-                    live.update(_lag(database.lag()))
-                    maintenance.wait(min(_REFRESH_SECONDS, left))
-            except KeyboardInterrupt:
-                live.update("stopping after this batch")
+        with connect(db) as database:
+            database.lag()  # where there is no database none is made: the folder's name may be mistyped
+            _maintain(database, servers, end)
     except KeyboardInterrupt:
         pass  # while it began
     console().print("stopped; what was committed stays")
+
+
+def _maintain(database: Database, servers: int | None, end: float) -> None:
+    with database.maintain(servers=servers) as maintenance, _live() as live:
+        try:
+            while (left := end - time.monotonic()) > 0:
+                live.update(_lag(database.lag()))
+                maintenance.wait(min(_REFRESH_SECONDS, left))
+        except KeyboardInterrupt:
+            live.update("stopping after this batch")
 
 
 def _live() -> Live:

@@ -34,7 +34,7 @@ TIDY_SECONDS = 5.0
 """Between two rounds of log trimming and garbage collection."""
 
 LOG_KEPT_SECONDS = 60.0
-"""Log entries stay for so long behind the committed positions."""
+"""Log entries stay for so long behind the positions of the oldest manifest that is kept."""
 
 
 class Maintainer:
@@ -108,8 +108,10 @@ class Maintainer:
 
     def _tidy(self) -> None:
         snapshot, now = self.term.snapshot, time.time()
-        self._store.trim(snapshot.positions, LOG_KEPT_SECONDS)
-        collect(self.term.storage, snapshot, self.term.running, now)
+        oldest = collect(self.term.storage, snapshot, self.term.running, now).oldest
+        # A check of an older version that is held reads the log from there on.
+        positions = {node: min(oldest.positions.get(node, 0), upto) for node, upto in snapshot.positions.items()}
+        self._store.trim(positions, LOG_KEPT_SECONDS)
         self.parts.tidy(self.term, now)
         requests.clear_forgotten(self.term.storage.root, now)
 

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from viewkeeper.trace.local import LocalDisk
+
 EVERY_SECONDS = 0.5
 
 
@@ -20,7 +22,7 @@ class Note:
     """Writes the note of one driver."""
 
     def __init__(self, root: Path) -> None:
-        self._path = root / "pipeline.json"
+        self._path, self._disk = root / "pipeline.json", LocalDisk()
         self._started = time.time()
         self._written_at = 0.0
         self._written: dict[str, Any] | None = None
@@ -33,10 +35,8 @@ class Note:
         self._written_at = now
         note = {"pid": os.getpid(), "started": self._started, **describe()}
         if note != self._written:
-            draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
             with contextlib.suppress(OSError):  # A full disk, say: nobody needs the note to go on.
-                draft.write_text(json.dumps(note))
-                draft.replace(self._path)
+                self._disk.replace(self._path, json.dumps(note).encode())
                 self._written = note
 
     def remove(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Executor as Pool
 from concurrent.futures import Future
@@ -31,8 +30,6 @@ from viewkeeper.trace.snapshot import Snapshot
 RETRY_SECONDS = 1.0
 RETRY_SECONDS_MAX = 60.0
 IDLE_LOOK_SECONDS = 0.5
-LOG_KEPT_SECONDS = 60.0
-"""Log entries stay for so long after they were taken: whoever reads an older version may want its open rows."""
 
 log = logging.getLogger("viewkeeper")
 
@@ -70,7 +67,6 @@ class PartKeeping:
         self._looked_idle = 0.0
         self._catalog: Catalog | None = None
         self._tidy_due = False
-        self._positions: deque[tuple[float, int, int]] = deque()
 
     def step(self, term: Term) -> bool:
         """Begins a round where there is something to do, or commits one that is done; whether it committed."""
@@ -119,14 +115,13 @@ class PartKeeping:
     def tidy(self, term: Term, now: float) -> None:
         """Lets go of log entries and files that are long in, and has old parts looked through in the next round."""
         self._tidy_due = True
+        if not term.snapshot.catalog.streams:
+            return
+        named, oldest = named_files(term.storage, now)
         for stream in term.snapshot.catalog.streams:
-            position = StreamProgress.from_dict(term.snapshot.progress.get(stream.id)).position
-            self._positions.append((now, stream.id, position))
-        while self._positions and now - self._positions[0][0] > LOG_KEPT_SECONDS:
-            _, stream_id, position = self._positions.popleft()
-            self._intake.trim(stream_id, position)
-        if term.snapshot.catalog.streams:
-            self._intake.sweep(named_files(term.storage, now), now)
+            # Whoever reads an older version, which is held or was replaced a moment ago, may want its open rows.
+            self._intake.trim(stream.id, StreamProgress.from_dict(oldest.progress.get(stream.id)).position)
+        self._intake.sweep(named, now)
 
     def _forget_dropped(self, catalog: Catalog) -> None:
         """What is left in the log of streams that are no more goes."""

@@ -6,6 +6,7 @@ operations of one batch, which is committed with the positions and running hashe
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Table
 from viewkeeper.changes.operations import DELETE, PUT, ROW_ID_NODE_BITS, Operations, TableForm
+from viewkeeper.permissions import make_folder, open_new
 from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.batches import CHAINED_MAX
 from viewkeeper.pipeline.job import REBASE_FOLDER, Executor, GivenOperations, Job
@@ -72,7 +74,7 @@ def _rebase(term: Term, store: Store, executor: Executor, progress: Progress) ->
     replaced = store.replaced(before.positions, before.hashes)
     folder = term.storage.root / REBASE_FOLDER
     shutil.rmtree(folder, ignore_errors=True)  # of one that was killed
-    folder.mkdir()
+    make_folder(folder)
     try:
         changed: dict[int, int] = {}
         with store.at_one_moment() as moment:
@@ -111,7 +113,9 @@ def _write_difference(folder: Path, table: Table, delta: Trace, moment: Moment, 
     """Writes the operations that make DELTA's rows those of the store; how many."""
     form, compared, written = TableForm(table), 0, 0
     schema = pa.schema([(str(i), type_) for i, type_ in enumerate(form.operation_types())])
-    with pa.OSFile(str(folder / f"{table.id}.arrow"), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+    path = folder / f"{table.id}.arrow"
+    os.close(open_new(path))
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for looked_at, rows in chain(_puts(form, delta, moment), _deletes(form, delta, moment)):
             compared += looked_at
             progress(table.name, compared)

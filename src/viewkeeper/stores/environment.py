@@ -22,6 +22,7 @@ import lmdb
 
 from viewkeeper.changes import entries
 from viewkeeper.errors import Error, InputError
+from viewkeeper.permissions import file_rights, make_folder, make_root, open_shared, settle_file
 
 SEQUENCE = struct.Struct(">Q")
 _STAMP = struct.Struct("<q")
@@ -32,6 +33,12 @@ _FORK_WAITS_SECONDS = 10
 DURABILITIES = ("sync", "process")
 
 _open: dict[Path, Nodes] = {}
+
+
+def require_durability(durability: str | None) -> None:
+    """Raises InputError where there is no such durability; None is the one that is there, or the default."""
+    if durability not in (None, *DURABILITIES):
+        raise InputError(f"durability={durability!r}: expected one of {', '.join(DURABILITIES)}")
 
 
 class Tail(NamedTuple):
@@ -95,8 +102,7 @@ class Nodes:
 
         Raises InputError if the folder has another number of nodes, or is open in this process with another durability.
         """
-        if durability not in (None, *DURABILITIES):
-            raise InputError(f"durability={durability!r}: expected one of {', '.join(DURABILITIES)}")
+        require_durability(durability)
         root = root.resolve()
         with forks.kept_out(), forks.opening:
             found = _open.get(root)
@@ -226,26 +232,33 @@ class StampWord:
 
 def _make_folders(root: Path, nodes: int | None) -> int:
     """Make the stamp file and the nodes' folders where they are absent; the number of nodes."""
-    root.mkdir(parents=True, exist_ok=True)
+    if not root.exists():
+        make_root(root)
     folder = root / "nodes"
-    with (root / "stamp").open("a+b") as stamp:
+    with os.fdopen(open_shared(root / "stamp"), "r+b") as stamp:
         fcntl.flock(stamp, fcntl.LOCK_EX)  # Not lockf: closing this file would drop lockf locks held on it elsewhere.
         if stamp.seek(0, os.SEEK_END) < _STAMP.size:
             stamp.truncate(_STAMP.size)
         if not folder.exists():
             half_made = root / "nodes.new"
+            make_folder(half_made)
             for number in range(nodes or 2):
-                (half_made / str(number)).mkdir(parents=True, exist_ok=True)
+                make_folder(half_made / str(number))
             half_made.rename(folder)
     return sum(1 for child in folder.iterdir() if child.name.isdecimal())
 
 
 def open_environment(folder: Path, sync: bool) -> Any:
     """An LMDB environment of at most three tables; the caller sees to it that a process opens a folder once."""
-    map_bytes = _MAP_BYTES
+    map_bytes, rights = _MAP_BYTES, file_rights(folder)
     while True:
         try:
-            return lmdb.open(str(folder), map_size=map_bytes, max_dbs=3, max_readers=_READERS_MAX, sync=sync)
+            opened = lmdb.open(
+                str(folder), map_size=map_bytes, max_dbs=3, max_readers=_READERS_MAX, sync=sync, mode=rights
+            )
+            for name in ("data.mdb", "lock.mdb"):
+                settle_file(folder / name)
+            return opened
         except (lmdb.MemoryError, MemoryError):
             map_bytes >>= 2
             if map_bytes < 1 << 30:

@@ -8,6 +8,7 @@ file is known to be whole without the manifest: the footer when it is opened, a 
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
 from collections import OrderedDict
@@ -22,9 +23,11 @@ import pyarrow as pa
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import logical_type, physical_type, to_logical, to_physical
 from viewkeeper.errors import Damaged
+from viewkeeper.permissions import open_new
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.work import GREATEST_HASH, Piece
 from viewkeeper.trace.grouping import spread, stable_argsort
+from viewkeeper.trace.mapping import mapped
 from viewkeeper.trace.receipt import FileRef
 
 PART, GROUP = "__part", "__group"
@@ -109,7 +112,7 @@ class PartWriter:
     def _open(self) -> None:
         from pyarrow import parquet
 
-        self._path.open("xb").close()
+        os.close(open_new(self._path))
         self._file = pa.OSFile(str(self._path), "wb")
         hidden = [PART, GROUP] if self._grouped else [PART]
         names = [column.name for column in self._columns]
@@ -219,8 +222,7 @@ class PartFile:
     def __init__(self, folder: Path, name: str, ref: FileRef | None = None) -> None:
         from pyarrow import parquet
 
-        with pa.memory_map(str(folder / name)) as mapped:
-            self._buffer = mapped.read_buffer()
+        self._buffer = mapped(folder / name)
         size, self.name = self._buffer.size, name
         if size < len(_PARQUET) + _SEAL_END.size + _FOOTER_END.size or (ref is not None and size != ref.length):
             raise Damaged(f"{name}: is {size} bytes long" + (f", not {ref.length}" if ref else ""))
@@ -413,8 +415,7 @@ def _seal(path: Path) -> tuple[int, int]:
         begin = size - _FOOTER_END.size - length
         file.seek(begin)
         footer = file.read()
-        with pa.memory_map(str(path)) as mapped:
-            whole = mapped.read_buffer()
+        whole = mapped(path)
         bounds = [*_row_group_starts(parquet.read_metadata(pa.BufferReader(whole))), begin]
         view = memoryview(whole)
         checksums = [zlib.crc32(view[start:stop]) for start, stop in zip(bounds, bounds[1:], strict=False)]

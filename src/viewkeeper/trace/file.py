@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import re
 import struct
@@ -17,8 +16,10 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import StateSpec
 from viewkeeper.errors import Damaged
+from viewkeeper.permissions import open_new
 from viewkeeper.trace.arrange import arrange
 from viewkeeper.trace.keys import number_type, offsets
+from viewkeeper.trace.mapping import mapped
 from viewkeeper.trace.receipt import FileRef, Receipt, RunRef
 from viewkeeper.trace.rows import Rows
 
@@ -68,29 +69,26 @@ class ZoneFile:
         Raises FileNotFoundError, or `Damaged` naming the file and the region.
         """
         self.name = name
-        with (folder / name).open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size < ALIGNMENT + FOOTER.size or (ref is not None and size != ref.length):
-                raise Damaged(f"{name}: is {size} bytes long" + (f", not {ref.length}" if ref else ""))
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._buffer = pa.py_buffer(self._map)
-        start, length, checksum, version, magic = FOOTER.unpack(self._map[-FOOTER.size :])
+        self._buffer = mapped(folder / name)
+        size, self._bytes = self._buffer.size, memoryview(self._buffer)
+        if size < ALIGNMENT + FOOTER.size or (ref is not None and size != ref.length):
+            raise Damaged(f"{name}: is {size} bytes long" + (f", not {ref.length}" if ref else ""))
+        start, length, checksum, version, magic = FOOTER.unpack(self._bytes[-FOOTER.size :])
         if magic != MAGIC or start + length + FOOTER.size != size or version != VERSION:
             raise Damaged(f"{name}: the footer is not that of a zone file of format {VERSION}")
-        directory = self._map[start : start + length]
+        directory = bytes(self._bytes[start : start + length])
         if zlib.crc32(directory) != checksum or (ref is not None and checksum != ref.checksum):
             raise Damaged(f"{name}: the directory's checksum is wrong")
-        if self._map[:ALIGNMENT] != HEADER:
+        if self._bytes[:ALIGNMENT] != HEADER:
             raise Damaged(f"{name}: the header is not that of a zone file")
         self.ref = FileRef(name, size, checksum)
         self.sections = _sections(json.loads(directory))
 
     def verify(self, number: int) -> None:
         """Check every byte of a section; raises `Damaged`."""
-        with memoryview(self._map) as whole:
-            for part in self.sections[number].parts.values():
-                if zlib.crc32(whole[part.span[0] : part.span[1]]) != part.checksum:
-                    raise Damaged(f"{self.name}: section {number}, {part.name}: the checksum is wrong")
+        for part in self.sections[number].parts.values():
+            if zlib.crc32(self._bytes[part.span[0] : part.span[1]]) != part.checksum:
+                raise Damaged(f"{self.name}: section {number}, {part.name}: the checksum is wrong")
 
     def array(self, section: Section, part: Part) -> pa.Array:
         """A column, in the file's memory."""
@@ -102,7 +100,7 @@ class ZoneFile:
         assert part.buffers[0] is not None
         start, length = part.buffers[0]
         dtype = np.dtype(part.type)
-        return np.frombuffer(self._map, dtype=dtype, count=length // dtype.itemsize, offset=start)
+        return np.frombuffer(self._bytes, dtype=dtype, count=length // dtype.itemsize, offset=start)
 
     @staticmethod
     def writer(folder: Path, name: str) -> ZoneWriter:
@@ -132,7 +130,7 @@ class ZoneWriter:
         if not len(words):
             return
         if self._file is None:
-            self._file = self._path.open("xb", buffering=1 << 18)
+            self._file = os.fdopen(open_new(self._path), "wb", buffering=1 << 18)
             self._put([HEADER])
         start, low, high = self._at, int(words[0]), int(words[-1])
         bits, table = offset_table(words)

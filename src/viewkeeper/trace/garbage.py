@@ -14,6 +14,7 @@ from itertools import pairwise
 from viewkeeper.errors import Fenced
 from viewkeeper.trace import lease
 from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.manifest import Manifest
 from viewkeeper.trace.naming import parse_file_name
 from viewkeeper.trace.snapshot import Snapshot
 
@@ -23,11 +24,13 @@ LEFTOVER_SECONDS = 3600
 
 @dataclass(frozen=True)
 class Collected:
-    """What a collection deleted: manifests, zone files, and the bytes of the latter."""
+    """What a collection deleted: manifests, zone files, and the bytes of the latter.  `oldest` is the oldest manifest
+    that is kept: what logs hold behind it somebody may still want to read."""
 
     manifests: int
     files: int
     bytes: int
+    oldest: Manifest
 
 
 def collect(storage: Storage, snapshot: Snapshot, running: Collection[int], now: float) -> Collected:
@@ -53,13 +56,13 @@ def collect(storage: Storage, snapshot: Snapshot, running: Collection[int], now:
         if path.name not in catalogs and int(path.name.partition("-")[0]) <= kept[-1]:
             path.unlink()
     _sweep(storage, now)
-    return Collected(pruned, len(garbage), size)
+    return Collected(pruned, len(garbage), size, storage.read(kept[0]))
 
 
-def named_files(storage: Storage, now: float) -> set[str]:
-    """The files that kept manifests name."""
+def named_files(storage: Storage, now: float) -> tuple[set[str], Manifest]:
+    """The files that kept manifests name, and the oldest of these manifests."""
     kept, _ = _kept(storage, storage.numbers(), storage.held(), now)
-    return _named(storage, kept)[1]
+    return _named(storage, kept)[1], storage.read(kept[0])
 
 
 def _may_go(name: str, epoch: int, running: Collection[int]) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
+from typing import Protocol
+from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,9 @@ from viewkeeper.trace.file import ZoneFile, offset_table
 from viewkeeper.trace.keys import number_type, numbers, offsets
 from viewkeeper.trace.receipt import FileRef, RunRef
 from viewkeeper.trace.rows import Rows
+
+FILES_OPEN_MAX = 1 << 14
+"""A file takes one of the 65,530 maps that Linux gives to a process."""
 
 _MANY = 2000  # keys from which the offset table beats a plain binary search, in a run of more rows than that
 
@@ -143,8 +148,25 @@ def _reader(column: pa.Array) -> Callable[[int], object]:
     return lambda row: bytes(text[ends[row] : ends[row + 1]])
 
 
+class Holder(Protocol):
+    """Whoever remembers open runs."""
+
+    def let_go(self) -> None:
+        """Forgets them: too many files are open.  Runs in use stay readable."""
+
+
+_holders: WeakSet[Holder] = WeakSet()
+_holding = Lock()
+
+
+def hold(holder: Holder) -> None:
+    """Tells that `holder` remembers open runs, and is to be told when there are too many."""
+    with _holding:
+        _holders.add(holder)
+
+
 class _OpenFiles:
-    """The files and runs that this process has open, by folder and name."""
+    """The files and runs that this process has open, by folder and name; at most `FILES_OPEN_MAX` files."""
 
     def __init__(self) -> None:
         self._files: dict[tuple[Path, str], tuple[ZoneFile, dict[int, Run]]] = {}
@@ -154,12 +176,21 @@ class _OpenFiles:
         with self._lock:
             opened = self._files.get((folder, ref.file))
             if opened is None or (file is not None and file != opened[0].ref):
+                if len(self._files) >= FILES_OPEN_MAX:
+                    self._let_go()
                 opened = self._files[folder, ref.file] = (ZoneFile(folder, ref.file, file), {})
             zone, runs = opened
             run = runs.get(ref.section)
             if run is None or run.ref != ref:
                 run = runs[ref.section] = _from_file(zone, ref)
             return run
+
+    def _let_go(self) -> None:
+        with _holding:
+            holders = list(_holders)
+        for holder in holders:
+            holder.let_go()
+        self._files.clear()
 
     def keep(self, folder: Path, names: Collection[str]) -> None:
         with self._lock:

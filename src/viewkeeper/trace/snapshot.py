@@ -12,7 +12,7 @@ from viewkeeper.catalog.model import Catalog, StateSpec
 from viewkeeper.errors import Error
 from viewkeeper.trace.manifest import KEEPS_VERSION, CatalogRef, Kind, Manifest, RunKey
 from viewkeeper.trace.receipt import FileRef, Receipt, RunRef
-from viewkeeper.trace.run import Run
+from viewkeeper.trace.run import Run, hold
 from viewkeeper.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -82,9 +82,14 @@ class Snapshot:
         """The state `spec` as of this version; opened once, and shared by later snapshots for as long as it stays."""
         trace = self._traces.get(spec.id)
         if trace is None:
+            hold(self)
             runs = [Run.open(self.storage.state, ref, self.files[ref.file]) for ref in self.states.get(spec.id, ())]
             trace = self._traces[spec.id] = Trace(spec, runs)
         return trace
+
+    def let_go(self) -> None:
+        """Forgets the open traces, since too many files are open; they are opened again when asked for."""
+        self._traces.clear()
 
 
 def advance(storage: Storage, before: Snapshot | None, manifest: Manifest) -> Snapshot:

@@ -16,6 +16,7 @@ from viewkeeper.pipeline.status import progress
 from viewkeeper.streams.parts import PartIndex, read_index
 from viewkeeper.trace.commit import Snapshot
 from viewkeeper.trace.rows import Rows
+from viewkeeper.trace.run import hold
 from viewkeeper.trace.trace import Trace
 from viewkeeper.views.parts import Parts
 from viewkeeper.views.shape import Shape
@@ -39,7 +40,12 @@ class Version:
         same = before is not None and before.catalog is self.catalog
         self._shapes: dict[tuple[str, str | None], Shape] = before._shapes if before and same else {}
         self._readable: dict[tuple[str, str | None], Readable] = {}
+        hold(self)
         self._parts: dict[int, Parts] = {}
+
+    def let_go(self) -> None:
+        """Forgets the traces that were found, since too many files are open."""
+        self._readable.clear()
 
     @property
     def number(self) -> int:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Self
 
 from viewkeeper.catalog.model import Stream
 from viewkeeper.errors import Error, InputError, NotFound, StoreReplaced
+from viewkeeper.permissions import make_folder, make_root
 from viewkeeper.stores.environment import forks, open_environment, translated
 from viewkeeper.streams.intake import entries as bytes_of
 from viewkeeper.streams.intake.entries import Draft, Entry
@@ -84,7 +85,9 @@ class _Environment:
     def __init__(self, folder: Path) -> None:
         self.folder, self.users = folder, 0
         created = not folder.exists()
-        folder.mkdir(parents=True, exist_ok=True)
+        if not folder.parent.exists():
+            make_root(folder.parent)
+        make_folder(folder)
         self._start()
         if created:
             LocalDisk().publish(folder / "data.mdb")
