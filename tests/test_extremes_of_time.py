@@ -108,7 +108,7 @@ def test_days_and_written_times_at_the_ends_become_moments_that_can_be_read(tmp_
     ("column", "array"),
     [
         ("d", pa.array([0, 10_000_000], pa.date32())),
-        ("d", pa.array([0, 10**17], pa.date64())),
+        ("d", pa.array([0, 86_400_000 * 10**9], pa.date64())),
         ("ts", pa.array([0, 2**62], pa.timestamp("us"))),
         ("ts", pa.array([0, 2**62], pa.timestamp("s", "Europe/Berlin"))),
     ],

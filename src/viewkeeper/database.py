@@ -16,9 +16,9 @@ from viewkeeper.checker.check import Judge, check_views
 from viewkeeper.checker.report import Report
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import Statement
-from viewkeeper.errors import InputError, NotFound, NotSupported, storage_named
+from viewkeeper.errors import InputError, NotFound, NotSupported, RowError, storage_named
 from viewkeeper.evidence import DatabaseEvidence, PartEvidence
-from viewkeeper.files import read_batches
+from viewkeeper.files import read_rows
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
@@ -309,15 +309,24 @@ class TableHandle:
         """
         return self._store.put_many(self._table(), rows)
 
-    def load(self, *files: str | Path) -> Iterator[tuple[int, Token]]:
-        """Puts the rows of Parquet, CSV, Arrow or JSON-lines files, one atomic step a batch.
+    def load(self, *files: str | Path, null: str | None = None) -> Iterator[tuple[int, Token]]:
+        """Puts the rows of Parquet, CSV, Arrow or JSON-lines files in their order, one atomic step a batch.
 
-        Yields (number of rows, token) of each batch when it is written: iterate, or nothing is.
+        Yields (number of rows, token) of each batch when it is written: iterate, or nothing is.  What stands in a file
+        is read as the columns are declared; in CSV, an empty field without quotes is NULL, or one that is `null`.
+        Raises InputError, which names the row and says how many rows before it are written.
         """
         for file in files:
-            types = {column.name.lower(): logical_type(column.type) for column in self._table().columns}
-            for batch in read_batches(Path(file), types):
-                yield len(batch), self._store.put_many(self._table(), batch)
+            written = 0
+            types = {column.name.lower(): logical_type(column.type, "UTC") for column in self._table().columns}
+            for rows in read_rows(Path(file), types, null):
+                try:
+                    token = self._store.put_many(self._table(), rows)
+                except RowError as error:
+                    said = f"; of {file}, {written:,} rows before are written" if written else ""
+                    raise InputError(f"{error.at(rows.place(error.row))}{said}") from None
+                written += len(rows)
+                yield len(rows), token
 
     def delete(self, key: Any, columns: Sequence[str] | None = None) -> Token | bool:
         """Deletes the row of `key`, or makes its `columns` NULL.  In a table without a key: one row equal to the dict

@@ -54,6 +54,18 @@ class InputError(Error):
     """A value, key or column that `put`, `delete` or `get` cannot take."""
 
 
+class RowError(InputError):
+    """The same of row number `row` (from 0) of a call with many."""
+
+    def __init__(self, before: str, row: int, after: str) -> None:
+        self.row, self._around = row, (before, after)
+        super().__init__(f"{before}rows[{row}]{after}")
+
+    def at(self, place: str) -> InputError:
+        """The same error, of a row that the user knows by its place."""
+        return InputError(place.join(self._around))
+
+
 class NotFound(Error):
     """A table, view, index or version that does not exist (any more)."""
 

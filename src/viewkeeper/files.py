@@ -1,11 +1,16 @@
-"""Rows in files, for `load`: Parquet, CSV, JSON lines and Arrow, one record batch after another."""
+"""Rows in files, for `load`: Parquet, CSV, JSON lines and Arrow, one batch after another, in the file's order.
+
+What stands in a file is handed on as it stands there (`FileRows`); what it means, its column's declared type says.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,102 +20,194 @@ from viewkeeper.errors import InputError
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json",
            ".arrow": "ipc", ".ipc": "ipc", ".feather": "ipc"}  # fmt: skip
 BATCH_ROWS = 64 * 1024
+_CSV_BLOCK_BYTES = 1 << 24
+"""A row of a CSV file may be as long."""
+_CSV_ROW = re.compile(r"Row #(\d+)")
 
 
-Rows: TypeAlias = pa.RecordBatch | list[dict[str, Any]]
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number in JSON with a point or an exponent, as it stands there: a column's type says how it is read."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
 
 
-def read_batches(file: Path, types: Mapping[str, pa.DataType]) -> Iterator[Rows]:
-    """The rows of `file`, whose format its suffix names, in batches of at most 65,536; raises InputError.
+@dataclass(frozen=True, slots=True)
+class Texts(Sequence["str | None"]):
+    """A column of texts (string) that stand for values of their column's type."""
 
-    `types` are those that columns are declared with, by name in small letters: what the text of a CSV file means is not
-    guessed.  Rows with values that are not of these types, and of JSON lines whose types change, come as dicts of what
-    stands there.
+    array: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @overload
+    def __getitem__(self, at: int) -> str | None: ...
+    @overload
+    def __getitem__(self, at: slice) -> Texts: ...
+    def __getitem__(self, at: int | slice) -> str | None | Texts:
+        found = self.array[at]
+        return Texts(found) if isinstance(at, slice) else found.as_py()
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Some rows of a file: either `columns` called `names`, or `objects`.
+
+    `numbers` are their places in the file, counted from 1 in `unit`s: rows of data, or lines.
     """
-    # Imported when used: it brings pandas with it, which takes as long as everything else together.
-    from pyarrow import dataset
 
+    file: Path
+    unit: str
+    numbers: Sequence[int]
+    names: Sequence[str] = ()
+    columns: Sequence[pa.Array | Texts] = ()
+    objects: list[dict[str, Any]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def place(self, row: int) -> str:
+        """Where row `row` of these stands, for messages."""
+        return f"{self.file}, {self.unit} {self.numbers[row]}"
+
+
+def read_rows(file: Path, types: Mapping[str, pa.DataType], null: str | None = None) -> Iterator[FileRows]:
+    """The rows of `file`, whose format its suffix names, in batches of about 65,536; raises InputError.
+
+    `types` are the logical types of the declared columns, by name in small letters.  In CSV files an empty field
+    without quotes is NULL, or with `null` a field without quotes that says so.
+    """
     format_ = FORMATS.get(file.suffix.lower())
     if format_ is None:
         raise InputError(f"{file}: cannot tell the format by the suffix {file.suffix!r}; known: {', '.join(FORMATS)}")
     if not file.exists():
         raise InputError(f"{file}: there is no such file")
-    rows = 0
+    if null is not None and format_ != "csv":
+        raise InputError(f"{file}: what stands for NULL can be said of CSV files only")
     try:
         if format_ == "csv":
-            yield from _csv(file, types)
+            yield from _csv(file, "" if null is None else null)
+        elif format_ == "json":
+            yield from _json_lines(file, types)
         else:
-            for batch in dataset.dataset(file, format=format_).to_batches(batch_size=BATCH_ROWS):
-                yield batch
-                rows += len(batch)
+            yield from _arrow(file, format_, types)
     except pa.ArrowInvalid as error:
-        if format_ != "json":
-            raise InputError(f"{file} cannot be read as {format_}: {error}") from error
-        yield from _json_lines(file, rows)
+        # Arrow counts the header as a row.
+        reason = _CSV_ROW.sub(lambda match: f"row {int(match[1]) - 1}", str(error)) if format_ == "csv" else error
+        raise InputError(f"{file} cannot be read as {format_}: {reason}") from error
 
 
-def _csv(file: Path, types: Mapping[str, pa.DataType]) -> Iterator[Rows]:
-    from pyarrow import csv, dataset
+def _csv(file: Path, null: str) -> Iterator[FileRows]:
+    from pyarrow import csv
 
-    # An empty field is NULL, and quoted it is the empty string.
-    empty = {"strings_can_be_null": True, "quoted_strings_can_be_null": False}
-    guessed = dataset.dataset(file, format=dataset.CsvFileFormat(convert_options=csv.ConvertOptions(**empty)))
-    known = {name: types[name.lower()] for name in guessed.schema.names if name.lower() in types}
-    told = {name: type_ for name, type_ in known.items() if _is_told(type_)}
-    options = csv.ConvertOptions(column_types=dict.fromkeys(told, pa.string()), **empty)
-    for batch in dataset.dataset(file, format=dataset.CsvFileFormat(convert_options=options)).to_batches(
-        batch_size=BATCH_ROWS
-    ):
-        yield from _typed(batch, told)
-
-
-def _is_told(type_: pa.DataType) -> bool:
-    """Whether a type is taken as declared; times and dates are guessed well, and else converted from text later."""
-    tests = (pa.types.is_string, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
-    return any(test(type_) for test in tests)
-
-
-def _typed(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> Iterator[Rows]:
-    """A batch of texts in the declared types, and apart the rows of which some text is none."""
-    columns, good = dict(zip(batch.schema.names, batch.columns, strict=True)), None
-    for name, type_ in types.items():
-        try:
-            columns[name] = columns[name].cast(type_)
-        except pa.ArrowInvalid:
-            fits = pa.array([_fits(value, type_) for value in columns[name]])
-            good = fits if good is None else pc.and_(good, fits)
-    if good is None:
-        yield pa.RecordBatch.from_pydict(columns)
-        return
-    kept = {name: column.filter(good) for name, column in columns.items()}
-    yield pa.RecordBatch.from_pydict({name: kept[name].cast(types.get(name, kept[name].type)) for name in kept})
-    yield pa.RecordBatch.from_pydict({name: column.filter(pc.invert(good)) for name, column in columns.items()}
-                                     ).to_pylist()  # fmt: skip
+    reading = csv.ReadOptions(block_size=_CSV_BLOCK_BYTES, use_threads=False)  # else errors do not say the row
+    with csv.open_csv(file, reading, csv.ParseOptions(newlines_in_values=True)) as reader:
+        names = reader.schema.names
+    # A blank line is a row only where it is an empty field.
+    parsing = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(names) > 1)
+    converting = csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.binary()), null_values=[null], strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )  # fmt: skip
+    read = 0
+    with csv.open_csv(file, reading, parsing, converting) as reader:
+        for block in reader:
+            for start in range(0, len(block), BATCH_ROWS):
+                batch = block.slice(start, BATCH_ROWS)
+                numbers = range(read + 1, read + 1 + len(batch))
+                columns = [_texts(file, column, numbers) for column in batch.columns]
+                yield FileRows(file, "row", numbers, names, columns)
+                read += len(batch)
 
 
-def _fits(value: pa.Scalar, type_: pa.DataType) -> bool:
+def _texts(file: Path, column: pa.Array, numbers: Sequence[int]) -> pa.Array | Texts:
     try:
-        value.cast(type_)
+        return Texts(column.cast(pa.string()))
     except pa.ArrowInvalid:
-        return False
-    return True
+        for number, value in zip(numbers, column.to_pylist(), strict=True):
+            try:
+                (value or b"").decode()
+            except UnicodeDecodeError as error:
+                raise InputError(f"{file}, row {number} is not text in UTF-8: {error}") from error
+        raise
 
 
-def _json_lines(file: Path, skipped: int) -> Iterator[Rows]:
-    """The lines behind the first `skipped` rows, each as it stands."""
+def _json_lines(file: Path, types: Mapping[str, pa.DataType]) -> Iterator[FileRows]:
     rows: list[dict[str, Any]] = []
-    with file.open() as lines:
-        for number, line in enumerate((line for line in lines if line.strip()), 1):
-            if number > skipped:
-                try:
-                    row = json.loads(line)
-                except ValueError as error:
-                    raise InputError(f"{file} cannot be read as json: row {number}: {error}") from error
-                if not isinstance(row, dict):
-                    raise InputError(f"{file} cannot be read as json: row {number} is no object")
-                rows.append(row)
+    numbers: list[int] = []
+    read = 0
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            read += 1
+            try:
+                row = json_object(line, types)
+            except ValueError as error:
+                place = f"row {read}" + (f" (line {number})" if number != read else "")
+                raise InputError(f"{file} cannot be read as json: {place}: {error}") from error
+            rows.append(row)
+            numbers.append(number)
             if len(rows) == BATCH_ROWS:
-                yield rows
-                rows = []
+                yield FileRows(file, "line", numbers, objects=rows)
+                rows, numbers = [], []
     if rows:
-        yield rows
+        yield FileRows(file, "line", numbers, objects=rows)
+
+
+def json_object(text: str | bytes, types: Mapping[str, pa.DataType]) -> dict[str, Any]:
+    """A row as JSON has it: numbers with a point or exponent are `Number`, BINARY is written in hexadecimal digits.
+
+    Raises ValueError where it is no object.
+    """
+    row = json.loads(text, parse_float=Number)
+    if not isinstance(row, dict):
+        raise ValueError(f"it is no object: {row!r}")
+    if pa.binary() in types.values():
+        for name, value in row.items():
+            if isinstance(value, str) and types.get(name.lower()) == pa.binary():
+                row[name] = binary(value)
+    return row
+
+
+def binary(text: str) -> bytes | str:
+    """The bytes that hexadecimal digits stand for; a text that has others is left as it is."""
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return text
+
+
+def _arrow(file: Path, format_: str, types: Mapping[str, pa.DataType]) -> Iterator[FileRows]:
+    # Imported when used: it brings pandas with it, which takes as long as everything else together.
+    from pyarrow import dataset
+
+    moments: set[str] = set()
+    form: Any = format_
+    if format_ == "parquet":
+        # Arrow would read INT96 in nanoseconds, which end in 2262.
+        form = dataset.ParquetFileFormat(read_options={"coerce_int96_timestamp_unit": "us"})
+        moments = _int96(file, types)
+    read = 0
+    for batch in dataset.dataset(file, format=form).to_batches(batch_size=BATCH_ROWS):
+        columns = [_in_utc(column) if name in moments else column
+                   for name, column in zip(batch.schema.names, batch.columns, strict=True)]  # fmt: skip
+        yield FileRows(file, "row", range(read + 1, read + 1 + len(batch)), batch.schema.names, columns)
+        read += len(batch)
+
+
+def _int96(file: Path, types: Mapping[str, pa.DataType]) -> set[str]:
+    """The columns in INT96, which are moments where a TIMESTAMP is declared: Spark writes those so."""
+    from pyarrow import parquet
+
+    schema = parquet.read_metadata(file).schema
+    return {column.path for column in map(schema.column, range(len(schema))) if column.physical_type == "INT96"
+            and getattr(types.get(column.path.lower()), "tz", None) is not None}  # fmt: skip
+
+
+def _in_utc(column: pa.Array) -> pa.Array:
+    return pc.assume_timezone(column, "UTC") if column.type.tz is None else column

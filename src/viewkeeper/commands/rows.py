@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from decimal import Decimal
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
+import pyarrow as pa
 
 from viewkeeper.catalog.model import Catalog, Column, Index, Stream, Table
+from viewkeeper.catalog.types import logical_type
 from viewkeeper.commands.output import console, database_option, json_option, print_json, print_rows, progress_bar
 from viewkeeper.database import Database, connect
 from viewkeeper.errors import InputError, NotFound
+from viewkeeper.files import json_object
 from viewkeeper.views.result import Result
 
 
@@ -50,9 +52,12 @@ def _print_result(result: Result, as_json: bool) -> None:
 @click.argument("table")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--id", "id_", help="Streams: a file that was loaded under this id before is not stored again.")
+@click.option("--null", metavar="TEXT", help="CSV: what stands for NULL, without quotes [nothing at all].")
 @json_option
 @database_option
-def load(db: Path, table: str, files: tuple[Path, ...], id_: str | None, as_json: bool) -> None:
+def load(
+    db: Path, table: str, files: tuple[Path, ...], id_: str | None, null: str | None, as_json: bool
+) -> None:  # fmt: skip
     """Write the rows of Parquet, CSV, Arrow or JSON-lines FILES into a table or stream.
 
     Rows that a stream cannot take are rejected: `viewkeeper rejected` lists them.  Each file is one append.
@@ -63,19 +68,19 @@ def load(db: Path, table: str, files: tuple[Path, ...], id_: str | None, as_json
     """
     with connect(db) as database:
         if isinstance(database.catalog.find_parts(table), Stream):
-            _append_files(database, table, files, id_, as_json)
+            _append_files(database, table, files, id_, null, as_json)
         elif id_ is not None:
             raise InputError(f"--id is for streams, and {table} is none; putting rows of a table again changes nothing")
         else:
-            _put_files(database, table, files, as_json)
+            _put_files(database, table, files, null, as_json)
 
 
-def _put_files(database: Database, table: str, files: tuple[Path, ...], as_json: bool) -> None:
+def _put_files(database: Database, table: str, files: tuple[Path, ...], null: str | None, as_json: bool) -> None:
     handle, rows, token = database.table(table), 0, None
     with progress_bar() as progress:
         for file in files:
             task = progress.add_task(f"loading {file.name}", total=None)
-            for written, token in handle.load(file):  # noqa: B007 - the last token covers all
+            for written, token in handle.load(file, null=null):  # noqa: B007 - the last token covers all
                 rows += written
                 progress.update(task, advance=written)
     if as_json:
@@ -84,11 +89,13 @@ def _put_files(database: Database, table: str, files: tuple[Path, ...], as_json:
         console().print(f"{rows:,} rows written; token {token}")
 
 
-def _append_files(database: Database, stream: str, files: tuple[Path, ...], id_: str | None, as_json: bool) -> None:
+def _append_files(
+    database: Database, stream: str, files: tuple[Path, ...], id_: str | None, null: str | None, as_json: bool
+) -> None:
     stored = rejected = again = 0
     with progress_bar() as progress:
         task = progress.add_task(f"loading into {stream}", total=len(files))
-        for appended in database.stream(stream).load(*files, id=id_):
+        for appended in database.stream(stream).load(*files, id=id_, null=null):
             if appended.duplicate:
                 again += 1
             else:
@@ -116,22 +123,25 @@ def put(db: Path, table: str, rows: tuple[str, ...], as_json: bool) -> None:
     """
     texts = list(rows) or [line for line in sys.stdin if line.strip()]
     with connect(db) as database:
-        token = database.table(table).put_many(list(_objects(texts)))
+        handle = database.table(table)
+        declared = database.catalog.find(table)
+        assert isinstance(declared, Table), "a table has a handle"
+        types = {column.name.lower(): logical_type(column.type, "UTC") for column in declared.columns}
+        token = handle.put_many(list(_objects(texts, types)))
     if as_json:
         print_json({"rows": len(texts), "token": str(token)})
     else:
         console().print(str(token))
 
 
-def _objects(texts: list[str]) -> Iterator[dict[str, Any]]:
+def _objects(texts: list[str], types: Mapping[str, pa.DataType]) -> Iterator[dict[str, Any]]:
     for number, text in enumerate(texts, 1):
         try:
-            row = json.loads(text, parse_float=Decimal)
+            yield json_object(text, types)
         except json.JSONDecodeError as error:
             raise InputError(f"row {number} is not JSON: {error}") from error
-        if not isinstance(row, dict):
-            raise InputError(f"row {number} is not a JSON object: {text.strip()}")
-        yield row
+        except ValueError as error:
+            raise InputError(f"row {number} is not a JSON object: {text.strip()}") from error
 
 
 @click.command(context_settings={"ignore_unknown_options": True})

@@ -14,7 +14,7 @@ from viewkeeper.catalog.model import Table
 from viewkeeper.catalog.types import logical_type, to_logical
 from viewkeeper.changes.layout import from_raw
 from viewkeeper.changes.operations import Operations, TableForm
-from viewkeeper.errors import InputError
+from viewkeeper.errors import InputError, RowError
 from viewkeeper.stores.environment import Node
 from viewkeeper.stores.intake import TableIntake
 from viewkeeper.stores.values import to_python
@@ -66,9 +66,10 @@ class TableAccess:
         return keys
 
     def _too_long(self, length: int, row: int | None = None) -> InputError:
-        place = "" if row is None else f", rows[{row}]"
-        return InputError(f"{self.form.table.name}{place}: the key takes {length - len(self.prefix)} bytes; "
-                          f"the embedded store takes at most {KEY_BYTES_MAX}")  # fmt: skip
+        why = (f": the key takes {length - len(self.prefix)} bytes; the embedded store takes at most "
+               f"{KEY_BYTES_MAX}")  # fmt: skip
+        name = self.form.table.name
+        return InputError(name + why) if row is None else RowError(f"{name}, ", row, why)
 
     def as_dict(self, key: Sequence[Any], value: bytes) -> dict[str, Any]:
         """One row as users get it, from its key's physical values and the stored bytes of the others."""

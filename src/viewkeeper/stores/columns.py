@@ -22,7 +22,9 @@ from viewkeeper.catalog.types import TIMESTAMP_NTZ, Type, logical_type, physical
 from viewkeeper.catalog.types import to_physical as arrow_to_physical
 from viewkeeper.changes.layout import numbers
 from viewkeeper.changes.verify import outside_time
-from viewkeeper.stores.values import Refused, to_physical
+from viewkeeper.files import Texts
+from viewkeeper.stores.texts import plain, reader
+from viewkeeper.stores.values import Converter, Refused, to_physical
 
 BLOCK_ROWS = 1024
 """`each` looks so many values through one by one where one among them is bad."""
@@ -32,6 +34,7 @@ _PLAIN: dict[str, type] = {
     "DECIMAL": Decimal, "STRING": str, "BINARY": bytes, "DATE": datetime.date, "TIMESTAMP": datetime.datetime,
     "TIMESTAMP_NTZ": datetime.datetime,
 }  # fmt: skip
+_MILLISECONDS_A_DAY = 86_400_000
 _CANNOT = (pa.ArrowException, OverflowError, UnicodeEncodeError, TypeError, ValueError)
 
 
@@ -44,11 +47,15 @@ class BadValue(Exception):
 
 
 class ColumnIntake:
-    """Takes values for one column of `type_`; naive times are in `zone`.  Both methods raise BadValue."""
+    """Takes values for one column of `type_`; naive times are in `zone`.  The methods `from_...` raise BadValue.
+
+    `one` converts a single Python value, `read` one text in a file; both raise Refused.
+    """
 
     def __init__(self, type_: Type, zone: str) -> None:
         self.type, self.zone = type_, zone
         self.one = to_physical(type_, zone)
+        self.read = reader(type_, self.one)
         self._logical, self._physical = logical_type(type_, zone), physical_type(type_)
 
     def from_values(self, values: Sequence[Any]) -> pa.Array:
@@ -67,14 +74,13 @@ class ColumnIntake:
 
     def from_arrow(self, column: pa.Array) -> pa.Array:
         """A physical array of an Arrow array."""
-        if isinstance(column.type, pa.DictionaryType):
-            column = column.dictionary_decode()
+        column = plainly_held(column)
         if pa.types.is_null(column.type):
             return pa.nulls(len(column), self._physical)
         if self._casts(column.type):
             try:
                 column.validate(full=True)  # An array may hold anything: bytes that are no UTF-8, too many digits.
-                if self.type.name == "FLOAT":
+                if self.type.name == "FLOAT" and pa.types.is_floating(column.type):
                     return _to_float(column.cast(pa.float64()))
                 if self.type.name == "TIMESTAMP" and column.type.tz is None:
                     return self._in_range(self._in_utc(column.cast(pa.timestamp("us"))))
@@ -83,17 +89,27 @@ class ColumnIntake:
                 pass  # As above.
         return self._one_by_one([_python(value, row) for row, value in enumerate(column)])
 
+    def from_texts(self, texts: Texts) -> pa.Array:
+        """A physical array of texts in a file."""
+        with suppress(*_CANNOT, BadValue):
+            return self.from_arrow(plain(texts.array, self.type))
+        return self._one_by_one(texts.array.to_pylist(), self.read)
+
+    def from_any(self, given: pa.Array | Sequence[Any]) -> pa.Array:
+        """A physical array of an Arrow array, of texts in a file, or of Python values."""
+        if isinstance(given, Texts):
+            return self.from_texts(given)
+        return self.from_arrow(given) if isinstance(given, pa.Array) else self.from_values(given)
+
     def each(self, given: pa.Array | Sequence[Any]) -> tuple[pa.Array, dict[int, str]]:
-        """A physical array of an Arrow array or Python values, NULL where the column cannot hold the value; the reasons
-        by row."""
-        convert: Any = self.from_arrow if isinstance(given, pa.Array) else self.from_values
+        """`from_any`, and NULL where the column cannot hold the value; the reasons by row."""
         with suppress(BadValue):
-            return convert(given), {}
+            return self.from_any(given), {}
         arrays, reasons = [], dict[int, str]()
         for start in range(0, len(given), BLOCK_ROWS):
             block = given[start : start + BLOCK_ROWS]
             try:
-                arrays.append(convert(block))
+                arrays.append(self.from_any(block))
             except BadValue:
                 array, bad = self._each_alone(block)
                 arrays.append(array)
@@ -102,10 +118,11 @@ class ColumnIntake:
 
     def _each_alone(self, block: pa.Array | Sequence[Any]) -> tuple[pa.Array, dict[int, str]]:
         physical, reasons = list[Any](), dict[int, str]()
-        for row, given in enumerate(block):
+        convert = self.read if isinstance(block, Texts) else self.one
+        for row, given in enumerate(plainly_held(block) if isinstance(block, pa.Array) else block):
             try:
                 value = _python(given, row) if isinstance(given, pa.Scalar) else given
-                physical.append(None if value is None else self.one(value))
+                physical.append(None if value is None else convert(value))
             except (BadValue, Refused) as bad:
                 reasons[row] = str(bad)
                 physical.append(None)
@@ -142,11 +159,12 @@ class ColumnIntake:
             raise ValueError("outside the years 1 to 9999")
         return column
 
-    def _one_by_one(self, values: Sequence[Any]) -> pa.Array:
+    def _one_by_one(self, values: Sequence[Any], convert: Converter | None = None) -> pa.Array:
         physical: list[Any] = []
+        convert = convert or self.one
         for row, value in enumerate(values):
             try:
-                physical.append(None if value is None else self.one(value))
+                physical.append(None if value is None else convert(value))
             except Refused as refused:
                 raise BadValue(row, str(refused)) from None
         return pa.array(physical, self._physical)
@@ -155,14 +173,29 @@ class ColumnIntake:
 _CASTS: dict[str, Callable[[pa.DataType], bool]] = {
     "BOOLEAN": pa.types.is_boolean,
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), pa.types.is_integer),
-    **dict.fromkeys(("FLOAT", "DOUBLE"), pa.types.is_floating),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), lambda source: pa.types.is_floating(source) or pa.types.is_integer(source)),
     "DECIMAL": lambda source: pa.types.is_decimal(source) or pa.types.is_integer(source),
     "STRING": lambda source: pa.types.is_string(source) or pa.types.is_large_string(source),
     "BINARY": lambda source: (
         pa.types.is_binary(source) or pa.types.is_large_binary(source) or pa.types.is_fixed_size_binary(source)
     ),
-    "DATE": pa.types.is_date32,
+    "DATE": pa.types.is_date,
 }
+
+
+def plainly_held(column: pa.Array) -> pa.Array:
+    """The same values in an Arrow type that conversion knows: no dictionaries, views, runs or extension types."""
+    if isinstance(column, pa.ExtensionArray):
+        return plainly_held(column.storage)
+    if isinstance(column.type, pa.DictionaryType):
+        return plainly_held(column.dictionary).take(column.indices)
+    if pa.types.is_run_end_encoded(column.type):
+        runs = pa.array(np.arange(len(column.values)))
+        run = pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(column.run_ends, runs))
+        return plainly_held(column.values).take(run.slice(column.offset, len(column)))
+    if column.type == pa.string_view():
+        return column.cast(pa.large_string())
+    return column.cast(pa.large_binary()) if column.type == pa.binary_view() else column
 
 
 def _to_float(column: pa.Array) -> pa.Array:
@@ -174,6 +207,8 @@ def _to_float(column: pa.Array) -> pa.Array:
 
 
 def _python(value: pa.Scalar, row: int) -> Any:
+    if pa.types.is_date64(value.type) and value.is_valid and value.value % _MILLISECONDS_A_DAY:
+        raise BadValue(row, f"{value.value} of Arrow's {value.type} is no whole day")
     try:
         return value.as_py()
     except OverflowError:

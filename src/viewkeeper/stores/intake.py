@@ -14,7 +14,8 @@ from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.changes.layout import is_null
 from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, PUT, Operations, TableForm, bits
-from viewkeeper.errors import InputError
+from viewkeeper.errors import InputError, RowError
+from viewkeeper.files import FileRows
 from viewkeeper.stores.columns import BadValue, ColumnIntake, from_pandas
 from viewkeeper.stores.values import Refused
 from viewkeeper.trace.hashing import canonical
@@ -131,7 +132,12 @@ class TableIntake:
                 for at, i in enumerate(self.form.key)]  # fmt: skip
 
     def rows(self, rows: Any) -> Operations:
-        """Puts of many rows: mappings, an Arrow table or batch, a pandas DataFrame."""
+        """Puts of many rows: mappings, an Arrow table or batch, a pandas DataFrame, rows of a file."""
+        if isinstance(rows, FileRows):
+            if rows.objects is not None:
+                return self._from_mappings(rows.objects)
+            given = rows.columns
+            return self._uniform(rows.names, len(rows), lambda i, at: self.intakes[i].from_any(given[at]))
         if isinstance(rows, (pa.Table, pa.RecordBatch)):
             names, columns = rows.schema.names, [_whole(column) for column in rows.columns]
             return self._uniform(names, len(rows), lambda i, at: self.intakes[i].from_arrow(columns[at]))
@@ -146,7 +152,7 @@ class TableIntake:
         if not rows:
             return Operations(PUT, [pa.array([], physical_type(type_)) for type_ in self.form.types])
         if set(map(type, rows)) != {dict}:
-            rows = [as_mapping(row, f"{self.table.name}, rows[{n}]") for n, row in enumerate(rows)]
+            rows = [row_mapping(row, self.table.name, n) for n, row in enumerate(rows)]
         names = tuple(rows[0])
         if names and set(map(len, rows)) == {len(names)}:
             get = itemgetter(*names)
@@ -178,7 +184,7 @@ class TableIntake:
                 try:
                     named = self.named(names)
                 except InputError as error:
-                    raise InputError(f"rows[{n}]: {error}") from None
+                    raise RowError("", n, f": {error}") from None
                 shapes[names] = named, self.form.mask(named)
             named, mask[n] = shapes[names]
             for i, value in zip(named, row.values(), strict=True):
@@ -233,9 +239,9 @@ class TableIntake:
         else:
             key = {name: columns[k][at].as_py() for k, name in names.items() if columns and k in columns}
         described = ", ".join(f"{name} = {value!r}" for name, value in key.items())
-        place = ("" if at is None else f", rows[{at}]") + (f" ({described})" if described else "")
         column = self.table.columns[i]
-        return InputError(f"{self.table.name}{place}, column {column.name} {column.type}: {reason}")
+        why = (f" ({described})" if described else "") + f", column {column.name} {column.type}: {reason}"
+        return InputError(self.table.name + why) if at is None else RowError(f"{self.table.name}, ", at, why)
 
 
 def canonical_value(value: Any) -> Any:
@@ -252,6 +258,14 @@ def as_mapping(row: Any, where: str) -> Mapping[str, Any]:
     if hasattr(row, "asDict"):
         return dict(row.asDict())
     raise InputError(f"{where}: a row is a dict of column names to values, not {type(row).__name__}")
+
+
+def row_mapping(row: Any, owner: str, n: int) -> Mapping[str, Any]:
+    """`as_mapping` of row `n` of a call on the table or stream `owner`."""
+    try:
+        return as_mapping(row, owner)
+    except InputError as error:
+        raise RowError(f"{owner}, ", n, str(error).removeprefix(owner)) from None
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, Operations, bits
-from viewkeeper.errors import InputError
+from viewkeeper.errors import InputError, RowError
 from viewkeeper.stores.access import Apply, TableAccess
 from viewkeeper.stores.environment import Node
 
@@ -108,6 +108,5 @@ def _merge(
 
 def _left_unset(access: TableAccess, i: int, row: int | None = None) -> InputError:
     table = access.form.table
-    place = "" if row is None else f", rows[{row}]"
-    return InputError(f"{table.name}{place}: there is no such row yet, and column {table.columns[i].name}, "
-                      "which is NOT NULL, is missing")  # fmt: skip
+    why = f": there is no such row yet, and column {table.columns[i].name}, which is NOT NULL, is missing"
+    return InputError(table.name + why) if row is None else RowError(f"{table.name}, ", row, why)

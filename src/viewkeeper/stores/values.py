@@ -6,6 +6,7 @@ A converter raises `Refused` with the reason alone; its callers know table, row 
 from __future__ import annotations
 
 import datetime
+import math
 import numbers
 import re
 import struct
@@ -18,6 +19,7 @@ from viewkeeper.catalog.time_zones import limits
 from viewkeeper.catalog.types import INTEGER_BITS, Type
 from viewkeeper.changes.layout import scaled, unscaled
 from viewkeeper.errors import Error
+from viewkeeper.files import Number
 
 Converter = Callable[[Any], Any]
 
@@ -116,6 +118,10 @@ def _integer(bits: int) -> Converter:
 
 def _double(value: Any) -> float:
     value = plain(value)
+    if isinstance(value, Number):
+        value = float(value.text)
+        if math.isinf(value):
+            raise Refused("the number is too great for a DOUBLE")
     if isinstance(value, float):
         return float(value)
     if not _is_integer(value):
@@ -136,9 +142,9 @@ def _float(value: Any) -> float:
         if rounded != value:
             raise Refused(f"{value} has no exact FLOAT; give a float if rounding is meant")
         return rounded
-    if not isinstance(value, float):
+    if not isinstance(value, (float, Number)):
         raise _refuse(value, "a float")
-    return _to_float32(value)
+    return _to_float32(_double(value))
 
 
 def _to_float32(value: float) -> float:
@@ -151,6 +157,8 @@ def _to_float32(value: float) -> float:
 def _decimal(type_: Type) -> Converter:
     def convert(value: Any) -> Any:
         value = plain(value)
+        if isinstance(value, Number):
+            value = value.text
         if isinstance(value, str):
             try:
                 number = Decimal(value)

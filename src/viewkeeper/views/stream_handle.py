@@ -12,7 +12,7 @@ import pyarrow as pa
 from viewkeeper.catalog.model import Stream
 from viewkeeper.catalog.types import logical_type
 from viewkeeper.errors import Error, NotFound
-from viewkeeper.files import read_batches
+from viewkeeper.files import read_rows as rows_of_file
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.intake.append import append
 from viewkeeper.streams.intake.entries import Append
@@ -89,15 +89,16 @@ class StreamHandle(PartsReader):
 
         return follow(self._storage.root, self._storage, self._stream(), self._zone, df, name, trigger=trigger)
 
-    def load(self, *files: str | Path, id: str | None = None) -> Iterator[Appended]:
+    def load(self, *files: str | Path, id: str | None = None, null: str | None = None) -> Iterator[Appended]:
         """Appends the rows of Parquet, CSV, Arrow or JSON-lines files, each file in one step.
 
-        Yields what was stored and rejected of each file: iterate, or nothing is.  With an `id`, a file that was loaded
-        under it before is not stored again.
+        Yields what was stored and rejected of each file: iterate, or nothing is.  With an `id`, a file (by its absolute
+        path) that was loaded under it before is not stored again.  What stands in a file is read as the columns are
+        declared; in CSV, an empty field without quotes is NULL, or one that is `null`.
         """
         for file in map(Path, files):
             types = {column.name.lower(): logical_type(column.type) for column in self._stream().columns}
-            yield self.append(Pieces(read_batches(file, types)), self._file_id(id, file))
+            yield self.append(Pieces(rows_of_file(file, types, null)), self._file_id(id, file))
 
     def open(self) -> OpenRows:
         """The rows that were stored and that no version shows: of parts that are not sealed yet, and what waits in the
@@ -130,7 +131,7 @@ class StreamHandle(PartsReader):
 
     @staticmethod
     def _file_id(id_: str | None, file: Path) -> str | None:
-        return None if id_ is None else f"{id_}/{file.name}"
+        return None if id_ is None else f"{id_}/{file.resolve()}"
 
     @property
     def _zone(self) -> str:

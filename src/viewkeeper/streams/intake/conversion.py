@@ -6,6 +6,7 @@ import datetime
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -13,11 +14,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.catalog.model import Stream
+from viewkeeper.catalog.model import Column, Stream
 from viewkeeper.catalog.time_zones import to_utc
 from viewkeeper.catalog.types import physical_type, to_logical
 from viewkeeper.changes.layout import is_null, numbers
+from viewkeeper.files import Number, Texts
 from viewkeeper.stores.columns import ColumnIntake
+from viewkeeper.stores.texts import value_of
+from viewkeeper.stores.values import Refused
 from viewkeeper.streams.intake.given import Given, Values
 from viewkeeper.streams.intake.taking import MICROSECONDS, too_late
 
@@ -78,8 +82,10 @@ class Conversion:
                     reasons.setdefault(row, f"column {column.name} is NULL, and {why}")
         rows = Rows(columns, self.times(columns))
         self._judge_times(rows, watermark, reasons)
-        names = [self._stream.columns[i].name for i in given.positions]
-        return self._parted(rows, reasons, names, given.values)
+        if given.place is not None:
+            reasons = {row: f"{reason} ({given.place(row)})" for row, reason in reasons.items()}
+        named_columns = [self._stream.columns[i] for i in given.positions]
+        return self._parted(rows, reasons, named_columns, given.values)
 
     def rows_again(self, columns: list[pa.Array], watermark: int) -> tuple[Rows, Rejects]:
         """Good rows (physical columns) that are judged again, by a new watermark."""
@@ -87,7 +93,7 @@ class Conversion:
         self._judge_times(rows, watermark, reasons)
         given = [to_logical(values, column.type) for values, column in zip(columns, self._stream.columns, strict=True)
                  ] if reasons else []  # fmt: skip
-        return self._parted(rows, reasons, [column.name for column in self._stream.columns], given)
+        return self._parted(rows, reasons, self._stream.columns, given)
 
     def times(self, columns: Sequence[pa.Array]) -> np.ndarray:
         """int64: the timestamps of rows, in microseconds since 1970 in UTC; any number where NULL."""
@@ -115,20 +121,29 @@ class Conversion:
                                         f"{_shown(watermark)}, than {limit}")  # fmt: skip
 
     def _parted(
-        self, rows: Rows, reasons: Mapping[int, str], names: Sequence[str], given: Sequence[Values]
+        self, rows: Rows, reasons: Mapping[int, str], columns: Sequence[Column], given: Sequence[Values]
     ) -> tuple[Rows, Rejects]:
         if not reasons:
             return rows, []
-        rejects = [(reasons[row], _row_bytes(names, given, row)) for row in sorted(reasons)]
+        rejects = [(reasons[row], _row_bytes(columns, given, row)) for row in sorted(reasons)]
         keep = np.ones(len(rows), bool)
         keep[list(reasons)] = False
         index = pa.array(np.flatnonzero(keep))
         return Rows([column.take(index) for column in rows.columns], rows.times[keep]), rejects
 
 
-def _row_bytes(names: Sequence[str], given: Sequence[Values], row: int) -> bytes:
+def _row_bytes(columns: Sequence[Column], given: Sequence[Values], row: int) -> bytes:
     """A row as it was given, as a JSON object."""
-    return json.dumps({name: _json(values[row]) for name, values in zip(names, given, strict=True)}).encode()
+    found = {}
+    for column, values in zip(columns, given, strict=True):
+        value = values[row]
+        if isinstance(values, Texts) and value is not None:
+            with suppress(Refused):
+                value = value_of(value, column.type)
+        elif isinstance(value, Number):
+            value = value.text if column.type.is_decimal else float(value.text)
+        found[column.name] = _json(value)
+    return json.dumps(found).encode()
 
 
 def _json(value: Any) -> Any:

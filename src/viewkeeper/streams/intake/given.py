@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from viewkeeper.catalog.model import Stream
-from viewkeeper.errors import InputError
-from viewkeeper.stores.intake import ColumnNames, as_mapping
+from viewkeeper.errors import InputError, RowError
+from viewkeeper.files import FileRows
+from viewkeeper.stores.columns import plainly_held
+from viewkeeper.stores.intake import ColumnNames, row_mapping
 
 BATCH_ROWS = 1 << 20
 ROWS_AT_ONCE = 1 << 16
@@ -23,18 +24,19 @@ Values: TypeAlias = pa.Array | Sequence[Any]
 
 @dataclass(frozen=True)
 class Given:
-    """`length` rows: the values of the columns at `positions` of the stream."""
+    """`length` rows: the values of the columns at `positions` of the stream; where they stand, if in a file."""
 
     positions: tuple[int, ...]
     values: tuple[Values, ...]
     length: int
+    place: Callable[[int], str] | None = None
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Rows in pieces of different forms, as files give them."""
+    """Rows in pieces, as files give them."""
 
-    pieces: Iterable[pa.RecordBatch | list[Any]]
+    pieces: Iterable[FileRows]
 
 
 def batches(stream: Stream, rows: Any) -> Iterator[Given]:
@@ -45,9 +47,7 @@ def batches(stream: Stream, rows: Any) -> Iterator[Given]:
     if hasattr(rows, "toArrow"):
         rows = rows.toArrow()
     if isinstance(rows, Pieces):
-        return chain.from_iterable(
-            reader.arrow(piece) if isinstance(piece, pa.RecordBatch) else reader.objects(piece) for piece in rows.pieces
-        )
+        return map(reader.file, rows.pieces)
     if isinstance(rows, pa.RecordBatchReader):
         return (given for batch in rows for given in reader.arrow(batch))
     if isinstance(rows, (pa.Table, pa.RecordBatch)):
@@ -79,7 +79,16 @@ class _Reader:
         positions = whole_positions(self._stream, rows.schema.names)
         found = rows.to_batches(max_chunksize=BATCH_ROWS) if isinstance(rows, pa.Table) else [rows]
         for batch in found:
-            yield Given(positions, tuple(map(_plain, batch.columns)), len(batch))
+            yield Given(positions, tuple(map(plainly_held, batch.columns)), len(batch))
+
+    def file(self, rows: FileRows) -> Given:
+        if rows.objects is None:
+            positions = whole_positions(self._stream, rows.names)
+            return Given(positions, tuple(rows.columns), len(rows), rows.place)
+        try:
+            return replace(self._objects(rows.objects), place=rows.place)
+        except RowError as error:
+            raise error.at(rows.place(error.row)) from None
 
     def pandas(self, rows: Any) -> Iterator[Given]:
         positions = whole_positions(self._stream, rows.columns)
@@ -101,7 +110,7 @@ class _Reader:
         if series.dtype == object or str(series.dtype).startswith(("Sparse", "complex")):
             return [None if gone else value for gone, value in zip(missing, series, strict=True)]
         column = pa.Array.from_pandas(series)
-        column = _plain(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
+        column = plainly_held(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
         if type_.is_integer and pa.types.is_floating(column.type):
             return _whole_numbers(column)
         return column
@@ -116,8 +125,8 @@ class _Reader:
             if type(row) is tuple:
                 if len(row) != width:
                     names = ", ".join(column.name for column in self._stream.columns)
-                    raise InputError(f"{self._stream.name}, rows[{self._number + n}]: {len(row)} values; "
-                                     f"the stream has {width} columns: {names}")  # fmt: skip
+                    raise RowError(f"{self._stream.name}, ", self._number + n, f": {len(row)} values; "
+                                   f"the stream has {width} columns: {names}")  # fmt: skip
             else:
                 mapping = self._mapping(row, n)
                 shape = tuple(mapping)
@@ -130,26 +139,13 @@ class _Reader:
 
     def _mapping(self, row: Any, n: int) -> Mapping[str, Any]:
         named = row._asdict() if isinstance(row, tuple) and hasattr(row, "_asdict") else row
-        return as_mapping(named, f"{self._stream.name}, rows[{self._number + n}]")
+        return row_mapping(named, self._stream.name, self._number + n)
 
     def _named(self, names: tuple[Any, ...], n: int) -> tuple[int, ...]:
         try:
             return self._names.positions(names)
         except InputError as error:
-            raise InputError(f"rows[{self._number + n}]: {error}") from None
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    """The same values in a type that conversion knows: no dictionaries, views, runs or extension types."""
-    if isinstance(column, pa.ExtensionArray):
-        column = column.storage
-    if isinstance(column.type, pa.DictionaryType):
-        column = column.dictionary_decode()
-    if pa.types.is_run_end_encoded(column.type):
-        column = pc.run_end_decode(column)
-    if column.type == pa.string_view():
-        return column.cast(pa.large_string())
-    return column.cast(pa.large_binary()) if column.type == pa.binary_view() else column
+            raise RowError("", self._number + n, f": {error}") from None
 
 
 def _whole_numbers(column: pa.Array) -> Values:
