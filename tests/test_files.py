@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from decimal import Decimal
@@ -159,6 +160,23 @@ def test_a_bad_row_is_rejected_alone_with_its_own_reason_and_place(typed: Databa
         f"column n INT: 99999999999 is outside -2147483648 to 2147483647 ({file}, row 5)",
     }
     assert rejected[0][1] == {"ts": "2015-01-01 10:00", "s": "b", "n": "0x1F", "x": 1.0}
+
+
+def test_a_rejected_row_of_a_file_can_be_put_again_as_it_was(typed: Database, tmp_path: Path) -> None:
+    """Its fields are kept with their types: what was too far ahead is taken when its time comes."""
+    typed.sql("CREATE STREAM far (ts TIMESTAMP NOT NULL, n INT, x DOUBLE, y BINARY, p DECIMAL(9,2), s STRING) "
+              "TIMESTAMP BY ts PARTITION LENGTH 60 MAX AHEAD 0")  # fmt: skip
+    soon = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=3)
+    row = {"ts": soon.isoformat(), "n": 7, "x": 0.1, "y": "00ff", "p": "1.10", "s": "12"}
+    (tmp_path / "m.csv").write_text(",".join(row) + "\n" + ",".join(map(str, row.values())) + "\n")
+    (tmp_path / "m.jsonl").write_text(json.dumps(row) + "\n")
+    done = list(typed.stream("far").load(tmp_path / "m.csv", tmp_path / "m.jsonl"))
+    assert [each.rejected for each in done] == [1, 1]
+    catch_up(typed)
+    time.sleep(max(0.0, (soon - dt.datetime.now(dt.UTC)).total_seconds()) + 0.1)
+    assert typed.put_rejected_again("far") == 2
+    expected = {"ts": soon, "n": 7, "x": 0.1, "y": b"\0\xff", "p": Decimal("1.10"), "s": "12"}
+    assert list(typed.stream("far").open()) == [expected] * 2
 
 
 def test_a_bad_row_of_a_tables_file_is_named_as_it_stands_there(typed: Database, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ putting them again."""
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from viewkeeper.catalog.model import REJECTED, Catalog, Stream, Table
+from viewkeeper.catalog.types import logical_type
 from viewkeeper.errors import InputError, NotFound
+from viewkeeper.files import json_object
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.streams.intake.append import append
@@ -105,10 +106,11 @@ def _append_again(storage: Storage, stream: Stream, zone: str, rows: Rows) -> np
         return mine
     with StreamLog(storage.root) as log:
         watermark = log.watermark(stream.id)
+    types = {column.name.lower(): logical_type(column.type) for column in stream.columns}
     conversion, given, accepted, digest = Conversion(stream, zone, time.time()), [], [], hashlib.sha256()
     for i in mine.tolist():
         operation = rows.columns[5][i].as_py()
-        row = json.loads(operation)
+        row = json_object(operation, types)
         if not any(conversion.rows(batch, watermark)[1] for batch in batches(stream, [row])):
             given += [row] * int(rows.weights[i])
             accepted.append(i)
