@@ -54,7 +54,7 @@ def connect(
         raise NotSupported(f"{place}: stores other than the embedded one are not supported yet; name a folder")
     if not isinstance(place, str | Path) or "\0" in str(place):
         raise InputError(f"{place!r} is no place for a database; name a folder")
-    return Database.within(Opening(Path(place).absolute(), nodes, zone, durability))
+    return Database.within(Opening(Path(place).resolve(), nodes, zone, durability))
 
 
 def init(place: str | Path, *, nodes: int | None = None, zone: str | None = None) -> None:

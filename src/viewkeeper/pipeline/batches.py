@@ -102,7 +102,7 @@ def job_of(term: Term, cut: Cut, attempt: int, servers: int) -> Job:
     )
     root, version = term.storage.root, snapshot.version + 1
     return Job(
-        root=str(root), base=snapshot.number, version=version, epoch=term.epoch, attempt=attempt,
+        root=str(root), base=snapshot.ref, version=version, epoch=term.epoch, attempt=attempt,
         source=LogRange(cuts), servers=servers if cut.operations > CHAINED_MAX else 1, zones=tuple(sorted(zones)),
         title=f"viewkeeper {root.name}: batch {version}, {cut.operations:,} operations",
     )  # fmt: skip

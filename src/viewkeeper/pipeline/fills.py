@@ -190,7 +190,7 @@ class Fills:
         tables = tuple(sorted(program.tables))
         rows = sum(run.rows for id_ in tables for run in snapshot.states.get(_delta(snapshot.catalog, id_), ()))
         attempt = term.begin_attempt()
-        job = self._job(term, snapshot, ids, attempt, TableRows(snapshot.number, tables), rows)
+        job = self._job(term, snapshot, ids, attempt, TableRows(snapshot.ref, tables), rows)
         self._fill = _Fill(
             ids=ids, objects={i.id: i.stored for i in snapshot.catalog.everything()}, rows=rows, started=time.time(),
             attempt=attempt, seen=None, upto=snapshot, leases={snapshot.number: Lease(term.storage, snapshot.number)},
@@ -224,7 +224,7 @@ class Fills:
     def _difference(self, term: Term, fill: _Fill, newer: Snapshot, operations: int) -> Job:
         assert fill.seen is not None
         tables = tuple(sorted(tasks.zone_programs(fill.seen.catalog, fill.ids).tables))
-        source = TableDifference(fill.seen.number, newer.number, tables)
+        source = TableDifference(fill.seen.ref, newer.ref, tables)
         job = self._job(term, fill.seen, fill.ids, fill.attempt, source, operations)
         return replace(job, private=_runs(_ranged(fill.rounds, newer.version)))
 
@@ -237,7 +237,7 @@ class Fills:
         # One view server less than a batch may use: batches and other views go on meanwhile.
         servers = max(1, self._executor.servers - 1) if rows > CHAINED_MAX else 1
         return Job(
-            root=str(root), base=base.number, version=base.version, epoch=term.epoch, attempt=attempt, source=source,
+            root=str(root), base=base.ref, version=base.version, epoch=term.epoch, attempt=attempt, source=source,
             servers=servers, zones=tuple(sorted(zones)), fill=ids,
             title=f"viewkeeper {root.name}: filling {_names(base.catalog, ids)}, {rows:,} rows",
         )  # fmt: skip

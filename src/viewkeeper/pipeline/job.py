@@ -11,6 +11,7 @@ from typing import Protocol
 
 from viewkeeper.streams.analyst import Analyst
 from viewkeeper.streams.work import Runner
+from viewkeeper.trace.manifest import ManifestRef
 from viewkeeper.trace.merge import MergeTask
 from viewkeeper.trace.receipt import Receipt, RunRef
 
@@ -38,9 +39,9 @@ class GivenOperations:
 
 @dataclass(frozen=True)
 class TableRows:
-    """All rows of `tables` at manifest `number`, as +1 rows."""
+    """All rows of `tables` at the manifest `at`, as +1 rows."""
 
-    number: int
+    at: ManifestRef
     tables: tuple[int, ...]
 
 
@@ -48,8 +49,8 @@ class TableRows:
 class TableDifference:
     """What changed in `tables` from manifest `older` to manifest `newer`, as signed rows."""
 
-    older: int
-    newer: int
+    older: ManifestRef
+    newer: ManifestRef
     tables: tuple[int, ...]
 
 
@@ -64,7 +65,7 @@ class Job:
     """
 
     root: str
-    base: int
+    base: ManifestRef
     version: int
     epoch: int
     attempt: int

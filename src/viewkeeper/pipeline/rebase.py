@@ -101,7 +101,7 @@ def _commit(term: Term, executor: Executor, change: Change, source: GivenOperati
     zones = tasks.zone_programs(snapshot.catalog, None).reach(source.tables) | {1}
     with term.attempt() as attempt:
         job = Job(
-            root=str(root), base=snapshot.number, version=change.version, epoch=term.epoch, attempt=attempt,
+            root=str(root), base=snapshot.ref, version=change.version, epoch=term.epoch, attempt=attempt,
             source=source, servers=executor.servers if operations > CHAINED_MAX else 1, zones=tuple(sorted(zones)),
             title=f"viewkeeper {root.name}: rebase {change.version}, {operations:,} operations",
         )  # fmt: skip

@@ -48,13 +48,13 @@ def _signed(job: Job, server: int, storage: Storage, base: Snapshot, id_: int) -
     assert isinstance(table, Table) and isinstance(job.source, TableRows | TableDifference)
     spec, (low, high) = table.stored.state, ring.words(server, job.servers)
     if isinstance(job.source, TableRows):
-        trace = storage.at(job.source.number).trace(spec)
+        trace = storage.at(*job.source.at).trace(spec)
         if server == 0:  # damage that one server finds stops them all
             for run in trace.runs:
                 run.verify()
         rows = trace.scan(low=low, high=high)
     else:
-        older, newer = storage.at(job.source.older), storage.at(job.source.newer)
+        older, newer = storage.at(*job.source.older), storage.at(*job.source.newer)
         rows = difference(older.trace(spec), newer.trace(spec), low, high)
     if not len(rows):
         return None

@@ -104,7 +104,7 @@ def _state(job: Job) -> tuple[Storage, Snapshot]:
     """The storage, and the snapshot of the job's base: nearly always the newest, one small step from the last one."""
     storage = _storage(job.root)
     newest = storage.newest()
-    return storage, newest if newest.number == job.base else storage.at(job.base)
+    return storage, newest if newest.ref == job.base else storage.at(*job.base)
 
 
 _programs: list[tuple[Catalog, frozenset[int] | None, Program]] = []

@@ -48,11 +48,37 @@ class Tail(NamedTuple):
     hash: bytes
 
 
+class OpenFile:
+    """Which file an environment has open: while it is open, no other file has its inode."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._path = folder, str(folder / "data.mdb")
+        self._inode = self._now()
+
+    def is_there(self) -> bool:
+        """Whether it still is what is found in the folder."""
+        return self._now() == self._inode
+
+    def require_there(self) -> None:
+        """Raises Error where it is not: whatever is written would be lost with the deleted file."""
+        if self._now() != self._inode:
+            raise Error(f"{self._folder} was deleted, or another copy was put in its place, while it was open; close "
+                        "the database and connect again")  # fmt: skip
+
+    def _now(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self._path)  # noqa: PTH116 (pathlib takes three times as long)
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
+
+
 class Node:
     """One environment and its tables."""
 
     def __init__(self, folder: Path, sync: bool) -> None:
         self.environment = open_environment(folder, sync)
+        self.file = OpenFile(folder)
         self.log = self.environment.open_db(b"log")
         self.rows = self.environment.open_db(b"rows")
         self.equal = self.environment.open_db(b"equal", dupsort=True, dupfixed=True)
@@ -106,7 +132,7 @@ class Nodes:
         root = root.resolve()
         with forks.kept_out(), forks.opening:
             found = _open.get(root)
-            if found is None:
+            if found is None or not found.is_there():  # whoever has the deleted ones open keeps them
                 found = _open[root] = Nodes(root, nodes, durability)
             if nodes not in (None, found.count):
                 raise InputError(f"{root} has {found.count} nodes, fixed when it was made; asked for {nodes}")
@@ -120,8 +146,13 @@ class Nodes:
         with forks.kept_out(), forks.opening:
             self.users -= 1
             if self.users == 0:
-                del _open[self.root]
+                if _open.get(self.root) is self:
+                    del _open[self.root]
                 self._close_files()
+
+    def is_there(self) -> bool:
+        """Whether the files that are open are still those in the folder."""
+        return all(node.file.is_there() for node in self._nodes)
 
     @property
     def nodes(self) -> list[Node]:
@@ -129,6 +160,11 @@ class Nodes:
         if self._pid != os.getpid():
             self._reopen()
         return self._nodes
+
+    def _begin(self, number: int, write: bool = False, buffers: bool = False) -> Any:
+        node = self.nodes[number]
+        node.file.require_there()
+        return node.environment.begin(write=write, buffers=buffers)
 
     def _reopen(self) -> None:
         """Open the files anew in a forked child.  LMDB's environments must not be used there, only closed, and closing
@@ -153,7 +189,7 @@ class Nodes:
         with translated(self.root), forks.kept_out(), ExitStack() as locks:
             begun: dict[int, Any] = {}
             for number in sorted(numbers):
-                begun[number] = self.nodes[number].environment.begin(write=True)
+                begun[number] = self._begin(number, write=True)
                 locks.callback(begun[number].abort)  # Does nothing once it is committed.
             yield begun
             for number, txn in begun.items():
@@ -171,7 +207,7 @@ class Nodes:
     @contextmanager
     def reading(self, number: int, buffers: bool = False) -> Iterator[Any]:
         """A read transaction on one node.  With `buffers` what it gives is not copied."""
-        with translated(self.root), forks.kept_out(), self.nodes[number].environment.begin(buffers=buffers) as txn:
+        with translated(self.root), forks.kept_out(), self._begin(number, buffers=buffers) as txn:
             yield txn
 
     @contextmanager
@@ -182,9 +218,9 @@ class Nodes:
         """
         with translated(self.root), ExitStack() as stack:
             with forks.kept_out(), ExitStack() as locks:
-                for node in self.nodes:
-                    locks.callback(node.environment.begin(write=True).abort)
-                snapshots = [stack.enter_context(node.environment.begin(buffers=buffers)) for node in self.nodes]
+                for number in range(self.count):
+                    locks.callback(self._begin(number, write=True).abort)
+                snapshots = [stack.enter_context(self._begin(n, buffers=buffers)) for n in range(self.count)]
                 stack.callback(self._scan_ends)
                 self._scans += 1
             yield snapshots

@@ -12,6 +12,7 @@ import time
 import zlib
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from viewkeeper.catalog import codec
 from viewkeeper.catalog.model import Catalog
@@ -24,6 +25,17 @@ from viewkeeper.trace.run import close_files_except
 from viewkeeper.trace.snapshot import Change, Snapshot, advance, follow
 
 CATALOGS_REMEMBERED = 4
+
+Mark = tuple[int, int]
+"""Inode and time of change of a manifest's file: as long as they are the same, so is the file."""
+
+
+class _Known(NamedTuple):
+    """The newest snapshot seen, when it was known to be the newest, and the mark of its manifest's file then."""
+
+    snapshot: Snapshot
+    confirmed: float
+    mark: Mark | None
 
 
 class Storage:
@@ -39,8 +51,8 @@ class Storage:
         self.disk = LocalDisk()
         self.epoch: int | None = None  # the one taken by this process, once it is the driver
         # Threads share these two without a lock: both are replaced, never changed.
-        self._known: tuple[Snapshot, float] | None = None  # the newest seen, and when it was known to be the newest
-        self._catalogs: dict[str, Catalog] = {}
+        self._known: _Known | None = None
+        self._catalogs: dict[CatalogRef, Catalog] = {}
 
     def initialise(self, catalog: Catalog) -> Snapshot:
         """Make the database, at version 0; if it is there already (another process was first), its newest snapshot."""
@@ -68,53 +80,80 @@ class Storage:
 
         A manifest is the newest if the next number does not exist; but that may have come and been pruned.  It is kept
         for `keep_seconds` after it was replaced, so whoever looks more often than that cannot miss it, and whoever
-        does not lists the folder.
+        does not lists the folder.  And the file at hand must still be the one that was read: the folder may have been
+        made anew, or an older copy put back.
         """
         if self._known is None:
             return self._open_newest()
-        snapshot, confirmed = self._known
+        snapshot, confirmed, mark = self._known
         looked = time.time()
         while self.exists(snapshot.number + 1):
             try:
-                manifest = self.read(snapshot.number + 1)
+                manifest, mark = self._read(snapshot.number + 1)
             except FileNotFoundError:
                 return self._open_newest()
             if manifest.follows != snapshot.identity:
                 return self._open_newest()
             snapshot = advance(self, snapshot, manifest)
             looked = time.time()
+        if self._mark(snapshot.number) != mark:
+            try:
+                manifest, mark = self._read(snapshot.number)
+            except FileNotFoundError:
+                return self._open_newest()
+            if manifest.identity != snapshot.identity:
+                return self._open_newest()
         # The same clock as file times, and so as pruning: if somebody sets it, both notice.
         if not 0 <= time.time() - confirmed < self.keep_seconds / 3 and self.numbers()[-1] != snapshot.number:
             return self._open_newest()
-        self._see(snapshot, looked)
+        self._see(snapshot, looked, mark)
         return snapshot
 
     def refresh(self, snapshot: Snapshot) -> Snapshot:
         """The newest snapshot: `snapshot` itself if it still is."""
         newest = self.newest()
-        return snapshot if newest.number == snapshot.number else newest
+        return snapshot if newest.identity == snapshot.identity else newest
 
-    def at(self, number: int) -> Snapshot:
-        """The snapshot of manifest `number`, which the caller knows to be kept; `NotFound` if it is not there."""
-        known = self._known[0] if self._known else None
-        if known is not None and known.number == number:
+    def at(self, number: int, identity: str | None = None) -> Snapshot:
+        """The snapshot of manifest `number`, which the caller knows to be kept; `NotFound` if it is not there, or is
+        another than that of `identity`."""
+        known = self._known.snapshot if self._known else None
+        if known is not None and known.number == number and known.identity == identity:
             return known
+        snapshot = self._at(number, known)
+        if identity not in (None, snapshot.identity):
+            raise NotFound(f"manifest {number} of {self.root} is another than the one that is asked for: the folder "
+                           "was made anew, or an older copy was put back")  # fmt: skip
+        return snapshot
+
+    def _at(self, number: int, known: Snapshot | None) -> Snapshot:
         try:
             snapshot = self._replay(number, known)
         except FileNotFoundError as error:
             gone = Path(error.filename).name
             raise NotFound(f"manifest {number} of {self.root} is not kept: {gone} is gone") from None
         if known is None or known.number < number:
-            self._see(snapshot, confirmed=0.0)  # not known to be the newest
+            self._see(snapshot, confirmed=0.0, mark=None)  # not known to be the newest
         return snapshot
 
     def read(self, number: int) -> Manifest:
         """Manifest `number`; FileNotFoundError where there is none, `Damaged` where it is not as it was written."""
+        return self._read(number)[0]
+
+    def _read(self, number: int) -> tuple[Manifest, Mark]:
         path = self.manifest_path(number)
-        manifest = Manifest.decode(path.read_bytes(), path.name)
+        with path.open("rb") as file:
+            mark = _mark(os.fstat(file.fileno()))
+            manifest = Manifest.decode(file.read(), path.name)
         if manifest.number != number:
             raise Damaged(f"manifest {path.name} says that its number is {manifest.number}")
-        return manifest
+        return manifest, mark
+
+    def _mark(self, number: int) -> Mark | None:
+        try:
+            return _mark(os.stat(self._path(number)))  # noqa: PTH116 (pathlib takes three times as long)
+        except FileNotFoundError:
+            return None
 
     def numbers(self) -> list[int]:
         """The numbers of all manifests, ascending."""
@@ -146,7 +185,7 @@ class Storage:
 
     def catalog(self, ref: CatalogRef) -> Catalog:
         """The catalog that a manifest names; the last few are remembered."""
-        catalog = self._catalogs.get(ref.name)
+        catalog = self._catalogs.get(ref)
         if catalog is None:
             data = (self.catalogs / ref.name).read_bytes()
             if len(data) != ref.length or zlib.crc32(data) != ref.checksum:
@@ -186,8 +225,9 @@ class Storage:
             manifest = replace(manifest, catalog=written)
         successor = advance(self, snapshot, manifest)
         looked = time.time()
+        self._require_present(snapshot)
         self.commit(manifest)
-        self._see(successor, looked)
+        self._see(successor, looked, self._mark(manifest.number))
         return successor
 
     def new_epoch(self, snapshot: Snapshot) -> Snapshot:
@@ -209,6 +249,19 @@ class Storage:
             raise self._fenced(manifest) from None
         if self.numbers()[-1] != manifest.number and not self._is_followed(manifest):
             raise self._fenced(manifest)
+
+    def _require_present(self, snapshot: Snapshot) -> None:
+        """Raises `Fenced` where the manifest to be followed is not there any more: it is never pruned before it is."""
+        known, mark = self._known, self._mark(snapshot.number)
+        if mark is not None and known is not None and known.snapshot is snapshot and known.mark == mark:
+            return
+        with contextlib.suppress(FileNotFoundError):
+            if self.read(snapshot.number).identity == snapshot.identity:
+                return
+        if self.manifests.exists() and self.numbers()[-1:] > [snapshot.number]:
+            return  # it was followed, and pruned: committing finds out by whom
+        raise Fenced(f"{self.root} is not the database that this driver maintains any more: it was made anew, or an "
+                     "older copy was put back; the driver must stop")  # fmt: skip
 
     def _is_followed(self, manifest: Manifest) -> bool:
         try:
@@ -236,13 +289,13 @@ class Storage:
                     continue  # a long pause: what was the newest has been pruned meanwhile
                 missing = Path(error.filename).name
                 raise Damaged(f"manifest {missing} of {self.root} is missing, and {numbers[-1]} builds on it") from None
-            self._see(snapshot, looked)
+            self._see(snapshot, looked, None)
             return snapshot
 
-    def _see(self, snapshot: Snapshot, confirmed: float) -> None:
-        if self._known is not None and self._known[0].files is not snapshot.files:
+    def _see(self, snapshot: Snapshot, confirmed: float, mark: Mark | None) -> None:
+        if self._known is not None and self._known.snapshot.files is not snapshot.files:
             close_files_except(self.state, snapshot.files)
-        self._known = (snapshot, confirmed)
+        self._known = _Known(snapshot, confirmed, mark)
 
     def _replay(self, number: int, known: Snapshot | None) -> Snapshot:
         """Manifest `number`'s snapshot, from its checkpoint on, or from `known` on where that lies between."""
@@ -268,4 +321,8 @@ class Storage:
 
     def _remember(self, ref: CatalogRef, catalog: Catalog) -> None:
         newest = list(self._catalogs.items())[-(CATALOGS_REMEMBERED - 1) :]
-        self._catalogs = {**dict(newest), ref.name: catalog}
+        self._catalogs = {**dict(newest), ref: catalog}
+
+
+def _mark(status: os.stat_result) -> Mark:
+    return status.st_ino, status.st_ctime_ns

@@ -10,7 +10,7 @@ import json
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from viewkeeper.errors import Damaged
 from viewkeeper.trace.receipt import FileRef, RunRef
@@ -22,6 +22,13 @@ KEEPS_VERSION = ("merge", "epoch")
 
 RunKey = tuple[int, str, int]
 """Which run: its state, file and section."""
+
+
+class ManifestRef(NamedTuple):
+    """Which manifest: its number, which says where it is, and its identity, which says that it is the one."""
+
+    number: int
+    identity: str
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from viewkeeper.catalog.model import Catalog, StateSpec
 from viewkeeper.errors import Error
-from viewkeeper.trace.manifest import KEEPS_VERSION, CatalogRef, Kind, Manifest, RunKey
+from viewkeeper.trace.manifest import KEEPS_VERSION, CatalogRef, Kind, Manifest, ManifestRef, RunKey
 from viewkeeper.trace.receipt import FileRef, Receipt, RunRef
 from viewkeeper.trace.run import Run, hold
 from viewkeeper.trace.trace import Trace
@@ -72,6 +72,11 @@ class Snapshot:
     hashes: dict[int, str]
     rebased: dict[int, int]
     _traces: dict[int, Trace] = field(default_factory=dict, repr=False)
+
+    @property
+    def ref(self) -> ManifestRef:
+        """Its manifest."""
+        return ManifestRef(self.number, self.identity)
 
     @property
     def catalog(self) -> Catalog:

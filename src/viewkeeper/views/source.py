@@ -50,11 +50,17 @@ class Newest:
         if self._closed:
             raise Error(f"the database in {self._storage.root} is closed; connect to it again")
 
+    def _require_same(self, snapshot: Snapshot) -> None:
+        if snapshot.database != self._version.snapshot.database:
+            raise Error(f"{self._storage.root} is another database than the one that was opened: it was deleted and "
+                        "made anew; close this one and connect again")  # fmt: skip
+
     def version(self) -> Version:
         self.require_open()
         version = self._version
         snapshot = self._storage.refresh(version.snapshot)
         if snapshot is not version.snapshot:
+            self._require_same(snapshot)
             version = self._version = Version(snapshot, version)
         return version
 
@@ -88,6 +94,11 @@ class Newest:
         self.require_open()
         with storage_named(self._storage.root):
             snapshot, lease = Lease.on_newest(self._storage)
+            try:
+                self._require_same(snapshot)
+            except Error:
+                lease.close()
+                raise
         version = self._version
         return version if version.snapshot is snapshot else Version(snapshot, version), lease
 

@@ -21,6 +21,7 @@ from viewkeeper.compiler.source import Source
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.streams.spark.processes import loss_named
 from viewkeeper.trace.lease import Lease
+from viewkeeper.trace.manifest import ManifestRef
 from viewkeeper.views.part_query import meant
 from viewkeeper.views.parts import Parts
 from viewkeeper.views.result import Result
@@ -42,7 +43,7 @@ class SparkFrames:
         self._spark, self._holds = spark, holds
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._numbers = itertools.count(1)
-        self._leases: dict[int, Lease] = {}
+        self._leases: dict[ManifestRef, Lease] = {}
 
     def frame(self, version: Version, name: str, allow_stale: bool = False) -> DataFrame:
         """The rows of a table or view as of `version`."""
@@ -66,8 +67,8 @@ class SparkFrames:
         from viewkeeper.streams.spark.reading import frame
 
         snapshot = version.snapshot
-        if self._holds and snapshot.number not in self._leases:
-            self._leases[snapshot.number] = Lease(snapshot.storage, snapshot.number)
+        if self._holds and snapshot.ref not in self._leases:
+            self._leases[snapshot.ref] = Lease(snapshot.storage, snapshot.number)
         return frame(self._spark.session(), parts.folder, parts.of.columns, parts.pieces(first, last),
                      version.catalog.zone, parts.of.length, part_timestamp)  # fmt: skip
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Self
 from viewkeeper.catalog.model import Stream
 from viewkeeper.errors import Error, InputError, NotFound, StoreReplaced
 from viewkeeper.permissions import make_folder, make_root
-from viewkeeper.stores.environment import forks, open_environment, translated
+from viewkeeper.stores.environment import OpenFile, forks, open_environment, translated
 from viewkeeper.streams.intake import entries as bytes_of
 from viewkeeper.streams.intake.entries import Draft, Entry
 from viewkeeper.streams.intake.taking import too_late
@@ -97,6 +97,7 @@ class _Environment:
         self._pid = os.getpid()
         with translated(self.folder):
             self._lmdb = open_environment(self.folder, sync=True)
+            self.file = OpenFile(self.folder)
             self._lmdb.reader_check()
             self.entries = self._lmdb.open_db(b"entries")
             self.ids = self._lmdb.open_db(b"ids")
@@ -109,6 +110,7 @@ class _Environment:
                 raise Error(f"{self.folder} was being used when this process was forked; start it with 'spawn'")
             self._lmdb.close()
             self._start()
+        self.file.require_there()
         return self._lmdb.begin(write=write)
 
     def close(self) -> None:
@@ -126,7 +128,7 @@ class StreamLog:
         self.folder, self._state = self.root / "streams", self.root / "state"
         with forks.kept_out(), forks.opening:
             found = _open.get(self.folder)
-            if found is None:
+            if found is None or not found.file.is_there():  # whoever has the deleted one open keeps it
                 found = _open[self.folder] = _Environment(self.folder)
             found.users += 1
             self._environment: _Environment = found
@@ -140,7 +142,8 @@ class StreamLog:
             self._closed = True
             self._environment.users -= 1
             if self._environment.users == 0:
-                del _open[self.folder]
+                if _open.get(self.folder) is self._environment:
+                    del _open[self.folder]
                 self._environment.close()
 
     def __enter__(self) -> Self:
