@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from local_maintenance import catch_up
 from viewkeeper.cli import cli
 from viewkeeper.commands.output import print_rows
 from viewkeeper.errors import InputError, NotFound
+from viewkeeper.pipeline.local import LocalExecutor
 
 Run = Callable[..., Result]
 
@@ -49,6 +51,27 @@ def maintained(tmp_path: Path) -> None:
 
 def lines(result: Result) -> list[Any]:
     return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_status_says_that_an_older_store_was_put_back_and_rebase_makes_up_for_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("viewkeeper.views.spark_session.SparkUse.executor", lambda self, servers=None: LocalExecutor())
+    assert "nothing to do" in run("rebase").stdout
+    nodes, saved = tmp_path / "shop" / "nodes", tmp_path / "saved"
+    run("put", "orders", '{"id": 1, "customer": 7}')
+    maintained(tmp_path)
+    shutil.copytree(nodes, saved)
+    run("put", "orders", input='{"id": 2, "customer": 7}\n{"id": 3, "customer": 7}\n')
+    maintained(tmp_path)
+    shutil.rmtree(nodes)
+    shutil.copytree(saved, nodes)
+    assert "replaced" in run("status").stdout and "viewkeeper rebase" in run("status").stdout
+    assert json.loads(run("status", "--json").stdout)["replaced"]
+    (done,) = lines(run("rebase", "--json"))
+    assert (done["done"], done["changed"]) == (True, {"orders": 2})
+    assert lines(run("get", "spend", "7", "--json")) == [{"customer": 7, "total": None, "n": 1}]
+    assert json.loads(run("status", "--json").stdout)["replaced"] == []
 
 
 def test_rows_are_put_and_read_back_as_json(run: Run, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +27,7 @@ from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
 from viewkeeper.pipeline.rebase import Rebased, rebase
 from viewkeeper.pipeline.status import lag, status
+from viewkeeper.stores.log import read_operations
 from viewkeeper.trace.points import arm
 from viewkeeper.views.version import Version
 
@@ -292,6 +295,42 @@ def test_entries_of_other_programs_stop_no_log(copies: Copies) -> None:
             shop.maintain_once()
             assert shop.snapshot.positions == shop.store.ends()
     assert shop.view("everything").keys() == {(6, 6)}
+
+
+def test_rows_written_while_rebase_runs_are_in_it_or_come_with_the_next_batch(copies: Copies) -> None:
+    copies.lost(10, 20)
+    stop, written = threading.Event(), []
+
+    def write() -> None:
+        while not stop.is_set():
+            copies.put(5000 + len(written), 1, price=3)
+            written.append(1)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        while len(written) < 20:
+            time.sleep(0.001)
+        assert copies.rebase().done
+    finally:
+        stop.set()
+        writer.join()
+    copies.shop.maintain_once()
+    assert copies.wrong() == [] and copies.shop.view("everything").keys() == {
+        (10 + len(written), 10 + 3 * len(written))
+    }
+
+
+def test_a_task_reads_nothing_of_another_log_than_the_driver_has_cut(copies: Copies) -> None:
+    copies.put(0, 20)
+    cut = copies.shop.store.cut(10, {})
+    tables = {table.id: table for table in copies.shop.snapshot.catalog.tables}
+    for node, upto in cut.positions.items():
+        right, wrong = cut.hashes[node], "0" * 31 + "1"
+        assert read_operations(copies.root, node, 0, upto, tables, ("", right)).operations
+        for hashes in ((wrong, right), ("", wrong)):
+            with pytest.raises(StoreReplaced, match=f"the log of node {node}"):
+                read_operations(copies.root, node, upto if hashes[0] else 0, upto, tables, hashes)
 
 
 def test_only_one_rebases_or_maintains_at_a_time(copies: Copies) -> None:

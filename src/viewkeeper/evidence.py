@@ -85,7 +85,7 @@ class DatabaseEvidence:
         """Raises StoreReplaced where the store is not the one that this version has read."""
         snapshot = self._version.snapshot
         for node in range(self._store.nodes):
-            place = self._store.compare(node, snapshot.positions.get(node, 0), snapshot.hashes.get(node, ""))
+            (place,) = self._store.compare(node, (snapshot.positions.get(node, 0), snapshot.hashes.get(node, "")))
             if place in (Place.OTHER, Place.BEYOND):
                 self._store.require_same(snapshot.positions, snapshot.hashes)
 

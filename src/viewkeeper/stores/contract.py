@@ -127,8 +127,8 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def compare(self, node: int, position: int, hash_: str) -> Place:
-        """Whether the log of `node` up to `position` is the one that has the running hash `hash_` there."""
+    def compare(self, node: int, *places: tuple[int, str]) -> list[Place]:
+        """For each position and running hash: whether the log of `node` up to there is the one that has that hash."""
 
     @abstractmethod
     def replaced(self, positions: Mapping[int, int], hashes: Mapping[int, str]) -> dict[int, str]:

@@ -123,9 +123,9 @@ class EmbeddedStore(Store):
         self.reader_check()
         return log.cut(self._nodes, limit, after, hashes)
 
-    def compare(self, node: int, position: int, hash_: str) -> Place:
+    def compare(self, node: int, *places: tuple[int, str]) -> list[Place]:
         with self._nodes.reading(node, buffers=True) as txn:
-            return history.compare(self._nodes.nodes[node], txn, position, hash_)
+            return [history.compare(self._nodes.nodes[node], txn, position, hash_) for position, hash_ in places]
 
     def replaced(self, positions: Mapping[int, int], hashes: Mapping[int, str]) -> dict[int, str]:
         return history.replaced(self._nodes, positions, hashes)

@@ -22,14 +22,15 @@ def require_written(token: Token, snapshot: Snapshot, store: Store, rebased: Map
     for node, sequence in token.positions.items():
         if node >= store.nodes:
             continue  # of another database: it is waited for in vain
-        read = store.compare(node, snapshot.positions.get(node, 0), snapshot.hashes.get(node, ""))
+        hash_ = token.hashes.get(node)
+        at = snapshot.positions.get(node, 0), snapshot.hashes.get(node, "")
+        read, *others = store.compare(node, at, *(((sequence, hash_),) if hash_ else ()))
+        (written,) = others or (Place.TRIMMED,)
         if read in _ANOTHER or (read is Place.TRIMMED and rebased.get(node) != snapshot.rebased.get(node)):
             raise StoreReplaced(
                 f"{place}: the log of node {node} is not the one that version {snapshot.version} has read, as if an "
                 "older copy of the store had been put back: see viewkeeper status, and viewkeeper rebase"
             )
-        hash_ = token.hashes.get(node)
-        written = store.compare(node, sequence, hash_) if hash_ else Place.TRIMMED
         if written in _ANOTHER:
             raise StoreReplaced(
                 f"{place}: the write of token {str(token)!r} is not in the log of node {node} any more, as if an older "
