@@ -150,20 +150,36 @@ class PartEvidence:
         """The parts from `first` to `last` that are there and have rows."""
         return self._version.parts_of(of).with_rows(first, last)
 
+    def runs(self, of: Stream | PartView, first: int, last: int) -> list[tuple[int, int]]:
+        """The same parts, those of a run that have the same pieces as one: (first, last)."""
+        return [(run.part, run.last) for run in self._version.parts_of(of).runs(first, last)]
+
     def counts(self, of: Stream | PartView) -> Mapping[int, tuple[int, int]]:
-        """For each part that is there and has rows: how many the part catalog says, and how many its pieces have."""
+        """For each part with rows, of equal ones in a run for the first: how many the part catalog says, and how many
+        its pieces have."""
         built = self.built(of)
-        parts = self._index(of.id).with_rows(built.start, built.stop - 1) if built else []
-        return {part.part: (part.rows, sum(piece.rows for piece in part.pieces)) for part in parts}
+        runs = self._index(of.id).runs(built.start, built.stop - 1) if built else []
+        return {run.part: (run.rows, sum(piece.rows for piece in run.pieces)) for run in runs}
+
+    def rows_in(self, of: Stream | PartView) -> int:
+        """How many rows all parts that are there have."""
+        return self._version.parts_of(of).count()
 
     def numbered(self, of: Stream | PartView, parts: Iterable[int]) -> tuple[pa.Table, np.ndarray]:
         """The rows of some parts, behind them the part (`PART`) that the file itself says; and the part (int64) that
         the part catalog gives to each row."""
-        chosen = [found for found in map(self._index(of.id).at, parts) if found is not None]
-        self._verify(piece.file for part in chosen for piece in part.pieces)
+        chosen = list(parts)
+        rows = [found for found in map(self._index(of.id).at, chosen) if found is not None]
+        pieces = [piece for row in rows for piece in row.pieces]
+        self._verify(piece.file for piece in pieces)
         columns = (*of.columns, Column(PART, BIGINT, False))
         wide = Parts(self._version.snapshot, replace(of, columns=columns), self._index(of.id))
-        block, subscripts = wide.rows([part.part for part in chosen])
+        block, subscripts = wide.rows(chosen)
+        lengths = [piece.rows for piece in pieces]
+        if any(piece.part is not None for piece in pieces) and sum(lengths) == len(subscripts):
+            marked = np.repeat(np.array([-1 if piece.part is None else piece.part for piece in pieces]), lengths)
+            is_shared = np.repeat(np.array([piece.part is not None for piece in pieces]), lengths)
+            block.columns[-1] = pa.array(_as_own(block.columns[-1].to_numpy(), marked, is_shared, subscripts))
         return logical_table(columns, block.columns, self.catalog.zone), subscripts
 
     def redo(self, view: PartView) -> int | None:
@@ -217,6 +233,13 @@ class PartEvidence:
         for file in set(files) - self._verified:
             verify_part_file(snapshot.storage.state, snapshot.files[file])
             self._verified.add(file)
+
+
+def _as_own(marks: np.ndarray, marked: np.ndarray, is_shared: np.ndarray, parts: np.ndarray) -> np.ndarray:
+    """What a file says of which part rows are, with the part that has them where equal parts share the rows and the
+    file names the part (`marked`) in whose name they stand."""
+    expected = np.where(is_shared, marked, parts)
+    return np.where(marks == expected, parts, np.where(marks == parts, expected, marks))
 
 
 def _columns(table: Table) -> tuple[Column, ...]:

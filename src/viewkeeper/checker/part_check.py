@@ -8,6 +8,7 @@ stream or view that stands in its FROM.
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -108,7 +109,7 @@ class _Checked:
         stale = self._evidence.stale(self._of) if isinstance(self._of, PartView) else None
         return Report(
             self._of.name, self._evidence.version, verdict, ", ".join(sorted(self._judges)) or "none",
-            sum(rows for rows, _ in self._counts.values()), time.perf_counter() - self._started,
+            self._evidence.rows_in(self._of), time.perf_counter() - self._started,
             "; ".join(self._problems), self._different, self._shown, parts=judged,
             unjudged=[_named(parts, why) for why, parts in self._unjudged.items()], stale=stale or "",
         )  # fmt: skip
@@ -157,7 +158,7 @@ class _Checked:
             self._base_wrong = True
             self._problems += [f"{report.view} below it is {report.verdict}" for report in wrong_below]
             return
-        self._sound_parts = set(self._sound())
+        self._unsound = self._counts.keys() - set(self._sound())
         parts = self._settled(view)
         for recomputed in _recomputer(self._evidence, judge, view).recompute(parts):
             self._compare(view, recomputed)
@@ -186,9 +187,8 @@ class _Checked:
         if recomputed.judge != "none":
             self._judges.add(recomputed.judge)
         left_out = recomputed.unjudged.keys() | recomputed.failed.keys()
-        among = recomputed.parts if isinstance(recomputed.parts, range) else set(recomputed.parts)
-        there = [part for part in self._evidence.with_rows(view, min(among), max(among))
-                 if part in among and part not in left_out and part in self._sound_parts]  # fmt: skip
+        there = [part for part in self._there(view, recomputed.parts)
+                 if part not in left_out and part not in self._unsound]  # fmt: skip
         table, subscripts = self._marked(there)
         found = table.drop_columns([PART]).add_column(0, pa.field(PART, pa.int64(), False), pa.array(subscripts))
         zone = self._evidence.catalog.zone
@@ -197,7 +197,19 @@ class _Checked:
             self._problems.append(comparison.shape)
         self._different += comparison.rows
         self._shown += comparison.differing[: _SHOWN - len(self._shown)]
-        self._tell(max(among))
+        self._tell(max(recomputed.parts))
+
+    def _there(self, view: PartView, parts: Sequence[int]) -> Iterator[int]:
+        """Those of `parts` that have rows."""
+        if isinstance(parts, range):
+            yield from self._evidence.with_rows(view, parts[0], parts[-1])
+            return
+        runs = self._evidence.runs(view, min(parts), max(parts))
+        starts = [first for first, _ in runs]
+        for part in sorted(parts):
+            at = bisect_right(starts, part) - 1
+            if at >= 0 and part <= runs[at][1]:
+                yield part
 
     def _leave_out(self, parts: Iterable[int], why: str) -> None:
         self._unjudged.setdefault(why, []).extend(parts)

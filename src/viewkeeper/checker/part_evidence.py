@@ -39,8 +39,15 @@ class PartsEvidence(Protocol):
     def with_rows(self, of: Stream | PartView, first: int, last: int) -> list[int]:
         """The parts from `first` to `last` that are there and have rows."""
 
+    def runs(self, of: Stream | PartView, first: int, last: int) -> list[tuple[int, int]]:
+        """The same parts, those of a run that have the same rows of the same file as one: (first, last)."""
+
     def counts(self, of: Stream | PartView) -> Mapping[int, tuple[int, int]]:
-        """For each part with rows: how many the part catalog says, and how many its pieces have."""
+        """For each part with rows, of equal ones in a run for the first: how many rows the part catalog says, and how
+        many its pieces have."""
+
+    def rows_in(self, of: Stream | PartView) -> int:
+        """How many rows all parts that are there have."""
 
     def numbered(self, of: Stream | PartView, parts: Iterable[int]) -> tuple[pa.Table, np.ndarray]:
         """The rows of some parts, behind them the part (`PART`) that the file itself says; and the part (int64) that
@@ -80,7 +87,24 @@ def schema_of(view: PartView, zone: str) -> pa.Schema:
 
 
 def reached(evidence: PartsEvidence, inputs: Iterable[Input], parts: range) -> set[int]:
-    """Those of `parts` for which an input names a part with rows."""
+    """Those of `parts` for which an input names a part with rows.  Where all that an input names is of one run of equal
+    parts, the first and the last such part stand for those between them, which read the same."""
+    found: set[int] = set()
+    for each in inputs if parts else ():
+        source = parts_of(evidence.catalog, each.object)
+        for first, last in evidence.runs(source, each.low.at(parts[0]), each.high.at(parts[-1])):
+            low, high = bisect_left(parts, first, key=each.high.at), bisect_right(parts, last, key=each.low.at)
+            begin = max(low, bisect_left(parts, first, key=each.low.at))
+            end = min(high, bisect_right(parts, last, key=each.high.at)) - 1
+            if end - begin > 1:
+                found.update(parts[low : begin + 1], parts[end:high])
+            else:
+                found.update(parts[low:high])
+    return found
+
+
+def reached_one_by_one(evidence: PartsEvidence, inputs: Iterable[Input], parts: range) -> set[int]:
+    """`reached` with every part: of a query that sees which parts its rows are of."""
     found: set[int] = set()
     for each in inputs if parts else ():
         source = parts_of(evidence.catalog, each.object)
@@ -88,6 +112,22 @@ def reached(evidence: PartsEvidence, inputs: Iterable[Input], parts: range) -> s
             low = bisect_left(parts, filled, key=each.high.at)
             found.update(parts[low : bisect_right(parts, filled, key=each.low.at)])
     return found
+
+
+def own(evidence: PartsEvidence, view: PartView, parts: range) -> set[int]:
+    """The parts of a view with rows, of a run of equal ones the first and the last."""
+    return {end for run in evidence.runs(view, parts[0], parts[-1]) for end in run}
+
+
+def first_quiet(parts: range, busy: set[int], full: Sequence[tuple[int, int]]) -> int | None:
+    """The lowest of `parts` that is neither busy nor in one of the runs `full`; None: there is none."""
+    ends = sorted({parts.start, *(part + 1 for part in busy), *(last + 1 for _, last in full)})
+    starts = [first for first, _ in full]
+    for part in ends[bisect_left(ends, parts.start) :]:
+        run = bisect_right(starts, part) - 1
+        if part in parts and part not in busy and not (run >= 0 and part <= full[run][1]):
+            return part
+    return None
 
 
 def missing(evidence: PartsEvidence, inputs: Iterable[Input], parts: range) -> tuple[range, str]:

@@ -21,16 +21,20 @@ from viewkeeper.checker.part_evidence import (
     PART,
     NotJudged,
     PartsEvidence,
+    first_quiet,
     in_batches,
     missing,
     newest_stream_part,
+    own,
     reached,
+    reached_one_by_one,
     schema_of,
     versions,
 )
 from viewkeeper.checker.part_rows import query_rows
 from viewkeeper.checker.part_sql import AT_ONCE, Asked, Recomputed, SqlParts
 from viewkeeper.checker.tables import table_of
+from viewkeeper.compiler.part_tables import PART_TIMESTAMP
 from viewkeeper.errors import DeclarationError
 from viewkeeper.streams.spark.hidden import without_hidden
 from viewkeeper.streams.viewdf import PlannedQuery, ViewDFPlan
@@ -81,8 +85,9 @@ class QueryParts:
         parts = stretch.parts[len(expired) :]
         if not parts:
             return
-        busy = reached(self._evidence, inputs, parts)
-        busy.update(self._evidence.with_rows(self._view, parts[0], parts[-1]))
+        timed = PART_TIMESTAMP.name.lower() in stretch.query.query.sql.lower()
+        busy = (reached if not timed else reached_one_by_one)(self._evidence, inputs, parts)
+        busy.update(own(self._evidence, self._view, parts))
         for some in in_batches(sorted(busy), AT_ONCE):
             yield self._some(stretch.query, some)
         alike, spare = self._quiet(stretch.query, parts, busy)
@@ -115,8 +120,10 @@ class QueryParts:
             spare = known if len(known) > len(spare) else spare
             alike.setdefault(tuple(sorted(known.items())), []).append(run)
         found = {}
+        full = self._evidence.runs(self._view, parts[0], parts[-1])
         for same in alike.values():
-            part = next((part for run in same for part in run if part not in busy), None)
+            quiet = (first_quiet(run, busy, full) for run in same)
+            part = next((part for part in quiet if part is not None), None)
             if part is not None:
                 found[part] = same
         return found, spare

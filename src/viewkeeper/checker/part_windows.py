@@ -20,8 +20,10 @@ from viewkeeper.checker.part_evidence import (
     NotJudged,
     PartsEvidence,
     dimension_table,
+    first_quiet,
     in_batches,
     missing,
+    own,
     parts_of,
     reached,
     schema_of,
@@ -67,8 +69,8 @@ class WindowParts:
         if not parts:
             return
         busy = reached(self._evidence, [self._input], parts)
-        busy.update(self._evidence.with_rows(self._view, parts[0], parts[-1]))
-        quiet = next((part for part in parts if part not in busy), None)
+        busy.update(own(self._evidence, self._view, parts))
+        quiet = first_quiet(parts, busy, self._evidence.runs(self._view, parts[0], parts[-1]))
         wanted = sorted(busy if quiet is None else {*busy, quiet})
         for some in in_batches(wanted, AT_ONCE):
             yield from self._some(some)

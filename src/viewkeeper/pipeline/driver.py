@@ -95,7 +95,9 @@ class Maintainer:
         }  # fmt: skip
 
     def close(self) -> None:
-        """Ends the term; running merges and parts are committed, a running fill is given up."""
+        """Ends the term; running merges are committed, and parts as far as they are built; a running fill is given
+        up."""
+        self.parts.hurry()
         try:
             self.fills.abandon(self.term)
             self.parts.finish(self.term)

@@ -58,7 +58,7 @@ def _stream(snapshot: Snapshot, stream: Stream, index: PartIndex, log: StreamLog
     end, waiting = log.end(stream.id), _waiting(snapshot, stream, at, log)
     entries = waiting or []
     unsealed = -UNBOUNDED if at.next is None else at.next
-    opened = sum(part.rows for part in index.with_rows(unsealed, UNBOUNDED))
+    opened = index.count_between(unsealed, UNBOUNDED)
     opened += sum(int(file.rows.sum()) for entry in entries if isinstance(entry, Append) for file in entry.files)
     return {
         "length": stream.length, **_extent(at, index),
@@ -113,7 +113,7 @@ def _extent(at: StreamProgress | ViewProgress, index: PartIndex) -> dict[str, in
     if not bounds or at.next is None or at.next <= max(bounds):
         return {"first": None, "parts": 0, "rows": 0}
     first = max(bounds)
-    rows = sum(part.rows for part in index.with_rows(first, at.next - 1))
+    rows = index.count_between(first, at.next - 1)
     return {"first": first, "parts": at.next - first, "rows": rows}
 
 

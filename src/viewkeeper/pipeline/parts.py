@@ -21,6 +21,7 @@ from viewkeeper.streams.intake.taking import advance, idle_seal, sealed_upto
 from viewkeeper.streams.keeping.round import Round
 from viewkeeper.streams.keeping.settled import is_settled, may_be_mended
 from viewkeeper.streams.keeping.stage import Stage
+from viewkeeper.streams.keeping.upkeep import Stopped
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.work import Runner
 from viewkeeper.trace.garbage import named_files
@@ -91,6 +92,11 @@ class PartKeeping:
         round_ = Round(snapshot, self._intake, self._runner, term.epoch, attempt, self.seconds, self._tidy_due, upto)
         self._done, self._more, self._tidy_due, self._next = (snapshot.catalog, snapshot.progress), False, False, None
         self._running = _Running(round_, self._pool.submit(round_.run))
+
+    def hurry(self) -> None:
+        """Has the running round come to its end soon, with what it has built by then."""
+        if self._running is not None:
+            self._running.round.stop.set()
 
     def finish(self, term: Term) -> None:
         """Waits for the running round, and commits it."""
@@ -172,6 +178,9 @@ class PartKeeping:
             return committed
         except Fenced:
             raise
+        except Stopped:
+            self._done = None
+            return False
         except Exception as error:  # noqa: BLE001 - nothing was committed; the same is tried again, later and later
             self._fail(error)
             return False

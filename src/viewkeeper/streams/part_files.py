@@ -191,12 +191,13 @@ def to_table(
     if not chosen:
         return pa.table({PART: pa.nulls(sum(piece.rows for piece in pieces))}).select([])
     schema = pa.schema([pa.field(column.name, logical_type(column.type, zone)) for column in chosen])
-    tables = [schema.empty_table()]
+    tables: dict[Piece, pa.Table] = {}
     for piece in pieces:
-        table, _, _ = _select(folder, piece, chosen, 0, GREATEST_HASH, None, False, None)
-        arrays = [table.column(field.name).cast(field.type) for field in schema]
-        tables.append(pa.Table.from_arrays(arrays, schema=schema))
-    return pa.concat_tables(tables)
+        if piece not in tables:
+            table, _, _ = _select(folder, piece, chosen, 0, GREATEST_HASH, None, False, None)
+            arrays = [table.column(field.name).cast(field.type) for field in schema]
+            tables[piece] = pa.Table.from_arrays(arrays, schema=schema)
+    return pa.concat_tables([schema.empty_table(), *(tables[piece] for piece in pieces)])
 
 
 def narrowed(folder: Path, piece: Piece, low: int, high: int) -> Piece | None:
@@ -207,7 +208,8 @@ def narrowed(folder: Path, piece: Piece, low: int, high: int) -> Piece | None:
     start, stop = _range(hashes, low, high)
     if start == stop:
         return None
-    return Piece(piece.file, piece.offset + start, stop - start, int(hashes[start]), int(hashes[stop - 1]))
+    bounds = int(hashes[start]), int(hashes[stop - 1])
+    return Piece(piece.file, piece.offset + start, stop - start, *bounds, piece.part)
 
 
 def by_hash(block: Block) -> Block:

@@ -1,7 +1,8 @@
 """The part catalog: which parts each stream, view and helper has, with rows or without (paper 003, section 4.1).
 
 In memory it is a `PartIndex` for each object, immutable, so that a driver stages changes on it and readers keep one for
-each version; in the manifest it is the trace PARTS.  A run of empty parts is one row of both, however long.
+each version; in the manifest it is the trace PARTS.  A run of equal parts, empty or all with the same pieces, is one
+row of both, however long.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import pyarrow as pa
 from viewkeeper.catalog.model import PARTS
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.streams.work import GREATEST_HASH, Piece
+from viewkeeper.trace.grouping import spread
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.snapshot import Snapshot
 from viewkeeper.trace.trace import Trace, difference
@@ -34,7 +36,8 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True)
 class Part:
-    """What the catalog says of a part (`last` is `part`), or of each of the empty parts `part` to `last`.
+    """What the catalog says of a part (`last` is `part`), or of each of the equal parts `part` to `last`: they are
+    empty, or each has `rows` rows, the ones in `pieces`.
 
     `updated` is the version in which its rows were made or last changed, `stamp` the time of that in microseconds.
     `dimensions` are the versions of the dimension tables that were recorded with a stream's part, by table id.
@@ -49,8 +52,19 @@ class Part:
     dimensions: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.last < self.part or (self.last > self.part and (self.rows or self.pieces)):
-            raise ValueError(f"parts {self.part} to {self.last} with {self.rows} rows are not a run of empty parts")
+        if self.last < self.part or (self.last > self.part and not self.can_be_run):
+            said = f"parts {self.part} to {self.last} with {self.rows} rows"
+            raise ValueError(f"{said} are not a run of empty parts, or of parts with the same pieces")
+
+    @property
+    def can_be_run(self) -> bool:
+        """Whether other parts can be equal to this one: its rows are those of its pieces."""
+        return self.rows == sum(piece.rows for piece in self.pieces)
+
+    @property
+    def count(self) -> int:
+        """How many parts it says it of."""
+        return self.last - self.part + 1
 
 
 class _Chunk:
@@ -98,8 +112,8 @@ class _Chunk:
 
     @cached_property
     def filled(self) -> np.ndarray:
-        """int64, ascending: the parts with rows."""
-        return self.numbers[_PART][self.numbers[_ROWS] > 0]
+        """int64[2, n], ascending: from which part to which there are rows."""
+        return self.numbers[: _LAST + 1, self.numbers[_ROWS] > 0]
 
 
 class PartIndex:
@@ -120,7 +134,7 @@ class PartIndex:
         return int(self._chunks[-1].numbers[_LAST, -1]) if self._chunks else None
 
     def __len__(self) -> int:
-        """Rows of the catalog: a run of empty parts is one."""
+        """Rows of the catalog: a run of equal parts is one."""
         return sum(len(chunk) for chunk in self._chunks)
 
     def __iter__(self) -> Iterator[Part]:
@@ -128,38 +142,75 @@ class PartIndex:
             yield from map(chunk.row, range(len(chunk)))
 
     def at(self, part: int) -> Part | None:
-        """The row that says what part `part` is: perhaps that of a run of empty parts; None where there is no part."""
+        """The row that says what part `part` is: perhaps that of a run of equal parts; None where there is no part."""
         found = self._at_or_before(part)
         return found if found is not None and part <= found.last else None
 
     def with_rows(self, low: int, high: int) -> list[Part]:
-        """The parts from `low` to `high` that have rows, ascending."""
+        """The parts from `low` to `high` that have rows, ascending, each alone."""
+        return [replace(run, part=part, last=part) if run.count > 1 else run
+                for run in self.runs(low, high) for part in range(run.part, run.last + 1)]  # fmt: skip
+
+    def runs(self, low: int, high: int) -> list[Part]:
+        """The parts from `low` to `high` that have rows, ascending: those of a run as one."""
         found: list[Part] = []
         for chunk in self._chunks_over(low, high):
-            rows = (chunk.numbers[_PART] >= low) & (chunk.numbers[_PART] <= high) & (chunk.numbers[_ROWS] > 0)
+            rows = (chunk.numbers[_LAST] >= low) & (chunk.numbers[_PART] <= high) & (chunk.numbers[_ROWS] > 0)
             found += map(chunk.row, np.flatnonzero(rows).tolist())
+        for end in {0, len(found) - 1} if found else ():
+            run = found[end]
+            if run.part < low or run.last > high:
+                found[end] = replace(run, part=max(run.part, low), last=min(run.last, high))
         return found
 
     def filled(self, low: int, high: int) -> np.ndarray:
         """int64, ascending: the subscripts of the parts from `low` to `high` that have rows."""
-        parts = [chunk.filled for chunk in self._chunks_over(low, high)]
-        whole = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-        return whole[np.searchsorted(whole, low) : np.searchsorted(whole, high, side="right")]
+        firsts, lasts = self.filled_runs(low, high)
+        return spread(firsts, lasts - firsts + 1)
+
+    def filled_runs(self, low: int, high: int) -> np.ndarray:
+        """int64[2, n], ascending: the first and the last of neighbouring parts from `low` to `high` that have rows."""
+        chunks = [chunk.filled for chunk in self._chunks_over(low, high)]
+        whole = np.concatenate(chunks, axis=1) if chunks else np.zeros((2, 0), dtype=np.int64)
+        whole = whole[:, np.searchsorted(whole[1], low) : np.searchsorted(whole[0], high, side="right")]
+        return np.clip(whole, low, high)
+
+    def count_between(self, low: int, high: int) -> int:
+        """How many rows the parts from `low` to `high` have together."""
+        total = 0
+        for chunk in self._chunks_over(low, high):
+            firsts, lasts = np.maximum(chunk.numbers[_PART], low), np.minimum(chunk.numbers[_LAST], high)
+            total += int((chunk.numbers[_ROWS] * np.maximum(lasts - firsts + 1, 0)).sum())
+        return total
+
+    def alike_until(self, part: int) -> int | None:
+        """The last part from `part` on up to which all have the same pieces, or all have none (also where there is no
+        part); None: that goes on without end."""
+        row = self.at(part)
+        if row is None or not row.rows:
+            filled = self.next_with_rows(part)
+            return None if filled is None else filled - 1
+        last = row.last
+        while row.can_be_run and (after := self.at(last + 1)) is not None and after.pieces == row.pieces:
+            last = after.last
+        return last
 
     def next_with_rows(self, part: int) -> int | None:
         """The first part after `part` that has rows."""
         for chunk in self._chunks[max(0, bisect_right(self._firsts, part) - 1) :]:
-            at = int(np.searchsorted(chunk.filled, part, side="right"))
-            if at < len(chunk.filled):
-                return int(chunk.filled[at])
+            firsts, lasts = chunk.filled
+            at = int(np.searchsorted(lasts, part, side="right"))
+            if at < len(lasts):
+                return max(int(firsts[at]), part + 1)
         return None
 
     def previous_with_rows(self, part: int) -> int | None:
         """The last part before `part` that has rows."""
         for chunk in reversed(self._chunks[: bisect_right(self._firsts, part)]):
-            at = int(np.searchsorted(chunk.filled, part))
+            firsts, lasts = chunk.filled
+            at = int(np.searchsorted(firsts, part))
             if at:
-                return int(chunk.filled[at - 1])
+                return min(int(lasts[at - 1]), part - 1)
         return None
 
     def recorded(self, low: int) -> list[Mapping[int, int]]:
@@ -172,7 +223,7 @@ class PartIndex:
 
     @property
     def rows(self) -> int:
-        """Rows of all parts."""
+        """Rows of all parts as they stand in files: those of a run of equal parts once."""
         return sum(int(chunk.numbers[_ROWS].sum()) for chunk in self._chunks)
 
     def changed_since(self, version: int | None = None, *, stamp: int | None = None) -> list[Range]:
@@ -193,7 +244,7 @@ class PartIndex:
     def put(self, part: Part) -> PartIndex:
         """The index that says `part` of its parts, whatever this one says of them.
 
-        A run of empty parts is cut where it must be, and empty neighbours of which the same is said become one run.
+        A run of equal parts is cut where it must be, and neighbours of which the same is said become one run.
         """
         return self._replaced(part.part, part.last, part)
 
@@ -351,18 +402,18 @@ def _cut(chunk: _Chunk) -> list[_Chunk]:
 
 
 def _joined(rows: Sequence[Part]) -> list[Part]:
-    """Neighbouring runs of empty parts of which the same is said, as one."""
+    """Neighbouring parts of which the same is said, as one run."""
     joined: list[Part] = []
     for row in rows:
-        if joined and joined[-1].last + 1 == row.part and _empty_alike(joined[-1], row):
+        if joined and joined[-1].last + 1 == row.part and _alike(joined[-1], row):
             joined[-1] = replace(joined[-1], last=row.last)
         else:
             joined.append(row)
     return joined
 
 
-def _empty_alike(one: Part, other: Part) -> bool:
-    if one.rows or one.pieces or other.rows or other.pieces:
+def _alike(one: Part, other: Part) -> bool:
+    if (one.rows, one.pieces) != (other.rows, other.pieces) or not one.can_be_run:
         return False
     return (one.updated, one.stamp, one.dimensions) == (other.updated, other.stamp, other.dimensions)
 
@@ -376,8 +427,10 @@ def _pieces_text(pieces: tuple[Piece, ...]) -> str:
 
 
 def _fields(piece: Piece) -> list[str | int]:
-    """What makes the piece again; hashes only where they say something."""
+    """What makes the piece again; hashes, and the part in the file, only where they say something."""
     place: list[str | int] = [piece.file, piece.offset, piece.rows]
+    if piece.part is not None:
+        return [*place, piece.low, piece.high, piece.part]
     return place if (piece.low, piece.high) == (0, GREATEST_HASH) else [*place, piece.low, piece.high]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -28,7 +28,8 @@ class Piece:
     """Rows of one part: `rows` of them from row `offset` on, in a Parquet file of the state folder.
 
     Where the rows have groups they stand sorted by the group's hash, which lies from `low` to `high`.  A file holds at
-    most one piece of a part.
+    most one piece of a part.  Equal parts share a piece: `part` then is the part of which the file says that the rows
+    are (None: they are of the part that has the piece).
     """
 
     file: str
@@ -36,6 +37,11 @@ class Piece:
     rows: int
     low: int = 0
     high: int = GREATEST_HASH
+    part: int | None = None
+
+    def shared(self, part: int) -> Piece:
+        """As other parts than `part`, whose piece this is, have it too."""
+        return self if self.part is not None else replace(self, part=part)
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ part that might be read, whatever it is made of.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.compiler.expressions import ColumnRef, Expression
+from viewkeeper.compiler.expressions import ColumnRef, Compare, Expression
 from viewkeeper.compiler.relations import Aggregate, Filter, Join, Project, Relation, Scan
 from viewkeeper.compiler.rewriting import conjuncts, references, renumber
 from viewkeeper.maintenance.evaluate import predicate
@@ -39,6 +39,52 @@ class Use:
                 here &= true if errors is None else true | (errors != 0)
             kept |= here
         return kept
+
+    def bounds(self, first: int, last: int, length: int, zone: str) -> tuple[int, int]:
+        """Of the parts `first` to `last`, `length` microseconds long, those between which comparisons with constants
+        leave all that can be read; with the last before the first: none."""
+        lows, highs = [last + 1], [first - 1]
+        for conjunction in self.conditions:
+            low, high = first, last
+            for term in conjunction:
+                for is_lower, test in _sides(term):
+                    end = _turning_point(test, low, high, is_lower, length, zone)
+                    low, high = (end, high) if is_lower else (low, end - 1)
+            lows.append(low)
+            highs.append(high)
+        return min(lows), max(highs)
+
+
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+def _sides(term: Expression) -> list[tuple[bool, Expression]]:
+    """Comparisons of the column with a constant that follow from `term`: (whether it bounds from below, it)."""
+    if not isinstance(term, Compare) or term.operator not in _TURNED:
+        return []
+    if _is_plain(term.left) and not references(term.right):
+        operator = term.operator
+    elif _is_plain(term.right) and not references(term.left):
+        operator = _TURNED[term.operator]
+    else:
+        return []
+    if operator != "=":
+        return [(operator.startswith(">"), term)]
+    left, right = (term.left, term.right) if _is_plain(term.left) else (term.right, term.left)
+    return [(each == ">=", replace(term, operator=each, left=left, right=right)) for each in (">=", "<=")]
+
+
+def _turning_point(test: Expression, low: int, high: int, is_lower: bool, length: int, zone: str) -> int:
+    """The first part from `low` to `high` for which a comparison is TRUE (of one from above: no longer TRUE); where it
+    raises nothing is left out."""
+    begin, end = low, high + 1
+    while begin < end:
+        middle = (begin + end) // 2
+        true, errors = predicate(test, [pa.array([middle * length])], 1, zone=zone)
+        if errors is not None and errors.any():
+            return low if is_lower else high + 1
+        begin, end = (begin, middle) if bool(true[0]) == is_lower else (middle + 1, end)
+    return begin
 
 
 def uses(relation: Relation) -> dict[int, Use]:

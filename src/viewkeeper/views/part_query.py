@@ -19,6 +19,8 @@ from viewkeeper.views.parts import Parts
 from viewkeeper.views.version import Version, require_whole
 
 _RANGES_SHOWN = 10
+_PARTS_TRIED = 1_000_000
+"""So many parts are tried with the conditions one by one, without a look at what these say."""
 
 
 class PartTables:
@@ -72,10 +74,18 @@ class PartTables:
         """Of one of them, the parts with rows that are named; and those that the query reads, after its conditions on
         PART_TIMESTAMP."""
         parts, first, last = meant(self._version, self._meaning[id_])
+        first, last = self._bounded(parts, first, last, self._uses[id_])
         present = parts.with_rows(first, last)
         starts = np.array(present, dtype=np.int64) * (parts.of.length * 1_000_000)
         kept = self._uses[id_].leaves(starts, self.catalog.zone)
         return parts, present, [part for part, keep in zip(present, kept.tolist(), strict=True) if keep]
+
+    def _bounded(self, parts: Parts, first: int | None, last: int | None, use: Use) -> tuple[int | None, int | None]:
+        """Fewer parts, where they are many and the conditions on PART_TIMESTAMP say so at once."""
+        runs = parts.runs(first, last)
+        if sum(run.count for run in runs) <= _PARTS_TRIED:
+            return first, last
+        return use.bounds(runs[0].part, runs[-1].last, parts.of.length * 1_000_000, self.catalog.zone)
 
 
 def meant(

@@ -11,18 +11,22 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import PartView, Stream
-from viewkeeper.errors import NotFound, NotReady
+from viewkeeper.errors import NotFound, NotReady, NotSupported
 from viewkeeper.stores.values import aware
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_files import read_part
-from viewkeeper.streams.parts import PartIndex
+from viewkeeper.streams.parts import Part, PartIndex
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.subscripts import UNBOUNDED
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.streams.waiting import reason
 from viewkeeper.streams.work import Piece
+from viewkeeper.trace.grouping import spread
 from viewkeeper.trace.snapshot import Snapshot
 from viewkeeper.views.shape import logical_table
+
+PARTS_READ = 10_000_000
+"""Parts with rows that are read at once, at most: equal parts take no room where they stand, but as rows they do."""
 
 
 @dataclass(frozen=True)
@@ -76,25 +80,43 @@ class Parts:
             raise NotFound(f"{self.of.name}[{first}] lies before the first part, {self.of.name}[{begin}]")
 
     def with_rows(self, first: int | None = None, last: int | None = None) -> list[int]:
-        """The subscripts of the parts that have rows, from `first` to `last` (None: to the end), ascending."""
-        return self._index.filled(*self._between(first, last)).tolist()
+        """The subscripts of the parts that have rows, from `first` to `last` (None: to the end), ascending.  Raises
+        NotSupported where they are too many to be read at once."""
+        return self._index.filled(*self._readable(first, last)).tolist()
+
+    def runs(self, first: int | None = None, last: int | None = None) -> list[Part]:
+        """What the part catalog says of these parts, those of a run of equal ones as one."""
+        return self._index.runs(*self._between(first, last))
 
     def count(self, first: int | None = None, last: int | None = None) -> int:
         """How many rows these parts have together."""
-        return sum(part.rows for part in self._index.with_rows(*self._between(first, last)))
+        return self._index.count_between(*self._between(first, last))
 
     def pieces(self, first: int | None = None, last: int | None = None) -> dict[int, tuple[Piece, ...]]:
         """Where the rows of these parts stand, for each part that has any."""
-        return {part.part: part.pieces for part in self._index.with_rows(*self._between(first, last))}
+        return {part.part: part.pieces for part in self._index.with_rows(*self._readable(first, last))}
 
     def rows(self, parts: Iterable[int], wanted: Sequence[int] | None = None) -> tuple[Block, np.ndarray]:
         """The rows of some parts (of the columns at `wanted`, all by default), and the part (int64) of each."""
-        chosen = [found for found in map(self._index.at, parts) if found is not None]
-        subscripts = np.array([part.part for part in chosen], dtype=np.int64)
-        lengths = np.array([part.rows for part in chosen], dtype=np.int64)
-        pieces = _merged(piece for part in chosen for piece in part.pieces)
-        block = read_part(self.folder, pieces, self.of.columns, self._zone, wanted=wanted)
-        return block, np.repeat(subscripts, lengths)
+        subscripts, starts, lengths = list[int](), list[int](), list[int]()
+        known, pieces, rows = dict[tuple[Piece, ...], int](), list[Piece](), 0
+        row: Part | None = None
+        for part in parts:
+            if row is None or not row.part <= part <= row.last:
+                row = self._index.at(part)
+            if row is None or not row.rows:
+                continue
+            if row.pieces not in known:
+                known[row.pieces] = rows
+                pieces += row.pieces
+                rows += row.rows
+            subscripts.append(part)
+            starts.append(known[row.pieces])
+            lengths.append(row.rows)
+        block = read_part(self.folder, _merged(pieces), self.of.columns, self._zone, wanted=wanted)
+        if len(known) < len(subscripts):
+            block = block.take(spread(np.array(starts), np.array(lengths)))
+        return block, np.repeat(np.array(subscripts, dtype=np.int64), lengths)
 
     @property
     def folder(self) -> Path:
@@ -135,9 +157,22 @@ class Parts:
         low = self.kept if first is None else max(first, self.kept)
         return low, self.newest if last is None else min(last, self.newest)
 
+    def _readable(self, first: int | None, last: int | None) -> tuple[int, int]:
+        low, high = self._between(first, last)
+        firsts, lasts = self._index.filled_runs(low, high)
+        count = int((lasts - firsts + 1).sum())
+        if count > PARTS_READ:
+            name = self.of.name
+            raise NotSupported(
+                f"{name} has {count:,} parts with rows from {name}[{low}] to {name}[{high}], of which at most "
+                f"{PARTS_READ:,} are read at once: name fewer, by .at(moment), .parts(first, last), or a condition on "
+                "PART_TIMESTAMP in SQL; .rows() of all gives one after another"
+            )
+        return low, high
+
     def last_updated(self, part: int) -> Changed:
         """When `part`, which is there, was last changed; and up to which part the same holds, if it is in a run of
-        empty parts."""
+        equal parts."""
         found = self._index.at(part)
         assert found is not None and self.newest is not None, "parts that are there stand in the part catalog"
         return Changed(part, min(found.last, self.newest), found.updated, self.moment(found.stamp))

@@ -146,8 +146,10 @@ class PartsReader:
         """The rows of all parts, oldest part first."""
         with self._source.held() as version:
             parts = self._whole(version, allow_stale)
-            for part in parts.with_rows():
-                yield from dicts(parts.table([part]))
+            for run in parts.runs():
+                table = parts.table([run.part])
+                for _ in range(run.count):
+                    yield from dicts(table)
 
     def to_arrow(self, *, allow_stale: bool = False) -> pa.Table:
         """The rows of all parts as an Arrow table."""

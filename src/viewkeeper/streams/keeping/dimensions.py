@@ -19,6 +19,7 @@ from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.keeping.stage import Stage, new_files
 from viewkeeper.streams.part_files import PartWriter
 from viewkeeper.streams.program import Input
+from viewkeeper.streams.subscripts import UNBOUNDED, greatest_at_most
 from viewkeeper.streams.view_progress import Rebuilt
 from viewkeeper.streams.work import Piece
 from viewkeeper.trace.naming import file_name
@@ -89,6 +90,24 @@ class Dimensions:
                 self.stage.set_progress(view.id, replace(progress, rebuilt=made))
             return found
 
+    def same_until(self, view: PartView, inputs: tuple[Input, ...], part: int) -> int:
+        """A part from `part` on up to which `versions` gives the same, as far as two looks tell."""
+        if not view.dimensions:
+            return UNBOUNDED
+        end = UNBOUNDED
+        for rebuilt in self.stage.view(view.id).rebuilt:
+            if rebuilt.last >= part:
+                end = min(end, rebuilt.last if rebuilt.first <= part else rebuilt.first - 1)
+        stream, newest = self._newest(inputs, part)
+        found = self.stage.index(stream.id).at(newest)
+        if found is None:
+            return part
+        for each in inputs:
+            source = self.stage.catalog.parts_by_id(each.object)
+            assert source is not None
+            end = min(end, greatest_at_most(each.high, (found.last + 1) * stream.length // source.length - 1))
+        return max(part, end)
+
     def pieces(self, id_: int, version: int) -> tuple[Piece, ...]:
         """The copy of a dimension table as of a recorded version."""
         return self.stage.pieces(id_, version)
@@ -122,8 +141,7 @@ class Dimensions:
         version = found.dimensions.get(id_)
         if version is None:
             version = self.version_now(id_)
-            last = None if found.rows else found.last
-            self.stage.put(stream.id, found.part, found.pieces, last=last,
+            self.stage.put(stream.id, found.part, found.pieces, last=found.last,
                            dimensions={**found.dimensions, id_: version}, updated=False)  # fmt: skip
         return version
 

@@ -13,8 +13,10 @@ from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.keeping.stage import Touched, new_files, pieces_between, union
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep, ViewFailed
 from viewkeeper.streams.part_files import PartWriter, read_part
+from viewkeeper.streams.parts import Range
 from viewkeeper.streams.program import Input
 from viewkeeper.streams.programs import program_of
+from viewkeeper.streams.recognize.program import MatchProgram
 from viewkeeper.streams.subscripts import UNBOUNDED
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.streams.windows.program import Sliding
@@ -26,10 +28,6 @@ JOB_ROWS = 4_000_000
 
 JOB_PARTS = 256
 """Parts that one job computes, at most."""
-
-
-EMPTY_WINDOWS = 10_000
-"""Parts with the row of an empty window that are written at once, at most."""
 
 REPAIR_PARTS = 4
 """Parts of a first repairing job where what changes in one is carried to the next: most repairs settle soon, and what
@@ -43,6 +41,8 @@ class ProgramUpkeep(Upkeep):
         super().__init__(hands, view)
         self.program = program_of(self.stage.catalog, view)
         self.optional = self.program.optional
+        self.carries = self.program.carry != "none"
+        self.is_timed = isinstance(self.program, MatchProgram) and self.program.plan.uses_part_time
         self._parts_most = JOB_PARTS
         self._empty_rows = self.program.empty_rows() if isinstance(self.program, Sliding) else None
 
@@ -55,42 +55,61 @@ class ProgramUpkeep(Upkeep):
     def initial_inputs(self) -> tuple[Input, ...]:
         return self.program.inputs
 
+    def deciding(self, part: int) -> tuple[Input, ...]:
+        # Blocks of a window's parts follow from these parts.
+        return tuple(each for each in self.program.inputs if each.low.divisor == 1)
+
+    def is_idle(self, part: int) -> bool:
+        return self.next_with_input(part, self.program.inputs) > part
+
     def build(self, first: int, last: int) -> int:
         parts = self._candidates(first, last, self._parts_most)
-        end = last if self._empty_rows is None else min(last, first + EMPTY_WINDOWS - 1)
-        parts = [part for part in parts if part <= end]
-        if parts and self._candidates(parts[-1] + 1, last, 1):
-            end = parts[-1]  # there is more for the next job
         outcome = self._run(parts, None) if parts else Outcome()
         if outcome.error is not None and parts[-1] > first:
             # One of them fails: those before it are built.
             self._parts_most = max(1, len(parts) // 2)
-            parts, end = [], parts[0] - 1
-            if end < first:
+            if parts[0] == first:
                 return self.build(first, last)
-            outcome = Outcome()
+            outcome, last, parts = Outcome(), parts[0] - 1, []
         self.require_made(outcome, first)
+        ends = [self._repeated_until(part, last) for part in parts]
+        end = last
+        if parts and self.next_with_input(ends[-1] + 1, self.program.inputs) <= last:
+            end = ends[-1]  # there is more for the next job
         self.mark_empty(first, end)
         if self._has_empty_rows:
-            self._write_empty_windows(sorted(set(range(first, end + 1)) - set(parts)))
+            self._write_empty_windows(_between(first, end, list(zip(parts, ends, strict=True))))
         self.keep(outcome, first, repair=False)
+        for part, until in zip(parts, ends, strict=True):
+            self.repeat(part, until)
+        if parts and self.carries and end == parts[-1]:
+            end = self.equal_until(parts[-1], last)
+            self.repeat(parts[-1], end)
         return end + 1
+
+    def _repeated_until(self, part: int, last: int) -> int:
+        """The last part from `part` on that is as it is, whatever it turns out to be."""
+        return part if self.carries else min(last, self.same_until(part))
 
     def _move_first(self, progress: ViewProgress, first: int) -> None:
         super()._move_first(progress, first)
-        old = progress.first
-        if not self._has_empty_rows or old is None or self.progress.next == first:
+        if not self._has_empty_rows or not self._early:
             return
-        for start in range(first, old, EMPTY_WINDOWS):
-            parts = set(range(start, min(start + EMPTY_WINDOWS, old))) - set(self._early or ())
-            self._write_empty_windows(sorted(parts))
-            for part in parts:
-                self.stage.touch(self.view.id, part, None)  # a view may have taken them for parts before the first
+        first, last = self._early[0]
+        filled, part = list[Range](), self.next_with_input(first, self.program.inputs)
+        while part <= last:
+            filled.append((part, min(last, self.same_until(part))))
+            part = self.next_with_input(filled[-1][1] + 1, self.program.inputs)
+        quiet = _between(first, last, filled)
+        self._write_empty_windows(quiet)
+        for run in quiet:
+            self.stage.touch_run(self.view.id, *run)  # a view may have taken them for parts before the first
 
     def repair(self, touched: dict[int, Touched]) -> None:
         last = (self.progress.next or 0) - 1
         pending, most = self._with_followers(touched, last), REPAIR_PARTS
         while pending:
+            self.hands.require_time()
             parts = self._repairable(min(pending), last, pending, most)
             most = min(2 * most, JOB_PARTS)
             outcome = self._run(parts, {part: pending[part] for part in parts if part in pending})
@@ -100,8 +119,11 @@ class ProgramUpkeep(Upkeep):
             for part in parts:
                 pending.pop(part, None)
             self.keep(outcome, parts[0], repair=True)
-            follower = self._follower(parts[-1], last)
             carried = self._changed(outcome, parts[-1])
+            settled = self.settle_stretch(parts[-1]) if carried is None or len(carried) else parts[-1]
+            for part in [part for part in pending if part <= settled]:
+                del pending[part]
+            follower = self._follower(settled, last)
             if follower is not None and (carried is None or len(carried)):
                 pending[follower] = union(pending[follower], carried) if follower in pending else carried
 
@@ -120,19 +142,20 @@ class ProgramUpkeep(Upkeep):
     def _has_empty_rows(self) -> bool:
         return self._empty_rows is not None and len(self._empty_rows) > 0
 
-    def _write_empty_windows(self, parts: list[int]) -> None:
+    def _write_empty_windows(self, runs: list[Range]) -> None:
         """The rows of parts whose window is empty: an aggregate without GROUP BY has one there too."""
-        if not parts or self._empty_rows is None:
+        if not runs or self._empty_rows is None:
             return
         stage, hands = self.stage, self.hands
         name = file_name(hands.version, hands.epoch, 0, 0, hands.attempt, "batch", "parquet")
         writer = PartWriter(stage.folder, name, self.view.columns, stage.catalog.zone, grouped=True)
-        for part in parts:
-            writer.add(part, self._empty_rows)
+        writer.add(runs[0][0], self._empty_rows)
         ref, pieces = writer.finish(stage.snapshot.storage.publish)
-        for part, piece in pieces.items():
-            stage.put(self.view.id, part, (piece,))
-        stage.files += new_files(self.view.id, [] if ref is None else [ref], pieces.items())
+        assert ref is not None
+        piece = pieces[runs[0][0]].shared(runs[0][0])
+        for first, last in runs:
+            stage.put(self.view.id, first, (piece,), last=last)
+        stage.files += new_files(self.view.id, [ref], [(runs[0][0], piece), (runs[-1][1], piece)])
 
     def touched_by(self, input_: Input, part: int, j: int, hashes: Touched) -> Touched:
         """Of late rows in a stream: the groups that they are of; what else changes a source does not say its groups."""
@@ -157,7 +180,7 @@ class ProgramUpkeep(Upkeep):
             parts.append(part)
             source = self.stage.index(self.program.inputs[0].object).at(part)
             rows += source.rows if source is not None else 0
-            part = self.next_with_input(part + 1, self.program.inputs)
+            part = self.next_with_input(self._repeated_until(part, last) + 1, self.program.inputs)
         return parts
 
     def _repairable(self, first: int, last: int, pending: dict[int, Touched], most: int) -> list[int]:
@@ -165,7 +188,8 @@ class ProgramUpkeep(Upkeep):
         if self.program.carry == "none":
             return sorted(pending)[:JOB_PARTS]
         reach = {first, *self._candidates(first, last, most)}
-        reach.update(part.part for part in self.stage.index(self.view.id).with_rows(first, max(reach)))
+        runs = self.stage.index(self.view.id).runs(first, max(reach))
+        reach.update(run.part for run in runs if run.count == 1)  # equal parts are those of empty windows, and stay
         reach.update(part for part in pending if part <= max(reach))
         return sorted(reach)
 
@@ -224,13 +248,14 @@ class ProgramUpkeep(Upkeep):
                 if low <= high:
                     found.update(pieces_between(self.stage, each.object, low, high))
                     done = high
+        own = list(parts) if repair else []
+        if self.program.carry == "part" and not self._lost(parts[0]):
+            own += [part - 1 for part in (parts if repair else parts[:1])]
+        elif before is not None:
+            own.append(before)
         for output in self.program.outputs:
-            if self.program.carry == "part" and not self._lost(parts[0]):
-                found.update(pieces_between(self.stage, output.object, parts[0] - 1, parts[0] - 1))
-            elif before is not None:
-                found.update(pieces_between(self.stage, output.object, before, before))
-            if repair:
-                found.update(pieces_between(self.stage, output.object, parts[0], parts[-1]))
+            pieces = ((part, self.stage.pieces(output.object, part)) for part in own)
+            found.update(((output.object, part), each) for part, each in pieces if each)
         return found
 
     def _lost(self, part: int) -> bool:
@@ -252,3 +277,9 @@ class ProgramUpkeep(Upkeep):
             pieces = self._dimension_pieces(part)
         zone = self.stage.catalog.zone
         return {id_: read_part(self.stage.folder, each, self.stage.columns[id_], zone) for id_, each in pieces.items()}
+
+
+def _between(first: int, last: int, runs: list[Range]) -> list[Range]:
+    """The parts from `first` to `last` that lie in none of `runs`, which ascend."""
+    starts, ends = [first, *(end + 1 for _, end in runs)], [*(start - 1 for start, _ in runs), last]
+    return [(start, end) for start, end in zip(starts, ends, strict=True) if start <= end]

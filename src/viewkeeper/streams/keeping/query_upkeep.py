@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from viewkeeper.catalog.model import PartView
+from viewkeeper.compiler.part_tables import PART_TIMESTAMP
 from viewkeeper.streams.emptiness import Emptiness
 from viewkeeper.streams.keeping.stage import Touched
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep
@@ -25,6 +26,8 @@ class QueryUpkeep(Upkeep):
         assert isinstance(view.plan, ViewDFPlan)
         self.plan = view.plan
         self._empty = {side: Emptiness.of(side.query) for side in self.plan.queries}
+        self.is_timed = any(PART_TIMESTAMP.name.lower() in side.query.sql.lower() for side in self.plan.queries)
+        self.carries = any(each.object == view.id for side in self.plan.queries for each in side.inputs)
 
     def inputs(self, part: int) -> tuple[Input, ...]:
         return self._side(part).inputs
@@ -35,8 +38,15 @@ class QueryUpkeep(Upkeep):
     def named_inputs(self) -> Sequence[Input]:
         return tuple(dict.fromkeys(each for side in self.plan.queries for each in side.inputs))
 
+    def deciding(self, part: int) -> tuple[Input, ...]:
+        return tuple(each for each in self._side(part).inputs if each.object != self.view.id)
+
     def next_definition(self, part: int) -> int:
-        return min((old.until for old in self.plan.earlier if part < old.until), default=UNBOUNDED)
+        after = min((old.until for old in self.plan.earlier if part < old.until), default=UNBOUNDED)
+        return part + 1 if part == self.progress.first else after
+
+    def is_idle(self, part: int) -> bool:
+        return self._is_surely_empty(part)
 
     def build(self, first: int, last: int) -> int:
         part = first
@@ -50,24 +60,40 @@ class QueryUpkeep(Upkeep):
                 self.require_made(outcome, part)
                 self.mark_empty(part, part)
                 self.keep(outcome, part, repair=False)
+                end = self.equal_until(part, last)
+                self.repeat(part, end)
             part = end + 1
             self._advance(part)
-            if self.is_behind and time.monotonic() > self.hands.deadline:
+            if self.hands.is_over(self.is_behind):
                 break
         return part
 
     def repair(self, touched: dict[int, Touched]) -> None:
         waiting, known = sorted(touched), set(touched)
+        done = -UNBOUNDED
         while waiting:
             part = heapq.heappop(waiting)
+            if part <= done:
+                continue
+            self.hands.require_time()
             outcome = self._query(part, self.stage.pieces(self.view.id, part))
             self.keep(outcome, part, repair=True)
             if outcome.made[self.view.id, part].is_same:
                 continue
-            for follower in self._followers(part):
+            done = self.settle_stretch(part)
+            for follower in self._followers(done):
                 if follower not in known:
                     known.add(follower)
                     heapq.heappush(waiting, follower)
+
+    def equal_until(self, part: int, last: int) -> int:
+        side = self._side(part)
+        own = [each for each in side.inputs if each.object == self.view.id]
+        if any((each.low.at(part), each.high.at(part)) != (part - 1, part - 1) for each in own):
+            return part
+        if own and self.is_timed:
+            return part
+        return super().equal_until(part, last)
 
     def _followers(self, part: int) -> list[int]:
         """The built parts of the view that read its own part `part`."""

@@ -6,12 +6,13 @@ times only, and what stays is a few dozen files, however many parts there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from viewkeeper.catalog.model import PartView
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.keeping.stage import Stage, new_files
 from viewkeeper.streams.part_files import PartWriter, read_part
+from viewkeeper.streams.parts import Part
 from viewkeeper.streams.work import Piece
 from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.points import reached
@@ -81,9 +82,11 @@ def _sparse(stage: Stage, object_: int, runs: list[RunRef]) -> list[RunRef]:
     if sum(run.rows for run in runs) <= SPARSE * stage.index(object_).rows + TARGET_ROWS // 100:
         return []
     live = {run.file: 0 for run in runs}
-    for part in stage.index(object_).with_rows(min(run.low for run in runs), max(run.high for run in runs)):
+    counted: set[Piece] = set()  # parts that share a piece may stand in several rows of the catalog
+    for part in stage.index(object_).runs(min(run.low for run in runs), max(run.high for run in runs)):
         for piece in part.pieces:
-            if piece.file in live:
+            if piece.file in live and piece not in counted:
+                counted.add(piece)
                 live[piece.file] += piece.rows
     return [run for run in runs if run.rows > SPARSE * live[run.file]]
 
@@ -113,21 +116,35 @@ def _cost(run: RunRef) -> int:
 
 
 def _write(stage: Stage, object_: int, runs: list[RunRef], grouped: bool, name: str) -> None:
-    """Writes the pieces in the files of `runs` to a new one; each part has one piece there."""
+    """Writes the pieces in the files of `runs` to a new one; each part has one piece there, equal parts share it."""
     writer = PartWriter(stage.folder, name, stage.columns[object_], stage.catalog.zone, grouped=grouped)
     chosen = {run.file for run in runs}
     parts = []
-    for part in stage.index(object_).with_rows(min(run.low for run in runs), max(run.high for run in runs)):
-        pieces = [piece for piece in part.pieces if piece.file in chosen]
+    written: dict[tuple[Piece, ...], int] = {}
+    for part in _rows_of_catalog(stage, object_, runs):
+        pieces = tuple(piece for piece in part.pieces if piece.file in chosen)
         if pieces:
-            parts.append(part)
-            writer.add(part.part, _rows(stage, pieces, object_, grouped))
+            parts.append((part, pieces))
+            if pieces not in written:
+                written[pieces] = part.part
+                writer.add(part.part, _rows(stage, pieces, object_, grouped))
     ref, made = writer.finish(stage.snapshot.storage.publish)
-    for part in parts:
+    places = []
+    for part, pieces in parts:
         kept = tuple(piece for piece in part.pieces if piece.file not in chosen)
-        stage.put(object_, part.part, (*kept, made[part.part]), updated=False)
-    stage.files += new_files(object_, [] if ref is None else [ref], made.items())
+        piece = made[written[pieces]]
+        stage.put(object_, part.part, (*kept, piece), last=part.last, updated=False)
+        places += [(part.part, piece), (part.last, piece)]
+    stage.files += new_files(object_, [] if ref is None else [ref], places)
 
 
-def _rows(stage: Stage, pieces: list[Piece], object_: int, grouped: bool) -> Block:
+def _rows_of_catalog(stage: Stage, object_: int, runs: list[RunRef]) -> list[Part]:
+    """What the part catalog says of the parts that may have rows in the files of `runs`, whole."""
+    index = stage.index(object_)
+    found = index.runs(min(run.low for run in runs), max(run.high for run in runs))
+    whole = (index.at(part.part) for part in found)
+    return [part for part in whole if part is not None]
+
+
+def _rows(stage: Stage, pieces: Sequence[Piece], object_: int, grouped: bool) -> Block:
     return read_part(stage.folder, pieces, stage.columns[object_], stage.catalog.zone, grouped=grouped)

@@ -5,6 +5,7 @@ A round computes over one snapshot, while batches of base tables go on beside it
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -59,6 +60,8 @@ class Round:
     tidy: bool
     upto: Mapping[int, int]
     more: bool = field(default=False, init=False)
+    stop: threading.Event = field(default_factory=threading.Event, init=False)
+    """Set when the round should come to its end soon: what is built by then is committed."""
 
     def run(self) -> Stage:
         """Everything that can be done now; `more` tells whether it is worth to begin another one at once."""
@@ -74,10 +77,10 @@ class Round:
         for stream in stage.catalog.streams:
             self._take(stage, stream)
             self._publish(stage, dimensions, stream)
-        hands = Hands(stage, self.runner, dimensions, self.epoch, self.attempt, self.seconds, deadline)
+        hands = Hands(stage, self.runner, dimensions, self.epoch, self.attempt, self.seconds, deadline, self.stop)
         for level in levels(stage.catalog):
             _run_all([upkeep(hands, view) for view in level])
-        self.more = self.more or time.monotonic() > deadline
+        self.more = self.more or hands.more or time.monotonic() > deadline
         return stage
 
     def _take(self, stage: Stage, stream: Stream) -> None:

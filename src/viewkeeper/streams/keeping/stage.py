@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from viewkeeper.catalog.model import PARTS, REJECTED, Catalog, Column, PartView, Stream
-from viewkeeper.streams.parts import Part, PartIndex, read_index, rows_of
+from viewkeeper.streams.parts import Part, PartIndex, Range, read_index, rows_of
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.streams.work import Piece, Place
@@ -54,6 +54,7 @@ class Stage:
         self.files: list[NewFile] = []
         self.rejected: list[Rows] = []
         self.dirty: dict[int, dict[int, Touched]] = {}
+        self.dirty_runs: dict[int, list[Range]] = {}
         self.late: dict[Place, tuple[Piece, ...]] = {}  # the late rows of a stream's visible parts
         self._before = read_index(snapshot)
         self._indexes: dict[int, PartIndex] = dict(self._before)
@@ -89,7 +90,7 @@ class Stage:
         self, object_: int, part: int, pieces: tuple[Piece, ...], *, last: int | None = None,
         dimensions: Mapping[int, int] | None = None, updated: bool = True,
     ) -> None:  # fmt: skip
-        """A part (or with `last` a run of empty ones) as it will be; with `updated` its rows are others than before.
+        """A part (or with `last` a run of equal ones) as it will be; with `updated` its rows are others than before.
 
         What it had is kept of what is not given: its recorded dimension versions, and its last update.
         """
@@ -103,6 +104,15 @@ class Stage:
             made = Part(part, part if last is None else last, rows, *stamp, pieces, dict(dimensions))
             self._indexes[object_] = index.put(made)
 
+    def repeat(self, object_: int, part: int, last: int) -> None:
+        """Parts behind `part` up to `last` get what it has; what it has was made in this round."""
+        with self._lock:
+            pieces = tuple(piece.shared(part) for piece in self.pieces(object_, part))
+            self.put(object_, part, pieces, last=last)
+            named = {piece.file for piece in pieces}
+            self.files = [replace(file, high=max(file.high, last)) if file.ref.name in named else file
+                          for file in self.files]  # fmt: skip
+
     def remove(self, object_: int, low: int, high: int) -> None:
         """Takes the parts from `low` to `high` out of the part catalog."""
         with self._lock:
@@ -115,6 +125,11 @@ class Stage:
         with self._lock:
             parts = self.dirty.setdefault(object_, {})
             parts[part] = union(parts[part], hashes) if part in parts else hashes
+
+    def touch_run(self, object_: int, first: int, last: int) -> None:
+        """`touch` of the parts `first` to `last`, in all groups."""
+        with self._lock:
+            self.dirty_runs.setdefault(object_, []).append((first, last))
 
     # Progress
 
@@ -198,7 +213,7 @@ class Stage:
     def _is_named(self, object_: int, run: RunRef) -> bool:
         """Whether any piece of a part stands in a run's file; one look suffices, mostly."""
         index = self.index(object_)
-        return any(piece.file == run.file for part in index.filled(run.low, run.high).tolist()
+        return any(piece.file == run.file for part in index.filled_runs(run.low, run.high)[0].tolist()
                    for piece in self.pieces(object_, part))  # fmt: skip
 
 
@@ -229,7 +244,8 @@ def pieces_between(stage: Stage, object_: int, low: int, high: int) -> dict[Plac
 
 
 def new_files(object_: int, refs: Sequence[FileRef], pieces: Iterable[tuple[int, Piece]]) -> list[NewFile]:
-    """What is to be committed of the files `refs` in which pieces (by part) of one object stand."""
+    """What is to be committed of the files `refs` in which pieces (by part) of one object stand; of a piece that equal
+    parts share, the first and the last of them are told."""
     by_file: dict[str, list[tuple[int, Piece]]] = {}
     for part, piece in pieces:
         by_file.setdefault(piece.file, []).append((part, piece))
@@ -238,7 +254,8 @@ def new_files(object_: int, refs: Sequence[FileRef], pieces: Iterable[tuple[int,
         inside = by_file.get(ref.name)
         if inside:
             parts = [part for part, _ in inside]
-            found.append(NewFile(object_, ref, sum(piece.rows for _, piece in inside), min(parts), max(parts)))
+            rows = sum(piece.rows for piece in {piece for _, piece in inside})
+            found.append(NewFile(object_, ref, rows, min(parts), max(parts)))
     return found
 
 

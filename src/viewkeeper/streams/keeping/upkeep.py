@@ -7,21 +7,34 @@ which they read each other.
 
 from __future__ import annotations
 
+import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from viewkeeper.catalog.model import PartView
 from viewkeeper.errors import Error
 from viewkeeper.streams.keeping.dimensions import Dimensions, Unreadable, last_change, rebuilt_too
 from viewkeeper.streams.keeping.stage import Stage, Touched, new_files, union
+from viewkeeper.streams.keeping.stretches import are_equal, reads_same_until, stretches
+from viewkeeper.streams.parts import Range
 from viewkeeper.streams.program import Input
 from viewkeeper.streams.subscripts import UNBOUNDED, greatest_at_most, lowest_at_least, naming
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.streams.work import Outcome, Piece, Runner
 from viewkeeper.trace.points import reached
+
+FEW_PARTS = 1_000
+"""So many parts that one dirty part touches are gone through one by one, each for the groups that changed."""
+
+SLICE_SECONDS = 30.0
+"""After so long building a round commits what it has, and goes on in the next, even where it began in step."""
+
+
+class Stopped(Error):
+    """Whoever keeps the streams is to end: what the round has is not to be committed."""
 
 
 class ViewFailed(Error):
@@ -43,6 +56,20 @@ class Hands:
     attempt: int
     seconds: dict[int, list[float]]
     deadline: float
+    stop: threading.Event = field(default_factory=threading.Event)
+    more: bool = False
+
+    def is_over(self, behind: bool) -> bool:
+        """Whether a view should be built no further in this round: then there is more to do."""
+        late = time.monotonic() - self.deadline
+        over = self.stop.is_set() or late > (0 if behind else SLICE_SECONDS)
+        self.more = self.more or over
+        return over
+
+    def require_time(self) -> None:
+        """Raises Stopped where the round is to end."""
+        if self.stop.is_set():
+            raise Stopped("streams are kept no further")
 
     @property
     def version(self) -> int:
@@ -62,6 +89,8 @@ class Upkeep(ABC):
     def __init__(self, hands: Hands, view: PartView) -> None:
         self.hands, self.stage, self.view = hands, hands.stage, view
         self.is_behind = self._is_behind()
+        self._early: list[Range] = []
+        self._stretches: list[Range] = []  # in a repair: parts that will be as the first of each, by it
 
     @property
     def progress(self) -> ViewProgress:
@@ -92,6 +121,20 @@ class Upkeep(ABC):
     @abstractmethod
     def named_inputs(self) -> Sequence[Input]:
         """What any part reads."""
+
+    is_timed = False
+    """Whether rows differ by the part of which the rows that are read are."""
+
+    carries = False
+    """Whether parts are computed from earlier parts of the view itself."""
+
+    @abstractmethod
+    def deciding(self, part: int) -> tuple[Input, ...]:
+        """Of what a part reads that from which all else follows, its own view apart."""
+
+    @abstractmethod
+    def is_idle(self, part: int) -> bool:
+        """Whether a part is certainly empty from what it reads."""
 
     def next_definition(self, part: int) -> int:
         """The first part behind `part` that is computed by another definition; UNBOUNDED: none."""
@@ -170,9 +213,7 @@ class Upkeep(ABC):
             return
         self.stage.set_progress(self.view.id, replace(progress, first=first))
         self.mark_empty(first, old - 1)
-        self._early = dict.fromkeys(self._with_input(first, old - 1))
-
-    _early: dict[int, Touched] | None = None
+        self._early = [(first, old - 1)]
 
     def _renew(self) -> None:
         """Has parts from `renew` on, as far as what they read is sealed by now, read the dimension tables of now."""
@@ -203,20 +244,42 @@ class Upkeep(ABC):
 
     def _touched(self) -> dict[int, Touched]:
         """The built parts that read what has changed (and those to be done anew), with the groups that changed."""
-        progress, touched = self.progress, dict(self._early or {})
+        progress, touched, runs = self.progress, dict[int, Touched](), list(self._early)
         assert progress.first is not None and progress.next is not None
-        last = progress.next - 1
+        first, last = max(progress.first, progress.kept or progress.first), progress.next - 1
         for each in self.named_inputs():
+            for low, high in self.stage.dirty_runs.get(each.object, ()):
+                low, high = naming(each.low, each.high, low, high)
+                runs.append((max(low, first), min(high, last)))
             for part, hashes in self.stage.dirty.get(each.object, {}).items():
                 low, high = naming(each.low, each.high, part, part)
-                for j in range(max(low, progress.first, progress.kept or progress.first), min(high, last) + 1):
+                low, high = max(low, first), min(high, last)
+                if high - low >= FEW_PARTS:
+                    runs.append((low, high))
+                    continue
+                for j in range(low, high + 1):
                     if each in (*self.inputs(j), *self.optional):
                         mine = self.touched_by(each, part, j, hashes)
                         touched[j] = union(touched[j], mine) if j in touched else mine
         if progress.redo is not None:
-            start = max(progress.redo, progress.first, progress.kept or progress.first)
-            touched.update(dict.fromkeys([*self._with_input(start, last), *self._with_rows(start, last)]))
+            runs.append((max(progress.redo, first), last))
+        self._stretches = self._worth_repair(runs)
+        touched.update((first, None) for first, _ in self._stretches)
         return touched
+
+    def _worth_repair(self, runs: list[Range]) -> list[Range]:
+        """Stretches of parts that are the same and will be, of those that may have rows, ascending."""
+        objects, found = self._written, list[Range]()
+        for first, last in stretches(self.stage, objects, self.same_until, _joined(runs)):
+            has_rows = any(self.stage.pieces(object_, first) for object_ in objects)
+            if has_rows or not self.is_idle(first):
+                found.append((first, last))
+        return found
+
+    @property
+    def _written(self) -> tuple[int, ...]:
+        """The ids of all that the view's parts are written to."""
+        return (self.view.id, *(helper.id for helper in self.view.helpers))
 
     def _lowest_touched(self) -> int | None:
         if self.progress.first is None or self.progress.next is None:
@@ -235,7 +298,7 @@ class Upkeep(ABC):
             upto = self.build(progress.next, last)
             progress = replace(self.progress, next=upto)
             self.stage.set_progress(self.view.id, progress)
-            if self.is_behind and time.monotonic() > self.hands.deadline:
+            if self.hands.is_over(self.is_behind):
                 return
 
     def require_kept(self, part: int) -> None:
@@ -272,16 +335,43 @@ class Upkeep(ABC):
                 lowest = min(lowest, max(part, lowest_at_least(each.high, source)))
         return lowest
 
-    def _with_input(self, first: int, last: int) -> Iterator[int]:
-        """The parts from `first` to `last` for which an input has rows, or that follow on such a part."""
-        part = self.next_with_input(first, self.named_inputs())
-        while part <= last:
-            yield part
-            part = self.next_with_input(part + 1, self.named_inputs())
+    def same_until(self, part: int) -> int:
+        """The last part from `part` on of which all is the same from which a part is computed, its own view apart."""
+        inputs = self.deciding(part)
+        ends = [reads_same_until(self.stage, each, part, self.is_timed) for each in inputs]
+        ends.append(self.hands.dimensions.same_until(self.view, inputs, part))
+        return max(part, min(*ends, self.next_definition(part) - 1))
 
-    def _with_rows(self, first: int, last: int) -> Iterator[int]:
-        for part in self.stage.index(self.view.id).with_rows(first, last):
-            yield part.part
+    def equal_until(self, part: int, last: int) -> int:
+        """The last part from `part` on, and at most `last`, that must be as `part` is.  Of a view that reads itself
+        that shows where two parts in succession came out the same, from the same."""
+        end = min(last, self.same_until(part))
+        if end == part or not self.carries:
+            return end
+        if self.same_until(part - 1) < part:
+            return part
+        return end if all(self._equal(object_, part - 1, part) for object_ in self._written) else part
+
+    def repeat(self, part: int, last: int) -> None:
+        """Parts behind `part`, which was made in this round, up to `last` are as it is."""
+        for object_ in self._written if part < last else ():
+            self.stage.repeat(object_, part, last)
+
+    def settle_stretch(self, part: int) -> int:
+        """After the repair of `part` of a view that reads itself: the part up to which nothing more is to be computed,
+        since all that were alike become as it is."""
+        ends = [self.stage.index(object_).alike_until(part + 1) for object_ in self._written]
+        end = min([(self.progress.next or 0) - 1, *(end for end in ends if end is not None)])
+        end = self.equal_until(part, end) if self.carries and part < end else part
+        if end > part and not all(self._equal(object_, part, part + 1) for object_ in self._written):
+            self.repeat(part, end)
+            for object_ in self._written:
+                self.stage.touch_run(object_, part + 1, end)
+            return end
+        return part
+
+    def _equal(self, object_: int, part: int, other: int) -> bool:
+        return are_equal(self.stage, object_, part, other, grouped=self.view.kind not in ("viewdf", "plain"))
 
     # Results
 
@@ -304,6 +394,12 @@ class Upkeep(ABC):
             fresh.setdefault(object_, []).extend((at, piece) for piece in made.pieces)
         for object_, pieces in fresh.items():
             self.stage.files += new_files(object_, outcome.files, pieces)
+        if repair and not self.carries:
+            ends = dict(self._stretches)
+            for (object_, at), made in outcome.made.items():
+                if not made.is_same and ends.get(at, at) > at:
+                    self.stage.repeat(object_, at, ends[at])
+                    self.stage.touch_run(object_, at + 1, ends[at])
 
     def require_made(self, outcome: Outcome, part: int) -> None:
         """Raises ViewFailed where a work, whose only part was `part` in the end, failed."""
@@ -314,3 +410,14 @@ class Upkeep(ABC):
         """What a user calls an object."""
         item = self.stage.catalog.parts_by_id(object_)
         return item.name if item is not None else f"object {object_}"
+
+
+def _joined(runs: Iterable[Range]) -> list[Range]:
+    """The same parts, each once, ascending."""
+    found: list[Range] = []
+    for first, last in sorted(run for run in runs if run[0] <= run[1]):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        else:
+            found.append((first, last))
+    return found

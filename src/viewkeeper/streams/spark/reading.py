@@ -122,14 +122,34 @@ def _from_files(
         found = session.read.schema(shape).options(**_OPTIONS).parquet(*(str(folder / name) for name in files))
         return (found if condition is None else found.where(condition)).select(*wanted)
 
-    whole, ranges = _rows_by_file(folder, pieces)
+    own = {part: tuple(piece for piece in each if piece.part is None) for part, each in pieces.items()}
+    whole, ranges = _rows_by_file(folder, own)
     frames = [read(whole)] if whole else []
+    for piece, parts in _shared(pieces).items():
+        inside = f.col("_metadata.row_index").between(piece.offset, piece.offset + piece.rows - 1)
+        found = session.read.schema(shape).options(**_OPTIONS).parquet(str(folder / piece.file)).where(inside)
+        numbers = reduce(lambda left, right: left.unionAll(right), [session.range(a, b) for a, b in parts])
+        frames.append(found.drop(PART).crossJoin(numbers.withColumnRenamed("id", PART)).select(*wanted))
     for name, wanted_rows in ranges.items():
         number = f.col("_metadata.row_index")
         rows = [number.between(first, last) for first, last in wanted_rows.rows]
         near = f.col(PART).between(*wanted_rows.parts)
         frames.append(read([name], near & reduce(lambda left, right: left | right, rows)))
     return reduce(lambda left, right: left.unionAll(right), frames)
+
+
+def _shared(pieces: Pieces) -> dict[Piece, list[tuple[int, int]]]:
+    """The pieces that equal parts share, with these parts: ranges, the second end excluded."""
+    found: dict[Piece, list[tuple[int, int]]] = {}
+    for part in sorted(pieces):
+        for piece in pieces[part]:
+            if piece.part is not None:
+                ranges = found.setdefault(piece, [])
+                if ranges and ranges[-1][1] == part:
+                    ranges[-1] = (ranges[-1][0], part + 1)
+                else:
+                    ranges.append((part, part + 1))
+    return found
 
 
 class _Rows:
