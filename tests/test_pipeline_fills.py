@@ -290,6 +290,19 @@ def test_catch_up_fills_what_it_can_and_then_tells_what_it_cannot(
     assert set(shop.wrong_views()) == {"placed", "segments"}
 
 
+def test_catch_up_beside_a_running_pipeline_tells_what_that_cannot_fill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for ever for a view that another process fails to fill."""
+    monkeypatch.setattr(fills, "RETRY_SECONDS", 0.0)
+    shop = Shop(tmp_path, views="")
+    shop.write(1, 60)
+    shop.declare(VIEWS)
+    pipeline = maintain.Maintenance(shop.root, shop.store, partial(FailingAt, monkeypatch, plan.Join))
+    with pipeline, pytest.raises(Error, match="filling .* failed: operator .*out of order.*drop what cannot be filled"):
+        maintain.catch_up(shop.root, shop.store, LocalExecutor, timeout=100)
+
+
 def test_a_failing_index_is_filled_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One index of several fails, and nothing says which: the others are filled."""
     monkeypatch.setattr(fills, "RETRY_SECONDS", 0.0)

@@ -91,7 +91,8 @@ class Maintainer:
         return {
             "epoch": self.term.epoch, "operations": self.batches.operations, "counters": dict(self.batches.counters),
             "merges": self.merging.committed, "fill": self.fills.progress(),
-            "unfilled": self.fills.errors(), "parts": self.parts.describe(), "last_error": self.last_error,
+            "unfilled": self.fills.errors(), "given_up": sorted(self.fills.given_up),
+            "parts": self.parts.describe(), "last_error": self.last_error,
         }  # fmt: skip
 
     def close(self) -> None:

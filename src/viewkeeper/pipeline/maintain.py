@@ -13,6 +13,7 @@ from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.driver import IDLE_SECONDS, Maintainer, caught_up
 from viewkeeper.pipeline.fills import GIVEN_UP, unfilled
 from viewkeeper.pipeline.job import Executor
+from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.parts import entries_in, stream_goals, streams_caught_up
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.contract import Store
@@ -20,6 +21,7 @@ from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.lock import DriverLock
 from viewkeeper.trace.snapshot import Snapshot
 
+CANNOT_BE_FILLED = "drop what cannot be filled, or mend what it reads"
 STATEMENT_WAIT_SECONDS = 30.0
 """How long a pipeline waits for a statement that holds the driver lock for a moment."""
 
@@ -137,6 +139,8 @@ def catch_up(
             lock = DriverLock(storage)
             lock.acquire("pipeline", 0.0)
         except Busy:
+            if caught_up(snapshot, ends, frozenset()) and streams_caught_up(snapshot, goals):
+                _require_filling(root, snapshot, ids & unfilled(snapshot.catalog))
             time.sleep(IDLE_SECONDS)
             continue
 
@@ -149,13 +153,21 @@ def catch_up(
                 now = maintainer.term.snapshot
                 stuck = ids & unfilled(now.catalog)
                 if stuck and stuck <= maintainer.fills.given_up and caught_up(now, ends, frozenset()):
-                    raise Error(f"{maintainer.fills.last_error}; drop what cannot be filled, or mend what it reads")
+                    raise Error(f"{maintainer.fills.last_error}; {CANNOT_BE_FILLED}")
                 if maintainer.parts.failures >= GIVEN_UP:
                     raise Error(str(maintainer.parts.last_error))
                 if deadline is not None and time.monotonic() > deadline:
                     break
 
         _drive(root, store, make_executor, lock, OPERATIONS_MAX, work)
+
+
+def _require_filling(root: Path, snapshot: Snapshot, waiting: frozenset[int]) -> None:
+    """Raises Error where the running pipeline says that all of `waiting` cannot be filled."""
+    note = read_note(root)
+    if waiting and note is not None and note["epoch"] == snapshot.epoch and waiting <= set(note["given_up"]):
+        errors = "; ".join(dict.fromkeys(note["unfilled"][str(id_)] for id_ in sorted(waiting)))
+        raise Error(f"{errors}; {CANNOT_BE_FILLED}")
 
 
 def _locked(root: Path) -> DriverLock:
