@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -251,11 +252,13 @@ def test_a_rebase_that_is_killed_leaves_nothing_or_is_done(copies: Copies, point
     assert copies.wrong() == [] and not (copies.root / REBASE_FOLDER).exists()
 
 
+@pytest.mark.parametrize("servers", [1, 3])
 def test_rebase_compares_tables_that_are_read_in_several_pieces(
-    copies: Copies, monkeypatch: pytest.MonkeyPatch
+    copies: Copies, monkeypatch: pytest.MonkeyPatch, servers: int
 ) -> None:
     """With and without a primary key, and also where rows of two lost times have the same hidden row ids."""
     monkeypatch.setattr("viewkeeper.pipeline.rebase.SCANNED_AT_ONCE", 100)
+    monkeypatch.setattr("viewkeeper.pipeline.rebase.CHAINED_MAX", 10)
     monkeypatch.setattr("viewkeeper.stores.access._SCANNED_AT_ONCE", 70)
     copies.shop.write(1, 300)
     copies.put(0, 200)
@@ -268,7 +271,8 @@ def test_rebase_compares_tables_that_are_read_in_several_pieces(
     copies.shop.write(3, 300)
     copies.put(100, 300, price=3)
     told: list[tuple[str, int]] = []
-    rebase(copies.root, copies.shop.store, LocalExecutor, lambda table, rows: told.append((table, rows)))
+    made = partial(LocalExecutor, servers)
+    rebase(copies.root, copies.shop.store, made, lambda table, rows: told.append((table, rows)))
     assert copies.wrong() == [] and len(told) > 20 and {table for table, _ in told} == {"orders", "customers", "bag"}
     copies.shop.write(4, 100)
     copies.shop.maintain_once()
