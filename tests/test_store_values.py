@@ -37,6 +37,14 @@ from viewkeeper.catalog.types import (
 from viewkeeper.errors import InputError
 from viewkeeper.stores.embedded import EmbeddedStore
 
+
+class Nowhere(dt.tzinfo):
+    """A zone that knows no offset: a time in it is naive."""
+
+    def utcoffset(self, _: dt.datetime | None) -> None:
+        return None
+
+
 UTC, BERLIN = dt.UTC, ZoneInfo("Europe/Berlin")
 DAY, NOON = dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12)
 
@@ -69,6 +77,7 @@ TAKEN: list[tuple[Type, Any, Any]] = [
     (DATE, dt.date.min, dt.date.min),
     (DATE, dt.date.max, dt.date.max),
     (TIMESTAMP, NOON, NOON.replace(tzinfo=UTC)),
+    (TIMESTAMP, NOON.replace(tzinfo=Nowhere()), NOON.replace(tzinfo=UTC)),
 
     (TIMESTAMP, NOON.replace(tzinfo=BERLIN), NOON.replace(hour=11, tzinfo=UTC)),
     (TIMESTAMP, "2024-02-29 12:00:00.000001", NOON.replace(microsecond=1, tzinfo=UTC)),

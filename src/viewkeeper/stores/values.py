@@ -235,7 +235,8 @@ def _timestamp(name: str) -> Converter:
 
     def convert(value: Any) -> int:
         moment = _datetime(value)
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=zone)
+        # A tzinfo that knows no offset leaves a datetime naive.
+        aware = moment.replace(tzinfo=zone) if moment.utcoffset() is None else moment
         physical = (aware - _EPOCH_UTC) // _MICROSECOND
         if not least <= physical <= greatest:
             raise Refused(f"{value} is outside the years 1 to 9999 in UTC" + (f" or {name}" if name != "UTC" else ""))
