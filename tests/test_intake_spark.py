@@ -141,6 +141,23 @@ def test_two_live_follows_of_one_name_are_refused(spark: SparkSession, tmp_path:
         assert running.is_active and not running.wait(0.01)
 
 
+def test_a_follow_of_a_dropped_stream_ends_and_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows that come after the drop are not stored for nobody to see."""
+    intake, files = Intake(tmp_path / "db"), Files(spark, tmp_path / "in")
+    files.add(1)
+    with followed(intake, files.df()) as running:
+        end = time.monotonic() + 60
+        while running.last is None and time.monotonic() < end:
+            time.sleep(0.05)
+        intake.log.forget(20)
+        files.add(2)
+        with pytest.raises(
+            Error, match="follow 'f' of stream m has ended: NotFound: the stream 'm' does not exist any"
+        ):
+            running.wait(60)
+    assert not intake.entries()
+
+
 def test_what_cannot_be_followed_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     """A frame at rest, other columns, and names that make no folder are named, and leave no lock."""
     intake, files = Intake(tmp_path / "db"), Files(spark, tmp_path / "in")

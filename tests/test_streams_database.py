@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,17 @@ from click.testing import CliRunner
 import viewkeeper
 from local_maintenance import catch_up
 from viewkeeper import Database, DeclarationError, InputError, NotFound, NotReady, NotSupported
+from viewkeeper.catalog.model import Stream
 from viewkeeper.cli import cli
 from viewkeeper.pipeline import maintain
+from viewkeeper.pipeline.driver import Maintainer
 from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.embedded import EmbeddedStore
+from viewkeeper.streams.intake.append import append
+from viewkeeper.streams.intake.log import StreamLog
+from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.lock import DriverLock
 
 STREAM = """CREATE STREAM M (ts TIMESTAMP NOT NULL, src STRING, loss INT)
             TIMESTAMP BY ts PARTITION LENGTH 60 LATENESS 60 HORIZON 600"""
@@ -178,3 +187,41 @@ def test_the_command_line_loads_shows_and_reads_streams(db: Database, tmp_path: 
         run("get", "M", "5")
     with pytest.raises(InputError, match="--id is for streams"):
         run("load", "nothing", str(file), "--id", "x")
+
+
+def test_a_stream_dropped_while_nobody_maintains_leaves_nothing(tmp_path: Path) -> None:
+    """Its entries and ids are gone with the statement, its files when they are old enough; who knew it appends nothing
+    more.  What a killed statement left goes with the next driver of any kind."""
+    root = tmp_path / "net"
+    with ExitStack() as stack:
+        db = stack.enter_context(viewkeeper.connect(root))
+        db.sql(f"{STREAM}; CREATE STREAM other (ts TIMESTAMP NOT NULL) TIMESTAMP BY ts PARTITION LENGTH 60")
+        log = stack.enter_context(StreamLog(root))
+        m, stream = db.stream("m"), db.catalog.find_parts("m")
+        assert isinstance(stream, Stream)
+        m.append([at(0)], id="x")
+        (root / "streams" / "follow" / str(stream.id) / "f").mkdir(parents=True)
+        db.sql("DROP STREAM m")
+        assert not log.entries(stream.id, 0, 10) and log.known(stream.id, "x") is None
+        assert not (root / "streams" / "follow" / str(stream.id)).exists()
+        with pytest.raises(NotFound, match="m"):
+            m.append([at(1)])
+        with pytest.raises(NotFound, match="does not exist any more"):
+            append(root, Storage(root), stream, [at(1)], "UTC")
+        other = db.catalog.find_parts("other")
+        assert isinstance(other, Stream)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(StreamLog, "forget", lambda self, id_: None)
+            db.stream("other").append([{"ts": at(0)["ts"]}])
+            db.sql("DROP STREAM other")
+        assert log.entries(other.id, 0, 10)
+        db.sql("CREATE TABLE t (id BIGINT, PRIMARY KEY (id))")
+        assert not log.entries(other.id, 0, 10)
+        assert list((root / "state").glob("append-*"))
+        lock = DriverLock(Storage(root))
+        lock.acquire("pipeline", 10.0)
+        with closing(EmbeddedStore(root)) as store:
+            maintainer = Maintainer(Term(Storage(root), lock), store, LocalExecutor())
+            maintainer.parts.tidy(maintainer.term, time.time() + 7200)
+            maintainer.close()
+        assert not list((root / "state").glob("append-*"))

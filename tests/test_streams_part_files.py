@@ -278,3 +278,20 @@ def test_few_files_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             range(10)
         )
         assert len(part_files._OPEN._files) <= 3
+
+
+def test_a_file_that_is_gone_is_mapped_no_more(tmp_path: Path) -> None:
+    """Of files that were read and deleted since nothing is mapped when one looks again; what is there stays open."""
+    pieces = [write(tmp_path, {1: numbered([i])}, name=f"{i}.parquet")[1][1] for i in range(10)]
+
+    def mapped() -> set[str]:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+        return {line.partition(f"{tmp_path}/")[2] for line in lines if f"{tmp_path}/" in line}
+
+    for piece in pieces:
+        read_piece(tmp_path, piece, NUMBER, "UTC", grouped=True)
+    assert len(mapped()) == 10
+    for piece in pieces[1:]:
+        (tmp_path / piece.file).unlink()
+    part_files.close_deleted_part_files()
+    assert mapped() == {"0.parquet"}

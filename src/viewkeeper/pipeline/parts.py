@@ -22,6 +22,7 @@ from viewkeeper.streams.keeping.round import Round
 from viewkeeper.streams.keeping.settled import is_settled, may_be_mended
 from viewkeeper.streams.keeping.stage import Stage
 from viewkeeper.streams.keeping.upkeep import Stopped
+from viewkeeper.streams.part_files import close_deleted_part_files
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.work import Runner
 from viewkeeper.trace.garbage import named_files
@@ -121,22 +122,26 @@ class PartKeeping:
     def tidy(self, term: Term, now: float) -> None:
         """Lets go of log entries and files that are long in, and has old parts looked through in the next round."""
         self._tidy_due = True
-        if not term.snapshot.catalog.streams:
+        if not self._has_log:
             return
         named, oldest = named_files(term.storage, now)
         for stream in term.snapshot.catalog.streams:
             # Whoever reads an older version, which is held or was replaced a moment ago, may want its open rows.
             self._intake.trim(stream.id, StreamProgress.from_dict(oldest.progress.get(stream.id)).position)
         self._intake.sweep(named, now)
+        close_deleted_part_files()
 
     def _forget_dropped(self, catalog: Catalog) -> None:
-        """What is left in the log of streams that are no more goes."""
+        """What is left in the log of streams that are no more goes, whoever dropped them."""
         if catalog is not self._catalog:
-            known = {stream.id for stream in catalog.streams}
-            for stream in self._catalog.streams if self._catalog is not None else ():
-                if stream.id not in known:
-                    self._intake.forget(stream.id)
+            if self._has_log:
+                self._intake.forget_dropped(catalog)
             self._catalog = catalog
+
+    @property
+    def _has_log(self) -> bool:
+        """Whether there has ever been a stream with rows."""
+        return (self._root / "streams").is_dir()
 
     def _require_same(self, snapshot: Snapshot) -> bool:
         """Whether the logs are those that the streams' parts were taken from; if not, that is told as an error, and

@@ -32,6 +32,7 @@ from viewkeeper.pipeline import declare
 from viewkeeper.pipeline.term import Term
 from viewkeeper.streams.analyst import Analyst, LazyAnalyst
 from viewkeeper.streams.existing import ExistingParts
+from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.local import LocalDisk
@@ -143,9 +144,25 @@ def answer_all(term: Term, analyst: Callable[[], Analyst] | None = None) -> bool
         names = [entry.name for entry in entries if entry.name.endswith(IN_LINE)]
     pending = sorted({(folder / name).with_suffix(REQUEST) for name in names})
     asked = None if analyst is None else LazyAnalyst(analyst)
+    before = term.snapshot.catalog
     for request in pending:
         _answer(term, request, asked)
+    if pending:
+        _forget_dropped(term, before)
     return bool(pending)
+
+
+def _forget_dropped(term: Term, before: Catalog) -> None:
+    """What is left in the log of streams that are no more goes, and from now on it takes nothing for them."""
+    after = term.snapshot.catalog
+    dropped = {stream.id for stream in before.streams} - {stream.id for stream in after.streams}
+    if not dropped and not (term.storage.root / "streams").is_dir():
+        return
+    # The statements are done: what fails here is done by the next one, or by whoever maintains.
+    with contextlib.suppress(Error, OSError), StreamLog(term.storage.root) as log:
+        for id_ in dropped:
+            log.forget(id_)
+        log.forget_dropped(after)
 
 
 def clear_forgotten(root: Path, now: float) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import struct
+import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
@@ -39,6 +40,9 @@ SHARED_ROWS = 1 << 15
 """Smaller parts share row groups of up to twice as many rows; larger ones begin with a row group of their own."""
 
 FILES_OPEN = 512
+
+LOOK_SECONDS = 5.0
+"""Between two looks at whether open files were deleted."""
 
 _PARQUET = b"PAR1"
 _MAGIC = b"VKPART\r\n"
@@ -296,6 +300,7 @@ class _OpenFiles:
     def __init__(self) -> None:
         self._files: OrderedDict[tuple[Path, str], PartFile] = OrderedDict()
         self._lock = Lock()
+        self._looked = time.monotonic()
 
     def open(self, folder: Path, name: str, ref: FileRef | None) -> PartFile:
         key = (folder, name)
@@ -306,7 +311,18 @@ class _OpenFiles:
             self._files.move_to_end(key)
             while len(self._files) > FILES_OPEN:
                 self._files.popitem(last=False)
+            if time.monotonic() - self._looked > LOOK_SECONDS:
+                self._close_deleted()
             return opened
+
+    def close_deleted(self) -> None:
+        with self._lock:
+            self._close_deleted()
+
+    def _close_deleted(self) -> None:
+        self._looked = time.monotonic()
+        for folder, name in [key for key in self._files if not (key[0] / key[1]).exists()]:
+            del self._files[folder, name]
 
     def keep(self, folder: Path, names: Collection[str]) -> None:
         with self._lock:
@@ -320,6 +336,12 @@ _OPEN = _OpenFiles()
 def close_part_files_except(folder: Path, names: Collection[str]) -> None:
     """Let go of the open part files of `folder` that are not in `names`; what was read of them stays."""
     _OPEN.keep(folder, names)
+
+
+def close_deleted_part_files() -> None:
+    """Let go of the open part files that were deleted: mapped, they would go on taking room on the disk.  Whoever reads
+    part files does so every LOOK_SECONDS; what was read of them stays."""
+    _OPEN.close_deleted()
 
 
 def verify_part_file(folder: Path, ref: FileRef) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from viewkeeper.catalog.model import Stream
+from viewkeeper.catalog.model import Catalog, Stream
 from viewkeeper.errors import Error, InputError, NotFound, StoreReplaced
 from viewkeeper.permissions import make_folder, make_root
 from viewkeeper.stores.environment import OpenFile, forks, open_environment, translated
@@ -233,7 +233,27 @@ class StreamLog:
             self._set_record(txn, stream_id, _Record(gone=True))
         shutil.rmtree(self.folder / "follow" / str(stream_id), ignore_errors=True)
 
+    def forget_dropped(self, catalog: Catalog) -> None:
+        """`forget` of all streams that `catalog`, the newest, does not have.  Ids are never used again; those that it
+        has not given out yet belong to a newer one."""
+        known = {stream.id for stream in catalog.streams}
+        with self._transaction() as txn, txn.cursor(self._environment.streams) as cursor:
+            found = {_STREAM.unpack(key)[0] for key in cursor.iternext(keys=True, values=False)}
+            gone = {id_ for id_ in found if self._record(txn, id_).gone}
+        follows = self.folder / "follow"
+        if follows.is_dir():
+            found |= {int(each.name) for each in follows.iterdir() if each.name.isdecimal()}
+            gone = {id_ for id_ in gone if not (follows / str(id_)).exists()}
+        for id_ in sorted(found - known - gone):
+            if id_ < catalog.next_id:
+                self.forget(id_)
+
     # Reading
+
+    def require_there(self, stream: Stream) -> None:
+        """Raises NotFound where `stream` was dropped."""
+        if self._read(stream.id).gone:
+            raise NotFound(f"the stream {stream.name!r} does not exist any more")
 
     def require_same(self, stream: Stream, position: int, hash_: str) -> None:
         """Raises StoreReplaced where the log of `stream` is not the one that had the running hash `hash_` up to

@@ -23,11 +23,11 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from viewkeeper.catalog.model import Stream
-from viewkeeper.errors import Busy, Error, InputError
+from viewkeeper.errors import Busy, Error, InputError, NotFound
 from viewkeeper.permissions import make_folder, open_shared
 from viewkeeper.streams.intake.append import append
 from viewkeeper.streams.intake.given import whole_positions
-from viewkeeper.streams.intake.log import Appended, Numbered
+from viewkeeper.streams.intake.log import Appended, Numbered, StreamLog
 from viewkeeper.trace.commit import Storage
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -111,6 +111,11 @@ class Follow:
     @property
     def last_error(self) -> str | None:
         """What ended it; None while it runs, or if nothing did."""
+        try:
+            if not self._stopping and not self._query.isActive:
+                self._require_stream()
+        except NotFound as dropped:  # without its checkpoint, Spark may have been the first to fail
+            return f"{type(dropped).__name__}: {dropped}"
         if self._failure is not None:
             return f"{type(self._failure).__name__}: {self._failure}"
         error = None if self._stopping else self._query.exception()
@@ -126,6 +131,7 @@ class Follow:
         """Store micro-batch `number`; Spark commits it in the checkpoint after this."""
         with self._storing:
             try:
+                self._require_stream()
                 if self._source is None:
                     self._source = f"follow:{self.name}:{self._incarnation()}"
                 self.last = append(
@@ -135,6 +141,11 @@ class Follow:
                 if not self._stopping:
                     self._failure = failure
                 raise
+
+    def _require_stream(self) -> None:
+        """Raises NotFound where the stream was dropped meanwhile, and this follow's checkpoint with it."""
+        with StreamLog(self._root) as log:
+            log.require_there(self.stream)
 
     def _incarnation(self) -> str:
         """The id that Spark gave to the checkpoint when it was made: without it, the numbers begin anew."""
