@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from viewkeeper.bench.orders import QUERIES, Operations, Workload, comparable
 from viewkeeper.pipeline.spark import JAVA_OPTIONS
+from viewkeeper.spark.starting import local_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -186,14 +187,9 @@ class SparkRecompute:
 
 def started(cores: int, memory: str = "4g") -> SparkSession:
     """A session of `cores` cores, and its Java process if there is none yet, with so much memory."""
-    from pyspark.sql import SparkSession
-
-    return (
-        SparkSession.builder.master(f"local[{cores}]").appName("viewkeeper bench")
-        .config("spark.ui.enabled", "false").config("spark.driver.memory", memory)
-        .config("spark.driver.defaultJavaOptions", JAVA_OPTIONS)
-        .config("spark.ui.showConsoleProgress", "false").getOrCreate()
-    )  # fmt: skip
+    settings = {"spark.ui.enabled": "false", "spark.driver.memory": memory, "spark.ui.showConsoleProgress": "false",
+                "spark.driver.defaultJavaOptions": JAVA_OPTIONS}  # fmt: skip
+    return local_spark(str(cores), "viewkeeper bench", settings)
 
 
 def _triples(orders: Operations) -> Any:

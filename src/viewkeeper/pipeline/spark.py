@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from viewkeeper.pipeline import blocks, tasks
 from viewkeeper.pipeline.job import Job, MergeJob
 from viewkeeper.pipeline.merging import AT_ONCE
+from viewkeeper.spark.starting import local_spark
 from viewkeeper.streams.analyst import Analyst
 from viewkeeper.streams.spark.processes import leave_interrupts_to_the_driver, loss_named
 from viewkeeper.streams.work import Runner
@@ -39,18 +40,17 @@ def session(servers: int, ui: bool = False) -> tuple[SparkSession, bool]:
     active = SparkSession.getActiveSession()
     if active is not None:
         return active.newSession(), False
-    builder = (
-        # More slots than view servers, so that a batch never waits for the merges and the fill that run beside it.
-        SparkSession.builder.master(f"local[{servers + AT_ONCE + 1},{TASK_FAILURES_MAX}]")
-        .appName("viewkeeper")
-        .config("spark.ui.enabled", str(ui).lower())
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "2g")
+    # More slots than view servers, so that a batch never waits for the merges and the fill that run beside it.
+    threads = f"{servers + AT_ONCE + 1},{TASK_FAILURES_MAX}"
+    settings = {
+        "spark.ui.enabled": str(ui).lower(),
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "2g",
         # Over Unix sockets (no faster here) every worker that idles for a minute ends with a traceback on stderr.
-        .config("spark.python.unix.domain.socket.enabled", "false")
-        .config("spark.driver.defaultJavaOptions", JAVA_OPTIONS)
-    )
-    return builder.getOrCreate(), True
+        "spark.python.unix.domain.socket.enabled": "false",
+        "spark.driver.defaultJavaOptions": JAVA_OPTIONS,
+    }
+    return local_spark(threads, "viewkeeper", settings), True
 
 
 class SparkExecutor:

@@ -1,0 +1,1 @@
+"""How Spark is started, sessions whose settings are ours, and the one way in which a query gets there."""
