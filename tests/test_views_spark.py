@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,6 +71,43 @@ def test_spark_runs_any_select_at_one_version(db: Database) -> None:
     found = db.sql("SELECT n, rank() OVER (ORDER BY n DESC) AS r, (SELECT max(at) FROM orders) AS latest FROM spend "
                    "ORDER BY r LIMIT 1", engine="spark")  # fmt: skip
     assert list(found) == [{"n": 16, "r": 1, "latest": FULL["at"]}]
+
+
+def test_threads_that_ask_spark_about_two_versions_never_see_the_others(db: Database) -> None:
+    """Queries, DataFrames and checks at once, at two held versions and at the newest."""
+    catch_up(db)
+    db.sql("CREATE STREAM m (ts TIMESTAMP NOT NULL, n INT) TIMESTAMP BY ts PARTITION LENGTH 60")
+    db.stream("m").append([{"ts": f"2024-01-01 00:0{i}", "n": 1} for i in range(3)])
+    db.catch_up(timeout=60)
+    query = ("SELECT count(*) AS n, sum(price) AS total, (SELECT count(*) FROM spend) AS groups, "
+             "(SELECT sum(n) FROM m) AS ones FROM orders")  # fmt: skip
+    with db.snapshot() as old:
+        db.table("orders").put_many([{"id": i, "customer": 100 + i, "price": 1} for i in range(100, 110)])
+        db.stream("m").append([{"ts": f"2024-01-01 00:0{i}", "n": 1} for i in range(3, 6)])
+        db.catch_up(timeout=60)
+        with db.snapshot() as new:
+            expected = {old: (49, 4, 2), new: (59, 14, 5)}  # the newest part is not sealed
+            wrong: list[object] = []
+
+            def ask(reader: viewkeeper.Snapshot, times: int) -> None:
+                rows, groups, ones = expected[reader]
+                for _ in range(times):
+                    (found,) = reader.sql(query, engine="spark")
+                    (part,) = reader.sql("SELECT sum(n) AS ones, max(PART_TIMESTAMP) AS p FROM m", engine="spark")
+                    counted = reader.view("spend").to_spark().count()
+                    if (found["n"], found["groups"], found["ones"], part["ones"], counted) != (
+                        rows, groups, ones, ones, groups
+                    ):  # fmt: skip
+                        wrong.append((reader.version, found, part, counted))
+
+            with ThreadPoolExecutor(5) as threads:
+                asked = [threads.submit(ask, reader, 15) for reader in (old, new, old, new)]
+                checked = threads.submit(db.check_all)
+                for each in asked:
+                    each.result()
+                wrong += [str(report) for report in checked.result() if not report.ok]
+            assert wrong == []
+    assert db._spark.session().catalog.listTables() == []
 
 
 def test_the_users_own_session_stays_as_it_is(db: Database, spark: SparkSession) -> None:

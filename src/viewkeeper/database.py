@@ -111,15 +111,16 @@ class Database:
         """All declarations, as of the newest version."""
         return self._newest.version().catalog
 
-    def sql(self, text: str, *, engine: str = "viewkeeper") -> Result:
+    def sql(self, text: str, *, engine: str = "viewkeeper", unsafe: bool = False) -> Result:
         """Runs statements, separated by semicolons; the result is the last one's.
 
-        Declarations that follow one another are one change: all or none.  `engine="spark"` lets Spark run one SELECT,
-        whatever it holds, over all tables and views at one version.
+        Declarations that follow one another are one change: all or none.  `engine="spark"` lets Spark run one query,
+        whatever Spark SQL knows, over all tables, views and streams at one version.  Commands, files, other catalogs
+        and calls of Java are refused there, unless it is `unsafe`: such a text can do whatever this process can.
         """
-        if _wants_spark(engine):
+        if _wants_spark(engine, unsafe):
             with self._newest.held() as version:
-                return run_on_spark(self._spark, version, text)
+                return run_on_spark(self._spark, version, text, unsafe)
         self._opening.require_open()
         result = Result()
         statements = parse_script(text)
@@ -251,7 +252,7 @@ class Snapshot:
     def __init__(self, held: Held, spark: SparkUse) -> None:
         self._held = held
         self._spark = spark
-        self._frames = SparkFrames(spark)
+        self._frames = SparkFrames(spark.session)
 
     @property
     def version(self) -> int:
@@ -266,10 +267,10 @@ class Snapshot:
         """The stream or view over streams `name` as of this version, to read part by part."""
         return PartsReader(self._held, name, self._frames)
 
-    def sql(self, text: str, *, engine: str = "viewkeeper") -> Result:
+    def sql(self, text: str, *, engine: str = "viewkeeper", unsafe: bool = False) -> Result:
         """Runs statements that read, as `Database.sql` does; the result is the last one's."""
-        if _wants_spark(engine):
-            return run_on_spark(self._spark, self._held.version(), text)
+        if _wants_spark(engine, unsafe):
+            return run_on_spark(self._spark, self._held.version(), text, unsafe)
         result = Result()
         for statement in parse_script(text):
             if not isinstance(statement, READING):
@@ -384,9 +385,11 @@ def _view(source: Source, name: str, frames: SparkFrames) -> ViewReader:
     return ViewReader(source, name, frames)
 
 
-def _wants_spark(engine: str) -> bool:
+def _wants_spark(engine: str, unsafe: bool) -> bool:
     if engine not in ("viewkeeper", "spark"):
         raise InputError(f"engine={engine!r}: there are 'viewkeeper' and 'spark'")
+    if unsafe and engine != "spark":
+        raise InputError('unsafe=True is for engine="spark"; leave it out')
     return engine == "spark"
 
 

@@ -1,4 +1,4 @@
-"""Spark SQL as the judge: the view's own text over given tables, in a session of our own settings.
+"""Spark SQL as the judge: the view's own query over given tables, in a session of our own settings.
 
 What a query costs here is planning, not data, so small tables become one partition each: no query over them has a
 shuffle, or more than one task (30 ms instead of 100), and several queries are planned and run at once.
@@ -18,12 +18,14 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from viewkeeper.compiler.parts import quoted
+from viewkeeper.spark.asking import ask
+from viewkeeper.spark.sessions import active, own_session
 from viewkeeper.streams.spark.quiet import failures_unlogged
 
 SMALL_ROWS = 20_000
 """Up to so many rows in all, tables are local relations of one partition; beyond, Parquet files."""
 
-_SQL = {"spark.sql.ansi.enabled": "true", "spark.sql.timestampType": "TIMESTAMP_LTZ"}
 _SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false",
           "spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.autoBroadcastJoinThreshold": "-1",
           "spark.sql.shuffle.partitions": "1"}  # fmt: skip
@@ -43,8 +45,8 @@ class SparkJudge:
 
     def __init__(self, spark: SparkSession, zone: str = "UTC") -> None:
         self._zone = zone
-        self._small = _session(spark, zone, _SMALL)
-        self._large = _session(spark, zone, {})
+        self._small = own_session(spark, zone, _SMALL)
+        self._large = own_session(spark, zone)
 
     def answers(self, queries: Mapping[str, str], tables: Mapping[str, pa.Table]) -> dict[str, pa.Table | SparkRaised]:
         """The answer of each query (name to SELECT text) over `tables` (name to logical Arrow table).
@@ -53,30 +55,23 @@ class SparkJudge:
         """
         small = sum(len(table) for table in tables.values()) <= SMALL_ROWS
         session = self._small if small else self._large
-        with tempfile.TemporaryDirectory(prefix="viewkeeper-check-") as folder, failures_unlogged():
+        with tempfile.TemporaryDirectory(prefix="viewkeeper-check-") as folder, failures_unlogged(), active(session):
             for i, (name, table) in enumerate(tables.items()):
                 frame = _local(session, table) if small else _from_file(session, table, Path(folder) / f"{i}.parquet")
-                frame.createOrReplaceTempView(f"`{name}`")
+                frame.createOrReplaceTempView(quoted(name))
             with ThreadPoolExecutor(_AT_ONCE) as threads:
                 found = list(threads.map(lambda text: self._answer(session, text), queries.values()))
             for name in tables:
-                session.sql(f"DROP VIEW `{name}`")
+                session.catalog.dropTempView(name)
         return dict(zip(queries, found, strict=True))
 
     def _answer(self, session: SparkSession, text: str) -> pa.Table | SparkRaised:
         try:
-            return _in_zone(session.sql(text).toArrow(), self._zone)
+            return _in_zone(ask(session, text).toArrow(), self._zone)
         except (AnalysisException, ParseException):
             raise
         except PySparkException as error:
             return SparkRaised(error.getCondition() or type(error).__name__, str(error).splitlines()[0])
-
-
-def _session(spark: SparkSession, zone: str, settings: Mapping[str, str]) -> SparkSession:
-    session = spark.newSession()
-    for name, value in {**_SQL, **settings, "spark.sql.session.timeZone": zone}.items():
-        session.conf.set(name, value)
-    return session
 
 
 def _local(session: SparkSession, table: pa.Table) -> DataFrame:

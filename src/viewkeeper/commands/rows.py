@@ -24,10 +24,11 @@ from viewkeeper.views.result import Result
 @click.argument("statements", required=False)
 @click.option("-f", "--file", type=click.Path(allow_dash=True, path_type=Path), help="Read statements; - is stdin.")
 @click.option("--engine", type=click.Choice(["viewkeeper", "spark"]), default="viewkeeper", show_default=True,
-              help="spark runs any SELECT.")  # fmt: skip
+              help="spark runs any query.")  # fmt: skip
+@click.option("--unsafe", is_flag=True, help="With --engine spark: commands, files and calls of Java too.")
 @json_option
 @database_option
-def sql(db: Path, statements: str | None, file: Path | None, engine: str, as_json: bool) -> None:
+def sql(db: Path, statements: str | None, file: Path | None, engine: str, unsafe: bool, as_json: bool) -> None:
     """Run SQL statements, separated by semicolons; prints the last one's rows.
 
     \b
@@ -38,7 +39,7 @@ def sql(db: Path, statements: str | None, file: Path | None, engine: str, as_jso
         raise click.UsageError("give statements or -f FILE")
     text = statements if file is None else click.open_file(str(file)).read()
     with connect(db) as database:
-        _print_result(database.sql(str(text), engine=engine), as_json)
+        _print_result(database.sql(str(text), engine=engine, unsafe=unsafe), as_json)
 
 
 def _print_result(result: Result, as_json: bool) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
+from viewkeeper.compiler.lexing import printed
 from viewkeeper.compiler.references import PartQuery, Reference
 from viewkeeper.compiler.source import Place, Source, offset_of
 from viewkeeper.compiler.subscript_text import read_subscript
@@ -194,18 +195,19 @@ def _replaced(
             alias.this.meta.update(table.this.meta)
             table.set("alias", alias)
     first, last = tokens[0].start, tokens[-1].end + 1
+    text = source.text[:first] + printed(source.text[first:last])
     sql, done = "", first
     for token in tokens:
         reference = references.get(token.start)
         if reference is None:
             continue
         group = groups[token.start]
-        sql += source.text[done : token.start] + quoted(reference.name)
+        sql += text[done : token.start] + quoted(reference.name)
         if token.start in bare:
             sql += f" AS {quoted(reference.target)}"
         done = (token if group is None else tokens[group.close]).end + 1
         sql += "\n" * source.text.count("\n", token.end, done)  # lines of `sql` are lines of the text
-    sql += source.text[done:last]
+    sql += text[done:]
     return PartText(PartQuery(source.text[first:last], sql, tuple(references.values())), parsed)
 
 

@@ -39,8 +39,8 @@ class Reference:
 @stored
 @dataclass(frozen=True)
 class PartQuery:
-    """A query with part references: `text` as typed, `sql` with plain names in place of the references (each reference
-    has a name of its own, and an alias: the one given, else its target's name)."""
+    """A query with part references: `text` as typed, `sql` without comments and with plain names in place of the
+    references (each reference has a name of its own, and an alias: the one given, else its target's name)."""
 
     text: str
     sql: str

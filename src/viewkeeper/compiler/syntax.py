@@ -13,6 +13,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
+from viewkeeper.compiler.lexing import require_one_reading
 from viewkeeper.compiler.source import IS_NOT, QueryText, Source
 from viewkeeper.errors import DeclarationError, NotSupported
 
@@ -50,13 +51,15 @@ _AT = re.compile(r"(.*) from \d+:(\d+)")
 
 
 def tokenize(source: Source) -> list[Token]:
-    """The tokens of the whole text; raises DeclarationError where it cannot be cut into any."""
+    """The tokens of the whole text; raises DeclarationError where it cannot be cut into any, or Spark reads others."""
     if not source.text.isascii() and (lone := _LONE_SURROGATE.search(source.text)):
         raise source.error("this is not SQL: what stands here is no character", lone.start())
     try:
-        return list(_Tokenizer(dialect="spark").tokenize(source.text))
+        tokens = list(_Tokenizer(dialect="spark").tokenize(source.text))
     except TokenError as problem:
         raise _not_tokens(source, problem) from None
+    require_one_reading(source, tokens)
+    return tokens
 
 
 def query_tokens(query: QueryText) -> list[Token]:

@@ -32,7 +32,7 @@ class Opened:
         """The database whose folder and store are open."""
         newest = Newest(storage, store)
         spark = SparkUse(newest.version().catalog.zone)
-        return Opened(storage, store, newest, spark, SparkFrames(spark, holds=True))
+        return Opened(storage, store, newest, spark, SparkFrames(spark.session, holds=True))
 
 
 class Opening:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 import tempfile
+import threading
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -12,14 +14,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet
-from sqlglot.tokens import TokenType
 
 from viewkeeper.catalog.model import Index, PartView, Stream
-from viewkeeper.compiler.parts import has_brackets, read_query
+from viewkeeper.compiler.lexing import lexemes
+from viewkeeper.compiler.parts import has_brackets, quoted, read_query
 from viewkeeper.compiler.references import Reference
 from viewkeeper.compiler.source import Source
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
+from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.spark.asking import ask, parsed, refused
+from viewkeeper.spark.sessions import active, own_session
+from viewkeeper.streams.spark.hidden import without_hidden
+from viewkeeper.streams.spark.plans import foreign_function, outside, plan_of, spark_functions, unnamed_relation
 from viewkeeper.streams.spark.processes import loss_named
+from viewkeeper.streams.spark.quiet import failures_unlogged
 from viewkeeper.trace.lease import Lease
 from viewkeeper.trace.manifest import ManifestRef
 from viewkeeper.views.part_query import meant
@@ -29,7 +37,7 @@ from viewkeeper.views.spark_session import SparkUse
 from viewkeeper.views.version import Version, repeated
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _WORD = re.compile(r"\w+")
 
@@ -37,10 +45,12 @@ _WORD = re.compile(r"\w+")
 class SparkFrames:
     """Hands rows to Spark, until `close`: tables and views as Parquet files of their own; parts as the files in which
     they stand.  What a DataFrame shows does not change, whatever is committed meanwhile: with `holds` the versions of
-    parts are held here, else whoever closes this holds them.  Spark is started when first needed."""
+    parts are held here, else whoever closes this holds them.  `session` is asked for when first needed, and starts
+    Spark then; several threads may use this."""
 
-    def __init__(self, spark: SparkUse, *, holds: bool = False) -> None:
-        self._spark, self._holds = spark, holds
+    def __init__(self, session: Callable[[], SparkSession], *, holds: bool = False) -> None:
+        self._session, self._holds = session, holds
+        self._lock = threading.Lock()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._numbers = itertools.count(1)
         self._leases: dict[ManifestRef, Lease] = {}
@@ -52,11 +62,14 @@ class SparkFrames:
 
     def table(self, table: pa.Table) -> DataFrame:
         """The rows of an Arrow table."""
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="viewkeeper-")
-        file = Path(self._folder.name) / f"{next(self._numbers)}.parquet"
+        with self._lock:
+            if self._folder is None:
+                self._folder = tempfile.TemporaryDirectory(prefix="viewkeeper-")
+            file = Path(self._folder.name) / f"{next(self._numbers)}.parquet"
         pyarrow.parquet.write_table(table, file, store_schema=False)
-        return self._spark.session().read.parquet(str(file))
+        session = self._session()
+        with active(session):
+            return session.read.parquet(str(file))
 
     def parts(
         self, version: Version, parts: Parts, first: int | None = None, last: int | None = None,
@@ -67,10 +80,13 @@ class SparkFrames:
         from viewkeeper.streams.spark.reading import frame
 
         snapshot = version.snapshot
-        if self._holds and snapshot.ref not in self._leases:
-            self._leases[snapshot.ref] = Lease(snapshot.storage, snapshot.number)
-        return frame(self._spark.session(), parts.folder, parts.of.columns, parts.pieces(first, last),
-                     version.catalog.zone, parts.of.length, part_timestamp)  # fmt: skip
+        with self._lock:
+            if self._holds and snapshot.ref not in self._leases:
+                self._leases[snapshot.ref] = Lease(snapshot.storage, snapshot.number)
+        session = self._session()
+        with active(session):
+            return frame(session, parts.folder, parts.of.columns, parts.pieces(first, last), version.catalog.zone,
+                         parts.of.length, part_timestamp)  # fmt: skip
 
     def close(self) -> None:
         """Deletes the files and lets the versions go; the DataFrames cannot be read any more."""
@@ -81,10 +97,30 @@ class SparkFrames:
             self._leases.popitem()[1].close()
 
 
-def run_on_spark(spark: SparkUse, version: Version, text: str) -> Result:
-    """What Spark answers to one SELECT, with all tables, views, streams and parts of `version` at hand."""
-    from viewkeeper.streams.spark.hidden import without_hidden
+_REMEDY = ('engine="spark" runs one query over the tables, views and streams of this database; with unsafe=True '
+           "(--unsafe on the command line) Spark runs whatever it is given")  # fmt: skip
 
+
+def run_on_spark(spark: SparkUse, version: Version, text: str, unsafe: bool = False) -> Result:
+    """What Spark answers to one query, with all tables, views, streams and parts of `version` at hand.
+
+    Raises DeclarationError or NotSupported, with the place, for a command, and for what reads or calls anything else;
+    `unsafe`: Spark runs that too.  The session is nobody else's until the answer is there.
+    """
+    zone = version.catalog.zone
+    with loss_named(), failures_unlogged():
+        if unsafe:
+            session = own_session(spark.session(), zone, {"spark.sql.runSQLOnFiles": "true"})
+            with active(session):
+                return _run(session, version, text, unsafe)
+        with spark.queries().session(zone, None) as session:
+            try:
+                return _run(session, version, text, unsafe)
+            except DeclarationError as error:
+                raise refused(error, _REMEDY) from None
+
+
+def _run(session: SparkSession, version: Version, text: str, unsafe: bool) -> Result:
     sql, references = _cut(version, text)
     named = set(_WORD.findall(sql.lower()))
     # Rows are handed over only of what the text may mean: a name that does not stand in it cannot be meant.
@@ -94,32 +130,48 @@ def run_on_spark(spark: SparkUse, version: Version, text: str) -> Result:
     parts |= {item.name: item for item in version.catalog.parts()
               if named.issuperset(_WORD.findall(item.name.lower()))}  # fmt: skip
     query = without_hidden(sql, frozenset(name.lower() for name in parts)) if parts else None
-    frames, session = SparkFrames(spark), spark.session()
-    with loss_named(), closing(frames):
+    asked = sql if query is None else query.sql
+    plan = None if unsafe else plan_of(parsed(session, asked))
+    if plan is not None:
+        _refuse(asked, unnamed_relation(plan, (*meant_here, *parts)), "table, view or stream of this database")
+    frames = SparkFrames(lambda: session)
+    with closing(frames):
         try:
             for name in meant_here:
-                frames.frame(version, name).createOrReplaceTempView(f"`{name}`")
+                frames.frame(version, name).createOrReplaceTempView(quoted(name))
             for name, what in parts.items():
                 chosen = meant(version, what)
                 hidden = query.columns.get(name.lower()) if query is not None else None
-                frames.parts(version, *chosen, hidden).createOrReplaceTempView(f"`{name}`")
-            answer = session.sql(query.sql if query is not None else text).toArrow()
-            return Result(_in_zone(answer, version.catalog.zone))
+                frames.parts(version, *chosen, hidden).createOrReplaceTempView(quoted(name))
+            answer = session.sql(asked) if plan is None else ask(session, asked)
+            if plan is not None:
+                _refuse(asked, foreign_function(plan, spark_functions(session)), "function of Spark's own")
+                _refuse(asked, outside(plan_of(answer._jdf.queryExecution().analyzed())), "part of this database")
+            return Result(_in_zone(answer.toArrow(), version.catalog.zone))
         finally:
             for name in (*meant_here, *parts):
                 session.catalog.dropTempView(name)
 
 
+def _refuse(sql: str, found: str | None, what: str) -> None:
+    """Raises NotSupported where something is `found` that is none of `what`."""
+    if found is not None:
+        names = {name.strip("`").lower() for name in found.split("(")[0].split(".")}
+        at = next((word.start for word in lexemes(sql) if sql[word.start : word.end].strip("`").lower() in names), None)
+        raise Source(sql).error(f"{found} is no {what}", at, NotSupported)
+
+
 def _cut(version: Version, text: str) -> tuple[str, tuple[Reference, ...]]:
-    """`text` with plain names in place of its part references.  What names no stream and no view over streams is for
-    Spark alone to read."""
+    """`text` with plain names in place of its part references, and without semicolons at its end.  What names no stream
+    and no view over streams is for Spark alone to read."""
+    words = list(lexemes(text))
+    while words and text[words[-1].start : words[-1].end] == ";":
+        text = text[: words.pop().start]
     named = set(_WORD.findall(text.lower()))
     if not any(named.issuperset(_WORD.findall(item.name.lower())) for item in version.catalog.parts()):
         return text, ()
     source = Source(text)
     tokens = tokenize(source)
-    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
-        tokens.pop()
     if not has_brackets(tokens):
         return text, ()
     query = read_query(source, tokens, partial(syntax_tree, faithful=True)).query

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from viewkeeper.pipeline.spark import SparkExecutor
     from viewkeeper.streams.analyst import Analyst
+    from viewkeeper.streams.spark.sessions import Sessions
 
 _lock = threading.Lock()
 _users = 0
@@ -27,18 +28,17 @@ class SparkUse:
     def __init__(self, zone: str) -> None:
         self._zone = zone
         self._session: SparkSession | None = None
+        self._queries: Sessions | None = None
 
     def session(self, servers: int | None = None) -> SparkSession:
         """A session with the database's SQL settings, with room for so many view servers (None: one a core)."""
         global _users
+        from viewkeeper.spark.sessions import own_session
         from viewkeeper.streams.spark.processes import loss_named
 
         with _lock, loss_named():
             if self._session is None:
-                self._session = _found_or_started(servers or os.cpu_count() or 1).newSession()
-                self._session.conf.set("spark.sql.ansi.enabled", "true")
-                self._session.conf.set("spark.sql.timestampType", "TIMESTAMP_LTZ")
-                self._session.conf.set("spark.sql.session.timeZone", self._zone)
+                self._session = own_session(_found_or_started(servers or os.cpu_count() or 1), self._zone)
                 _users += 1
             return self._session
 
@@ -47,6 +47,15 @@ class SparkUse:
         from viewkeeper.pipeline.spark import SparkExecutor
 
         return SparkExecutor(self.session(servers), servers or os.cpu_count() or 1)
+
+    def queries(self) -> Sessions:
+        """Sessions for single queries."""
+        from viewkeeper.streams.spark.sessions import Sessions
+
+        with _lock:
+            if self._queries is None:
+                self._queries = Sessions(self.session)
+            return self._queries
 
     def analyst(self) -> Analyst:
         """Who is asked about the queries of ViewDFs when they are declared."""
@@ -60,7 +69,7 @@ class SparkUse:
         with _lock:
             if self._session is None:
                 return
-            self._session = None
+            self._session = self._queries = None
             _users -= 1
             if _users == 0 and _started is not None:
                 stopped, _started = _started, None

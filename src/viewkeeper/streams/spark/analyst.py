@@ -12,14 +12,25 @@ from sqlglot.tokens import Token, TokenType
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import logical_type
 from viewkeeper.compiler.part_tables import PART_TIMESTAMP
+from viewkeeper.compiler.parts import quoted
 from viewkeeper.compiler.source import Source
 from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.errors import DeclarationError
+from viewkeeper.spark.asking import ask, one_query, parsed
 from viewkeeper.streams.analyst import NotByRows
 from viewkeeper.streams.spark.by_rows import not_by_rows
 from viewkeeper.streams.spark.failures import FAILURES, raise_unless_of_query, refusal
 from viewkeeper.streams.spark.hidden import HiddenQuery, without_hidden
-from viewkeeper.streams.spark.plans import SPECIAL, Node, changing, outside_relation, plan_of, unnamed_relation
+from viewkeeper.streams.spark.plans import (
+    SPECIAL,
+    Node,
+    changing,
+    foreign_function,
+    outside,
+    plan_of,
+    spark_functions,
+    unnamed_relation,
+)  # fmt: skip
 from viewkeeper.streams.spark.quiet import failures_unlogged
 from viewkeeper.streams.spark.sessions import Sessions
 from viewkeeper.streams.spark.types import catalog_type, schema
@@ -27,7 +38,6 @@ from viewkeeper.streams.spark.types import catalog_type, schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_QUERY = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 _ADVICE = {
     "void": "it is NULL in every row; write CAST(... AS a type)",
     "array": "take an element, or make a row of each with explode",
@@ -62,9 +72,10 @@ class SparkAnalyst:
         query = without_hidden(sql, timed_tables)
         with self._sessions.session(zone, 0) as session, failures_unlogged():
             try:
-                self._refuse_other_tables(session, query, tables)
+                read = self._refuse_other_tables(session, query, tables)
                 with _empty_tables(session, query, tables):
-                    frame = session.sql(query.sql)
+                    frame = ask(session, query.sql)
+                    self._refuse_other_functions(session, query, read)
                     analysed = frame._jdf.queryExecution().analyzed()
                     plan = plan_of(analysed)
                     if by_rows is not None:
@@ -75,12 +86,19 @@ class SparkAnalyst:
                 raise_unless_of_query(error)
                 raise refusal(error, query) from None
 
-    def _refuse_other_tables(self, session: SparkSession, query: HiddenQuery, names: Collection[str]) -> None:
-        parsed = session._jsparkSession.sessionState().sqlParser().parseQuery(query.sql)
-        other = unnamed_relation(plan_of(parsed), names)
+    def _refuse_other_functions(self, session: SparkSession, query: HiddenQuery, plan: Node) -> None:
+        function = foreign_function(plan, spark_functions(session))
+        if function is not None:
+            raise _at(query, function.split("."), f"{function} is no function of Spark's own; a view can call those "
+                      "alone")  # fmt: skip
+
+    def _refuse_other_tables(self, session: SparkSession, query: HiddenQuery, names: Collection[str]) -> Node:
+        plan = plan_of(parsed(session, query.sql))
+        other = unnamed_relation(plan, names)
         if other is not None:
             raise _at(query, other.split("."), f"{other} is no stream, view or table of this database that is named "
                       "here; a view can read those alone")  # fmt: skip
+        return plan
 
     def _refuse_taking_together(self, query: HiddenQuery, plan: Node, table: str) -> None:
         found = not_by_rows(plan, table)
@@ -88,7 +106,7 @@ class SparkAnalyst:
             raise _at(query, found.names, found.what, NotByRows)
 
     def _refuse_changing(self, query: HiddenQuery, plan: Node, deterministic: bool) -> None:
-        other = outside_relation(plan)
+        other = outside(plan)
         if other is not None:
             raise DeclarationError(f"the query reads what is not in this database ({other}); a view can read its "
                                    "streams, views and tables alone")  # fmt: skip
@@ -100,11 +118,7 @@ class SparkAnalyst:
 def _refuse_other_statements(sql: str) -> None:
     source = Source(sql)
     tokens = tokenize(source)
-    if not tokens or tokens[0].text.upper() not in _QUERY:
-        raise source.error("expected a query, which begins with SELECT or WITH", tokens[0].start if tokens else 0)
-    for token in tokens:
-        if token.token_type == TokenType.SEMICOLON:
-            raise source.error("one query is expected here, without a semicolon", token.start)
+    one_query(sql)
     for before, token in zip(tokens, tokens[1:], strict=False):
         if _is_moment(before) and token.token_type == TokenType.STRING and SPECIAL.fullmatch(token.text):
             raise source.error(f"{before.text} '{token.text}' is another one each time; use the stream's timestamp or "
@@ -135,7 +149,7 @@ def _empty_tables(
             hidden = query.columns.get(name.lower())
             shape = (*columns, Column(hidden, PART_TIMESTAMP.type, False)) if hidden else columns
             arrow = pa.schema([pa.field(column.name, logical_type(column.type)) for column in shape])
-            session.createDataFrame(arrow.empty_table(), schema(shape)).createOrReplaceTempView(f"`{name}`")
+            session.createDataFrame(arrow.empty_table(), schema(shape)).createOrReplaceTempView(quoted(name))
         yield
     finally:
         for name in tables:

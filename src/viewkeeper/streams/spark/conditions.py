@@ -1,6 +1,6 @@
 """What a query asks of PART_TIMESTAMP alone, so that other parts need not be read.
 
-A conjunct of WHERE is not understood but cut out as it was typed; Spark tries it on the parts (`parts_left`).
+A conjunct of WHERE is not understood but cut out as it stands; Spark tries it on the parts (`parts_left`).
 """
 
 from __future__ import annotations

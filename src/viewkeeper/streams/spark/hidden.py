@@ -1,7 +1,7 @@
 """PART_TIMESTAMP, hidden (paper 003, section 4.1): a query that names it, as one for Spark, which has no such columns.
 
 Each table of which it is meant gets a column more, under a name that nothing else has: so a NATURAL JOIN or USING never
-joins by it.  Wherever a `*` would show it, it is taken out with EXCEPT.  Spark reads the rest as it was typed, and the
+joins by it.  Wherever a `*` would show it, it is taken out with EXCEPT.  Spark reads the rest as it stands, and the
 places of its errors are found in the text again.
 """
 

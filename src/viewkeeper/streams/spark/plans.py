@@ -6,7 +6,10 @@ import json
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
 """Texts that Spark takes for the moment at which a query runs, or what lies about it."""
@@ -74,7 +77,7 @@ def unnamed_relation(parsed: Node, names: Collection[str]) -> str | None:
     for node, _ in parsed.walk():
         if node.name == "UnresolvedRelation" and str(node.fields["multipartIdentifier"]).lower() not in known:
             return str(node.fields["multipartIdentifier"]).strip("[]").replace(", ", ".")
-        if node.name == "PlanWithUnresolvedIdentifier":
+        if node.name in ("PlanWithUnresolvedIdentifier", "ExpressionWithUnresolvedIdentifier"):
             return "IDENTIFIER(...)"
     return None
 
@@ -85,19 +88,57 @@ def _common_names(parsed: Node) -> Iterator[str]:
             yield from (str(common["_1"]) for common in node.fields["cteRelations"])
 
 
-_READ = {"LocalRelation", "OneRowRelation", "CTERelationRef", "UnionLoopRef", "Range", "LogicalRDD", "Values"}
-
-
-def outside_relation(analysed: Node) -> str | None:
-    """What an analysed query reads from outside the session: a stored table, files."""
-    for node, above in analysed.walk():
-        if node.path.startswith(_PLANS) and not node.children and node.name not in _READ and _is_plan(above):
-            return node.name
+def foreign_function(parsed: Node, known: Collection[str]) -> str | None:
+    """The first function of a parsed query that is not in `known`: one of a catalog, or of whoever started Spark."""
+    for node, _ in parsed.walk():
+        called = {"UnresolvedFunction": "nameParts", "UnresolvedTableValuedFunction": "name"}.get(node.name)
+        if called is not None:
+            name = str(node.fields[called]).strip("[]").replace(", ", ".")
+            if name.lower() not in known:
+                return name
     return None
 
 
-def _is_plan(above: tuple[Node, ...]) -> bool:
-    return not above or above[-1].path.startswith(_PLANS) or above[-1].name.endswith(("Subquery", "Exists"))
+_functions: set[str] = set()
+
+
+def spark_functions(session: SparkSession) -> Collection[str]:
+    """The names of Spark's own functions, in small letters."""
+    if not _functions:
+        assert session._jvm is not None, "a session has a JVM until it is stopped"
+        analysis = session._jvm.org.apache.spark.sql.catalyst.analysis
+        for registry in (analysis.FunctionRegistry, analysis.TableFunctionRegistry):
+            _functions.update(name.rsplit(".", 1)[-1] for name in registry.functionSet().mkString(" ").split())
+    return _functions
+
+
+_READ = {"LocalRelation", "OneRowRelation", "CTERelationRef", "UnionLoopRef", "Range", "LogicalRDD", "Values"}
+_FOREIGN = ("ScalaUDF", "PythonUDF", "PythonUDAF", "PythonUDTF", "HiveSimpleUDF", "HiveGenericUDF", "HiveGenericUDTF",
+            "HiveUDAFFunction", "ScalaUDAF", "ScalaAggregator", "ApplyFunctionExpression", "V2Aggregator",
+            "CallMethodViaReflection", "TryReflect", "ScriptTransformation", "SQLFunctionExpression",
+            "VariableReference")  # fmt: skip
+
+
+def outside(analysed: Node) -> str | None:
+    """What an analysed query reads or runs besides the views of its session: a stored table, files, a script."""
+    waiting: list[tuple[Node, bool]] = [(analysed, True)]
+    while waiting:
+        node, is_plan = waiting.pop()
+        if node.name in _FOREIGN:
+            return node.name
+        if node.name == "View" and _is_of_session(node):
+            continue
+        is_plan = is_plan and node.path.startswith(_PLANS)
+        if is_plan and not node.children and node.name not in _READ:
+            return node.name
+        below = is_plan or node.name.endswith(("Subquery", "Exists", "ListQuery"))
+        waiting += [(each, below) for each in (*node.children, *node.inside)]
+    return None
+
+
+def _is_of_session(view: Node) -> bool:
+    """Whether a view is one of the session's own, not one that all sessions have, or a stored one."""
+    return bool(view.fields["isTempView"]) and "database" not in view.fields["desc"]["identifier"]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import logical_type, to_physical
+from viewkeeper.compiler.parts import quoted
 from viewkeeper.errors import ViewBroken
+from viewkeeper.spark.asking import ask
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.query_parts import made_part, state_folder
 from viewkeeper.streams.spark.failures import FAILURES, failure, raise_unless_of_query
@@ -85,7 +87,7 @@ class QueryRunner:
         with session_of as session, _described(session, work.title), failures_unlogged():
             try:
                 with _tables(session, work, query, pieces):
-                    return _converted(session.sql(query.sql), work.view.columns).toArrow()
+                    return _converted(ask(session, query.sql), work.view.columns).toArrow()
             except FAILURES as error:
                 raise_unless_of_query(error)
                 raise _Failed(failure(error, query, work.query)) from None
@@ -103,7 +105,7 @@ def _tables(session: SparkSession, work: QueryWork, query: HiddenQuery, pieces: 
             hidden = query.columns.get(name.lower())
             rows = frame(session, state_folder(work), columns, pieces.get(name, {}), work.zone,
                          work.lengths.get(name), hidden)  # fmt: skip
-            rows.createOrReplaceTempView(f"`{name}`")
+            rows.createOrReplaceTempView(quoted(name))
         yield
     finally:
         for name in work.columns:

@@ -17,6 +17,8 @@ import pyarrow as pa
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, logical_type
 from viewkeeper.compiler.part_tables import PART_TIMESTAMP
+from viewkeeper.compiler.parts import quoted
+from viewkeeper.spark.asking import ask
 from viewkeeper.streams.part_files import PART, to_table
 from viewkeeper.streams.spark.failures import FAILURES, raise_unless_of_query
 from viewkeeper.streams.spark.hidden import Condition
@@ -84,7 +86,7 @@ def needed(session: SparkSession, pieces: Pieces, condition: Condition, hidden: 
     tests = " AND ".join(f"({conjunct}\n)" for conjunct in condition.conjuncts)
     try:
         session.createDataFrame(table, shape).coalesce(1).createOrReplaceTempView(_PARTS)
-        left = session.sql(f"SELECT {PART} FROM {_PARTS} AS `{condition.alias}` WHERE {tests}").toArrow()
+        left = ask(session, f"SELECT {PART} FROM {_PARTS} AS {quoted(condition.alias)} WHERE {tests}").toArrow()
     except FAILURES as error:
         raise_unless_of_query(error)
         return pieces

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from viewkeeper.spark.sessions import active, own_session
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -15,11 +17,6 @@ SMALL_ROWS = 20_000
 
 ROWS_A_PARTITION = 250_000
 
-_SQL = {
-    "spark.sql.ansi.enabled": "true", "spark.sql.timestampType": "TIMESTAMP_LTZ", "spark.sql.caseSensitive": "false",
-    "spark.sql.variable.substitute": "false", "spark.sql.broadcastTimeout": "-1",
-    "spark.sql.execution.arrow.useLargeVarTypes": "false", "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-}  # fmt: skip
 _SMALL = {
     "spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -38,26 +35,24 @@ class Sessions:
         self._idle: dict[bool, list[SparkSession]] = {True: [], False: []}
 
     @contextmanager
-    def session(self, zone: str, rows: int) -> Iterator[SparkSession]:
-        """A session with ANSI SQL in the time zone `zone`, set for a query over so many rows."""
-        small = rows <= SMALL_ROWS
-        session = self._take(small)
+    def session(self, zone: str, rows: int | None) -> Iterator[SparkSession]:
+        """A session of `own_session`'s in the time zone `zone`, set for a query over so many rows."""
+        small = rows is not None and rows <= SMALL_ROWS
+        session = self._take(small, zone)
         session.conf.set("spark.sql.session.timeZone", zone)
-        if not small:
+        if rows is not None and not small:
             session.conf.set("spark.sql.shuffle.partitions", str(max(2, min(200, rows // ROWS_A_PARTITION))))
         try:
-            yield session
+            with active(session):
+                yield session
         finally:
             with self._lock:
                 self._idle[small].append(session)
 
-    def _take(self, small: bool) -> SparkSession:
+    def _take(self, small: bool, zone: str) -> SparkSession:
         with self._lock:
             while self._idle[small]:
                 session = self._idle[small].pop()
                 if session.sparkContext._jsc is not None:  # else its Spark was stopped
                     return session
-        session = self._factory().newSession()
-        for name, value in {**_SQL, **(_SMALL if small else {})}.items():
-            session.conf.set(name, value)
-        return session
+        return own_session(self._factory(), zone, _SMALL if small else None)
