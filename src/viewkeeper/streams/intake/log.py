@@ -15,7 +15,7 @@ import secrets
 import shutil
 import struct
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -323,18 +323,36 @@ class StreamLog:
         finds its file gone, since both hold the write transaction, and writes it again.
         """
         found = [*self._state.glob("append-*"), *self._state.glob(".append-*"), *self.folder.glob("rejected-*")]
-        old = [path for path in found if _is_older(path, now - age_seconds)]
+        old = [path for path in found if path.name not in named and _is_older(path, now - age_seconds)]
         if not old:
             return 0
+        with self._transaction() as txn:  # beside appends: a backlog has many entries
+            entered, ends = self._entered(txn, {})
+        garbage = [path for path in old if path.name not in entered]
+        if not garbage:
+            return 0
         with self._transaction(write=True) as txn:
-            entered = set[str]()
-            for key, data in txn.cursor(self._environment.entries):
-                header = bytes_of.header_of(data, self._name(*_ENTRY.unpack(key)))
-                entered.update(file[0] for file in header.get("files", ()))
-                entered.add(header.get("rejects", ""))
-            garbage = [path for path in old if path.name not in entered and path.name not in named]
+            entered, _ = self._entered(txn, ends)
+            garbage = [path for path in garbage if path.name not in entered]
             self._unlink(garbage)
         return len(garbage)
+
+    def _entered(self, txn: Any, after: Mapping[int, int]) -> tuple[set[str], dict[int, int]]:
+        """The files that entries name, of each stream those behind the sequence in `after`; and its last sequence."""
+        files, ends = set[str](), dict[int, int]()
+        with txn.cursor(self._environment.streams) as cursor:
+            streams = [_STREAM.unpack(key)[0] for key in cursor.iternext(keys=True, values=False)]
+        with txn.cursor(self._environment.entries) as cursor:
+            for id_ in streams:
+                ends[id_] = after.get(id_, 0)
+                more = cursor.set_range(_ENTRY.pack(id_, ends[id_] + 1))
+                while more and (key := _ENTRY.unpack(cursor.key()))[0] == id_:
+                    header = bytes_of.header_of(cursor.value(), self._name(*key))
+                    files.update(file[0] for file in header.get("files", ()))
+                    files.add(header.get("rejects", ""))
+                    ends[id_] = key[1]
+                    more = cursor.next()
+        return files, ends
 
     # Within
 
