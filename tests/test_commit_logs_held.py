@@ -74,3 +74,14 @@ def test_the_entries_of_a_stream_behind_a_held_version_are_kept(tmp_path: Path) 
         maintained(db)
         with StreamLog(db.root) as log:
             assert log.entries(stream.id, position, 10) == []
+
+
+def test_the_lag_behind_a_trimmed_log_is_told(tmp_path: Path) -> None:
+    """Whoever asks how old the next entry is does not ask what was before it."""
+    with viewkeeper.connect(tmp_path / "shop", durability="process") as db:
+        db.sql("CREATE TABLE t (id BIGINT, x INT, PRIMARY KEY (id))")
+        for i in range(20):
+            db.table("t").put({"id": i, "x": i})
+        maintained(db)
+        db.table("t").put({"id": 0, "x": 1})
+        assert sum(node["lag_operations"] for node in db.status()["nodes"]) == 1

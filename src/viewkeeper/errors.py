@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -101,3 +102,25 @@ class Damaged(Error):
 
 class CheckFailed(Error):
     """Raised by `report.raise_if_wrong()`: a view differs from its query's answer."""
+
+
+_NOTHING_MISSING = (FileNotFoundError, NotADirectoryError, ConnectionError)
+"""A file or process that is gone does not come back by waiting."""
+
+TOLD_SHORTAGE = re.compile(
+    r"\bOSError: |MemoryError\b|No space left on device|Too many open files|Cannot allocate memory"
+    r"|Resource temporarily unavailable|OutOfMemoryError|Python worker (exited|failed)|ExecutorLostFailure"
+)
+"""How Spark, which hands on what its workers raised as text, tells a shortage."""
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether the machine lacks something; Spark hands on what its workers raised as text."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, _NOTHING_MISSING):
+            return False
+        if isinstance(cause, OSError | MemoryError | StorageError):
+            return True
+        cause = cause.__cause__
+    return bool(TOLD_SHORTAGE.search(str(error)))

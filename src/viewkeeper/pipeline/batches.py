@@ -6,12 +6,13 @@ import logging
 from collections import Counter
 
 from viewkeeper.changes.positions import Cut
-from viewkeeper.errors import Fenced
+from viewkeeper.errors import Fenced, is_shortage
 from viewkeeper.maintenance import declare
 from viewkeeper.maintenance.zones import failed_operator
 from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.declare import declared_anew
 from viewkeeper.pipeline.job import Executor, Job, LogRange
+from viewkeeper.pipeline.shortage import APART_SECONDS, Apart
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.receipt import Receipt
@@ -37,6 +38,7 @@ class Batches:
         self.counters: Counter[str] = Counter()
         self.last_error: str | None = None
         self._store, self._executor, self._operations_max = store, executor, operations_max
+        self._apart = Apart()
 
     def step(self, term: Term) -> Cut | None:
         """Commits the next batch and returns its cut; None where the logs hold nothing new."""
@@ -53,6 +55,10 @@ class Batches:
                 except Fenced:
                     raise
                 except Exception as error:  # noqa: BLE001 - whatever went wrong in a task, a new attempt may succeed
+                    if is_shortage(error):
+                        if self._stop_for_shortage(term, cut, str(error)):
+                            return cut
+                        raise
                     self.last_error = f"batch {term.snapshot.version + 1} failed: {error}"
                     if tried == ATTEMPTS:
                         if not _stop_failing_views(term, str(error)):
@@ -64,12 +70,39 @@ class Batches:
                 return cut
         raise AssertionError("the last attempt returns or raises")
 
+    def _stop_for_shortage(self, term: Term, cut: Cut, message: str) -> bool:
+        """Stops the view that the machine cannot keep, where it has long been clear which; whether it did."""
+
+        def succeeds(left_out: frozenset[int]) -> bool:
+            with term.attempt() as attempt:
+                try:
+                    self._executor.run(job_of(term, cut, attempt, self._executor.servers, left_out))
+                except Exception as error:
+                    if not is_shortage(error):
+                        raise
+                    return False
+                return True
+
+        catalog, operator = term.snapshot.catalog, failed_operator(message)
+        suspects = set() if operator is None else tasks.zone_programs(catalog, None).over(operator)
+        culprit = self._apart.culprit(catalog, suspects, succeeds)
+        if culprit is None:
+            return False
+        reason = (
+            f"the machine cannot keep it: its program, run apart, has failed for {APART_SECONDS:g} s while the "
+            f"others' succeeded: {_told(message)}"
+        )
+        _stop(term, {culprit}, reason)
+        self._apart.went_well()
+        return True
+
     def _commit(self, term: Term, cut: Cut, receipts: list[Receipt]) -> None:
         version = term.snapshot.version + 1
         added = [receipt.at(version, version) for receipt in receipts]
         change = Change("batch", version, positions=cut.positions, hashes=cut.hashes, added=added, stamp=cut.stamp)
         term.commit(change)
         self.last_error = None
+        self._apart.went_well()
         self.operations += cut.operations
         for receipt in receipts:
             self.counters.update(receipt.counters)
@@ -82,18 +115,28 @@ def _stop_failing_views(term: Term, message: str) -> bool:
     ids = set() if operator is None else tasks.zone_programs(snapshot.catalog, None).over(operator)
     if not ids:
         return False
-    reason = next(line for line in message.splitlines() if failed_operator(line) == operator).strip()
-    catalog = declare.stop(snapshot.catalog, ids, f"its program failed in version {snapshot.version + 1}: {reason}")
-    log.error("views are stopped: %s", reason)
-    # What waits to be filled must not share what these views needed, which nobody keeps any more.
-    term.commit(Change("catalog", snapshot.version + 1, catalog=declared_anew(catalog)))
+    _stop(term, ids, f"its program failed in version {snapshot.version + 1}: {_told(message)}")
     return True
 
 
-def job_of(term: Term, cut: Cut, attempt: int, servers: int) -> Job:
-    """The job that makes the version after the newest from `cut`."""
+def _told(message: str) -> str:
+    """The line that names the operator, of the pages that Spark wraps around it."""
+    lines = message.strip().splitlines() or [""]
+    return next((line for line in lines if failed_operator(line) is not None), lines[0]).strip()
+
+
+def _stop(term: Term, ids: set[int], reason: str) -> None:
     snapshot = term.snapshot
-    program = tasks.zone_programs(snapshot.catalog, None)
+    catalog = declare.stop(snapshot.catalog, ids, reason)
+    log.error("views are stopped: %s", reason)
+    # What waits to be filled must not share what these views needed, which nobody keeps any more.
+    term.commit(Change("catalog", snapshot.version + 1, catalog=declared_anew(catalog)))
+
+
+def job_of(term: Term, cut: Cut, attempt: int, servers: int, left_out: frozenset[int] = frozenset()) -> Job:
+    """The job that makes the version after the newest from `cut`; without the programs of the views `left_out`."""
+    snapshot = term.snapshot
+    program = tasks.programs_without(snapshot.catalog, None, left_out)
     zones = program.reach([table.id for table in snapshot.catalog.tables]) | {1}
     cuts = tuple(
         (node, snapshot.positions.get(node, 0), upto, (snapshot.hashes.get(node, ""), cut.hashes.get(node, "")))
@@ -105,4 +148,5 @@ def job_of(term: Term, cut: Cut, attempt: int, servers: int) -> Job:
         root=str(root), base=snapshot.ref, version=version, epoch=term.epoch, attempt=attempt,
         source=LogRange(cuts), servers=servers if cut.operations > CHAINED_MAX else 1, zones=tuple(sorted(zones)),
         title=f"viewkeeper {root.name}: batch {version}, {cut.operations:,} operations",
+        left_out=left_out,
     )  # fmt: skip

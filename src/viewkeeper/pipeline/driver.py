@@ -8,9 +8,9 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.batches import OPERATIONS_MAX, Batches
@@ -19,10 +19,13 @@ from viewkeeper.pipeline.job import REBASE_FOLDER, Executor
 from viewkeeper.pipeline.merging import AT_ONCE, Merging
 from viewkeeper.pipeline.note import Note
 from viewkeeper.pipeline.parts import PartKeeping
+from viewkeeper.pipeline.shortage import Patience
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.garbage import collect
 from viewkeeper.trace.snapshot import Snapshot
+
+_Result = TypeVar("_Result")
 
 IDLE_SECONDS = 0.02
 """Between two looks at logs and requests when nothing is to do: an idle look costs about 0.1 ms."""
@@ -49,6 +52,9 @@ class Maintainer:
         self.merging = Merging(executor, self._pool)
         self.parts = PartKeeping(executor.part_runner(), self._pool, term.storage.root, store)
         self._analyst = executor.analyst
+        self._waiting = {doing: Patience(doing) for doing in
+                         ("the pipeline", "answering statements", "filling views", "keeping streams", "the next batch",
+                          "merging", "tidying up")}  # fmt: skip
         self._note = Note(term.storage.root)
         self._last_batch = time.monotonic()
         self._tidied = 0.0
@@ -57,6 +63,9 @@ class Maintainer:
     @property
     def last_error(self) -> str | None:
         """What went wrong last and has not gone well since."""
+        waiting = [each.error for each in self._waiting.values() if each.error is not None]
+        if waiting:
+            return "; ".join(waiting)
         return self.batches.last_error or self.fills.last_error or self.merging.last_error or self.parts.last_error
 
     def run(self, stop: threading.Event) -> None:
@@ -68,23 +77,37 @@ class Maintainer:
     def step(self) -> bool:
         """One round; whether it committed a batch, or anything that somebody may be waiting for.
 
-        Raises StoreReplaced where the logs are not those that the views have read.
+        Raises StoreReplaced where the logs are not those that the views have read.  What the machine is too short of
+        something to do is done in a later step; the rest goes on.
         """
-        self._store.require_same(self.term.snapshot.positions, self.term.snapshot.hashes)
-        answered = requests.answer_all(self.term, self._analyst)
-        filled = self.fills.step(self.term)
-        kept = self.parts.step(self.term)
-        cut = self.batches.step(self.term)
+        term, attempt = self.term, self._attempt
+        if not attempt("the pipeline", self._begin):
+            return False
+        answered = attempt("answering statements", lambda: requests.answer_all(term, self._analyst))
+        filled = attempt("filling views", lambda: self.fills.step(term))
+        kept = attempt("keeping streams", lambda: self.parts.step(term))
+        cut = attempt("the next batch", lambda: self.batches.step(term))
         now = time.monotonic()
         if cut is not None:
             self._last_batch = now
         quiet = now - self._last_batch > QUIET_SECONDS
-        self.merging.step(self.term, idle=quiet, barriers=self.fills.barriers)
+        attempt("merging", lambda: self.merging.step(term, idle=quiet, barriers=self.fills.barriers))
         if now - self._tidied > TIDY_SECONDS:
-            self._tidy()
+            attempt("tidying up", self._tidy)
             self._tidied = time.monotonic()
         self._note.write(self.describe)
-        return answered or filled or kept or cut is not None
+        return bool(answered or filled or kept or cut is not None)
+
+    def _attempt(self, doing: str, action: Callable[[], _Result]) -> _Result | None:
+        def settled() -> _Result:
+            self.term.settle()  # what a commit that failed may have replaced must not be gone on from
+            return action()
+
+        return self._waiting[doing].attempt(settled)
+
+    def _begin(self) -> bool:
+        self._store.require_same(self.term.snapshot.positions, self.term.snapshot.hashes)
+        return True
 
     def describe(self) -> dict[str, Any]:
         """What others are told of this driver."""

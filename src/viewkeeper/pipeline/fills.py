@@ -18,7 +18,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.model import Catalog, Index, Stored, Table, View
-from viewkeeper.errors import Fenced
+from viewkeeper.errors import Fenced, is_shortage
 from viewkeeper.maintenance.declare import mark_filled
 from viewkeeper.maintenance.zones import failed_operator
 from viewkeeper.pipeline import tasks
@@ -137,6 +137,8 @@ class Fills:
             raise
         except Exception as error:  # noqa: BLE001 - a fill that fails stops no other view; it is tried again
             self.abandon(term)
+            if is_shortage(error):
+                raise  # the machine's, not a view's: the driver waits
             self._failed(catalog, fill.ids, str(error))
         return True
 
@@ -189,11 +191,12 @@ class Fills:
         program = tasks.zone_programs(snapshot.catalog, ids)
         tables = tuple(sorted(program.tables))
         rows = sum(run.rows for id_ in tables for run in snapshot.states.get(_delta(snapshot.catalog, id_), ()))
+        lease = Lease(term.storage, snapshot.number)
         attempt = term.begin_attempt()
         job = self._job(term, snapshot, ids, attempt, TableRows(snapshot.ref, tables), rows)
         self._fill = _Fill(
             ids=ids, objects={i.id: i.stored for i in snapshot.catalog.everything()}, rows=rows, started=time.time(),
-            attempt=attempt, seen=None, upto=snapshot, leases={snapshot.number: Lease(term.storage, snapshot.number)},
+            attempt=attempt, seen=None, upto=snapshot, leases={snapshot.number: lease},
             rounds=[], running=self._pool.submit(self._executor.run, job),
         )  # fmt: skip
 

@@ -60,6 +60,7 @@ class Job:
 
     The catalog, and a batch's state, is that of manifest `base`.  A fill starts from nothing (`TableRows`), then reads
     its own earlier runs (`private`: state id to runs, oldest first) beside the states as of `TableDifference.older`.
+    `left_out` are views and indexes whose programs are not run: what such a job writes is never committed.
     `zones` are those the source can reach, in order.  `servers` view servers share the work; with 1, the whole chain
     runs as one task.
     """
@@ -74,6 +75,7 @@ class Job:
     zones: tuple[int, ...]
     title: str
     fill: frozenset[int] | None = None
+    left_out: frozenset[int] = frozenset()
     private: Mapping[int, tuple[RunRef, ...]] = field(default_factory=dict)
 
 

@@ -114,6 +114,7 @@ def catch_up(
     newest = storage.newest()
     ends, ids, goals = store.ends(), unfilled(newest.catalog), stream_goals(root, newest)
     deadline = None if timeout is None else time.monotonic() + timeout
+    waits_for: str | None = None
     total = sum(ends.values()) + sum(goal.position for goal in goals.values())
 
     def tell(snapshot: Snapshot) -> int:
@@ -134,6 +135,7 @@ def catch_up(
                 f"not caught up within {timeout:g} s: {done:,} of {total:,} operations are in, "
                 f"{len(ids & unfilled(snapshot.catalog))} views or indexes wait to be filled"
                 + ("" if streams_caught_up(snapshot, goals) else ", and parts of streams or of views over them")
+                + ("" if waits_for is None else f"; {waits_for}")
             )
         try:
             lock = DriverLock(storage)
@@ -145,6 +147,7 @@ def catch_up(
             continue
 
         def work(maintainer: Maintainer) -> None:
+            nonlocal waits_for
             while not (caught_up(now := maintainer.term.snapshot, ends, ids) and streams_caught_up(now, goals)):
                 if maintainer.step():
                     tell(maintainer.term.snapshot)
@@ -157,6 +160,7 @@ def catch_up(
                 if maintainer.parts.failures >= GIVEN_UP:
                     raise Error(str(maintainer.parts.last_error))
                 if deadline is not None and time.monotonic() > deadline:
+                    waits_for = maintainer.last_error
                     break
 
         _drive(root, store, make_executor, lock, OPERATIONS_MAX, work)

@@ -117,7 +117,7 @@ class Merging:
             raise
         except MergeOutdated as outdated:
             log.info("a merge is thrown away: %s", outdated)
-        except Exception as error:  # noqa: BLE001 - views are right without the merge; it is tried again
+        except Exception as error:  # noqa: BLE001 - whether a shortage or not, views are right without the merge; it is tried again
             self.last_error = f"a merge failed: {error}"
             log.warning("%s", self.last_error)
             self._retry_at = time.monotonic() + RETRY_SECONDS

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from viewkeeper.catalog.model import Catalog
-from viewkeeper.errors import Fenced, StoreReplaced
+from viewkeeper.errors import Fenced, StoreReplaced, is_shortage
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.contract import Store
 from viewkeeper.streams.intake.log import StreamLog
@@ -90,7 +90,13 @@ class PartKeeping:
 
     def _begin(self, term: Term, upto: Mapping[int, int]) -> None:
         snapshot, attempt = term.snapshot, term.begin_attempt()
-        round_ = Round(snapshot, self._intake, self._runner, term.epoch, attempt, self.seconds, self._tidy_due, upto)
+        try:
+            round_ = Round(
+                snapshot, self._intake, self._runner, term.epoch, attempt, self.seconds, self._tidy_due, upto
+            )
+        except BaseException:
+            term.end_attempt(attempt)
+            raise
         self._done, self._more, self._tidy_due, self._next = (snapshot.catalog, snapshot.progress), False, False, None
         self._running = _Running(round_, self._pool.submit(round_.run))
 
@@ -157,11 +163,14 @@ class PartKeeping:
 
     def _fail(self, error: Exception) -> None:
         """Nothing was committed; the same is tried again, later and later."""
-        self.last_error = f"keeping streams failed: {type(error).__name__}: {error}"
-        log.warning("%s", self.last_error)
+        told = f"keeping streams failed: {type(error).__name__}: {error}"
+        if told != self.last_error:
+            log.warning("%s", told)
+        self.last_error = told
         self._done = None
         self._retry_at = time.monotonic() + min(RETRY_SECONDS * 2**self.failures, RETRY_SECONDS_MAX)
-        self.failures += 1
+        if not is_shortage(error):  # a shortage is waited for, however long it lasts
+            self.failures += 1
 
     def _is_due(self, snapshot: Snapshot) -> bool:
         if self._more or self._tidy_due or self._done is None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from viewkeeper.catalog.model import Catalog
-from viewkeeper.maintenance import zones
+from viewkeeper.maintenance import declare, zones
 from viewkeeper.maintenance.program import Program
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.pipeline import blocks, sources
@@ -35,7 +35,7 @@ def run_zone(job: Job, zone: int, server: int, sealed: Iterable[bytes]) -> Itera
     storage, base = _state(job)
     first = zone == job.zones[0]
     context = ZoneContext(job, storage, base, seed=first and server == 0)
-    program = zone_programs(base.catalog, job.fill)
+    program = programs_without(base.catalog, job.fill, job.left_out)
     passed_on: blocks.Parcel = []
     if first:
         inbox = sources.read(job, server, storage, base, context)
@@ -60,7 +60,7 @@ def run_chain(job: Job) -> Receipt:
     """Runs all zones of a job with one view server; all that it writes is one file."""
     storage, base = _state(job)
     context = ZoneContext(job, storage, base, seed=True)
-    program = zone_programs(base.catalog, job.fill)
+    program = programs_without(base.catalog, job.fill, job.left_out)
     inbox = sources.read(job, 0, storage, base, context)
     for zone in job.zones:
         now = {target: parts for target, parts in inbox.items() if program.zone_of(target) == zone}
@@ -105,6 +105,13 @@ def _state(job: Job) -> tuple[Storage, Snapshot]:
     storage = _storage(job.root)
     newest = storage.newest()
     return storage, newest if newest.ref == job.base else storage.at(*job.base)
+
+
+def programs_without(catalog: Catalog, fill: frozenset[int] | None, left_out: frozenset[int]) -> Program:
+    """`zone_programs`, without the programs of the views and indexes `left_out`."""
+    if left_out:  # seldom, and never the same again
+        return Program(declare.stop(catalog, left_out, "left out"), fill)
+    return zone_programs(catalog, fill)
 
 
 _programs: list[tuple[Catalog, frozenset[int] | None, Program]] = []

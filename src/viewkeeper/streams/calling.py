@@ -24,13 +24,13 @@ class ProgramFailed(Exception):
 def called(call: Callable[[], _Result]) -> _Result:
     """What `call` gives; raises ProgramFailed where the program raises.
 
-    A file that is gone or damaged is not the program's doing, and is raised as it is.
+    A file that is gone or damaged, or a shortage of memory, is not the program's doing, and is raised as it is.
     """
     try:
         return call()
     except ViewBroken as error:
         raise ProgramFailed(str(error)) from error
-    except (Damaged, StorageError, OSError, ProgramFailed):
+    except (Damaged, StorageError, OSError, MemoryError, ProgramFailed):
         raise
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]

@@ -11,7 +11,7 @@ from pyspark.errors.exceptions.base import QueryContextType
 from viewkeeper.compiler.parts import place_in_text
 from viewkeeper.compiler.references import PartQuery
 from viewkeeper.compiler.source import Place
-from viewkeeper.errors import DeclarationError, Error
+from viewkeeper.errors import DeclarationError, Error, StorageError, is_shortage
 from viewkeeper.streams.spark.hidden import HiddenQuery
 
 FAILURES = (PySparkException, Py4JJavaError)
@@ -45,6 +45,8 @@ def raise_unless_of_query(error: Exception) -> None:
         or "SparkContext has been shutdown" in text
     ):
         raise Error("Spark was stopped while a query ran; start this process again") from error
+    if is_shortage(error):
+        raise StorageError(f"Spark ran short of something: {_one_line(text)}") from error
     if condition.startswith(("FAILED_READ_FILE", "PATH_NOT_FOUND")):
         raise Error(f"Spark cannot read a part file: {_one_line(text)}; check the database") from error
 
