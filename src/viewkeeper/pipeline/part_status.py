@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from viewkeeper.catalog.model import PartView, Stream
 from viewkeeper.errors import Error, StoreReplaced
-from viewkeeper.streams.intake.entries import Append, Entry
+from viewkeeper.streams.intake.entries import Append
 from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.streams.parts import PartIndex, read_index
 from viewkeeper.streams.progress import StreamProgress
@@ -56,10 +56,9 @@ def part_lag(snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
 def _stream(snapshot: Snapshot, stream: Stream, index: PartIndex, log: StreamLog) -> dict[str, Any]:
     at = StreamProgress.from_dict(snapshot.progress.get(stream.id))
     end, waiting = log.end(stream.id), _waiting(snapshot, stream, at, log)
-    entries = waiting or []
     unsealed = -UNBOUNDED if at.next is None else at.next
     opened = index.count_between(unsealed, UNBOUNDED)
-    opened += sum(int(file.rows.sum()) for entry in entries if isinstance(entry, Append) for file in entry.files)
+    opened += waiting or 0
     return {
         "length": stream.length, **_extent(at, index),
         **_sealed(snapshot, at),
@@ -74,19 +73,22 @@ def _sealed(snapshot: Snapshot, at: StreamProgress) -> dict[str, Any]:
     return {"sealed": None if at.next is None else at.next - 1, "watermark": watermark}
 
 
-def _waiting(snapshot: Snapshot, stream: Stream, at: StreamProgress, log: StreamLog) -> list[Entry] | None:
-    """The entries that wait for the driver, at most ENTRIES_READ; none where a newer version has taken some of them
-    meanwhile, None where the log was replaced."""
-    position = at.position
+def _waiting(snapshot: Snapshot, stream: Stream, at: StreamProgress, log: StreamLog) -> int | None:
+    """How many rows the entries that wait for the driver store, of at most ENTRIES_READ; 0 where a newer version has
+    taken some of them meanwhile, None where the log was replaced."""
+    position, hash_, rows = at.position, at.hash, 0
     try:
-        return log.entries(stream.id, position, ENTRIES_READ, at.hash)
+        while entries := log.entries(stream.id, position, at.position + ENTRIES_READ - position, hash_):
+            position, hash_ = entries[-1].sequence, entries[-1].hash
+            rows += sum(entry.stored for entry in entries if isinstance(entry, Append))
+        return rows
     except StoreReplaced:
         return None
     except Error:
         newest = StreamProgress.from_dict(snapshot.storage.newest().progress.get(stream.id))
-        if newest.position == position:
+        if newest.position == at.position:
             raise
-        return []
+        return 0
 
 
 def _view(snapshot: Snapshot, view: PartView, indexes: Mapping[int, PartIndex]) -> dict[str, Any]:

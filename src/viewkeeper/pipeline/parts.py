@@ -17,7 +17,7 @@ from viewkeeper.errors import Fenced, StoreReplaced, is_shortage
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.contract import Store
 from viewkeeper.streams.intake.log import StreamLog
-from viewkeeper.streams.intake.taking import advance, idle_seal, sealed_upto
+from viewkeeper.streams.intake.taking import idle_seal, sealed_after
 from viewkeeper.streams.keeping.round import Round
 from viewkeeper.streams.keeping.settled import is_settled, may_be_mended
 from viewkeeper.streams.keeping.stage import Stage
@@ -253,10 +253,8 @@ def stream_goals(root: Path, snapshot: Snapshot) -> dict[int, StreamGoal]:
     with StreamLog(root) as intake:
         for stream in snapshot.catalog.streams:
             progress = StreamProgress.from_dict(snapshot.progress.get(stream.id))
-            wanted = intake.end(stream.id) - progress.position
-            entries = intake.entries(stream.id, progress.position, wanted, progress.hash)
-            progress = advance(stream, progress, entries).progress
-            goals[stream.id] = StreamGoal(progress.position, sealed_upto(stream, progress))
+            reach = intake.reach(stream.id, progress.position, progress.hash)
+            goals[stream.id] = StreamGoal(reach.end, sealed_after(stream, progress, reach))
     return goals
 
 

@@ -25,8 +25,16 @@ from viewkeeper.trace.receipt import FileRef
 _HEAD = struct.Struct(">II")
 _INTEGER = np.dtype("<i8")
 
+ENTRY_KEY = struct.Struct(">QQ")
+"""The key of an entry in the log: stream and sequence."""
+
+_ENTRY_BYTES, _PART_BYTES = 1_200, 350
+"""What an entry takes up in memory besides its rejected rows, and what each of its parts does once it is taken."""
+
 REJECTS = pa.schema([pa.field("reason", pa.string(), False), pa.field("operation", pa.binary(), False)])
 """Rejected rows: why, and the row as a JSON object."""
+
+NOTHING_REJECTED = REJECTS.empty_table()
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +62,7 @@ class Draft:
     """What one append stores, before it has its place in the log."""
 
     files: tuple[PartFile, ...]
-    rejected: pa.Table = field(default_factory=REJECTS.empty_table)
+    rejected: pa.Table = field(default_factory=lambda: NOTHING_REJECTED)
 
     @property
     def stored(self) -> int:
@@ -77,6 +85,21 @@ class Append:
         """Its greatest timestamp; None where no row was stored."""
         return max((file.greatest for file in self.files), default=None)
 
+    @property
+    def stored(self) -> int:
+        """How many rows it stored."""
+        return sum(int(file.rows.sum()) for file in self.files)
+
+    @property
+    def rows(self) -> int:
+        """How many rows it stored and rejected."""
+        return self.stored + len(self.rejected)
+
+    @property
+    def size(self) -> int:
+        """The bytes that it takes up in memory, about, with what taking it makes of it."""
+        return _ENTRY_BYTES + _PART_BYTES * sum(len(file.parts) for file in self.files) + self.rejected.nbytes
+
 
 @dataclass(frozen=True)
 class Seal:
@@ -87,6 +110,8 @@ class Seal:
     upto: int
     reason: str
     hash: str = ""
+    rows = 0
+    size = _ENTRY_BYTES
 
 
 Entry = Append | Seal
@@ -133,7 +158,7 @@ def decode(data: bytes, sequence: int, name: str) -> tuple[Entry, str | None]:
         rows = np.frombuffer(data, _INTEGER, count, at + parts.nbytes)
         at += parts.nbytes + rows.nbytes
         files.append(PartFile(FileRef(file, length, checksum), parts, rows, least, greatest))
-    rejected = rejects_from(data[at:]) if at < len(data) else REJECTS.empty_table()
+    rejected = rejects_from(data[at:]) if at < len(data) else NOTHING_REJECTED
     return Append(sequence, header["stamp"], tuple(files), rejected, running_hash(data)), header.get("rejects")
 
 

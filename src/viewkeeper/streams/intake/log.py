@@ -1,8 +1,8 @@
 """`StreamLog`: the log in which the appends to all streams of a database wait for the driver.
 
 <root>/streams/   one LMDB environment with three tables: entries (stream, sequence -> entry), ids (stream, id of an
-                  append -> what it did), streams (stream -> its record: end, watermark, last append); and files
-                  rejected-*.arrow of rejected rows that are too many for an entry
+                  append -> what it did), streams (stream -> its record: see `_Record`); and files rejected-*.arrow of
+                  rejected rows that are too many for an entry
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import secrets
 import shutil
 import struct
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -27,15 +27,19 @@ from viewkeeper.errors import Error, InputError, NotFound, StoreReplaced
 from viewkeeper.permissions import make_folder, make_root
 from viewkeeper.stores.environment import OpenFile, forks, open_environment, translated
 from viewkeeper.streams.intake import entries as bytes_of
-from viewkeeper.streams.intake.entries import Draft, Entry
-from viewkeeper.streams.intake.taking import too_late
+from viewkeeper.streams.intake.entered import EnteredFiles
+from viewkeeper.streams.intake.entries import ENTRY_KEY, Draft, Entry
+from viewkeeper.streams.intake.taking import Reach, too_late
 from viewkeeper.trace.garbage import LEFTOVER_SECONDS
 from viewkeeper.trace.local import LocalDisk
 
-_STREAM, _ENTRY = struct.Struct(">Q"), struct.Struct(">QQ")
+_STREAM = struct.Struct(">Q")
 _ID_BYTES_MAX = 400
 _INLINE_BYTES_MAX = 1 << 20
 """Rejected rows of more bytes than this get a file."""
+
+READ_BYTES, READ_ROWS = 1 << 26, 4_000_000
+"""What entries that are read at once take up in memory, about, and the rows that they name; the last may go beyond."""
 
 _open: dict[Path, _Environment] = {}
 
@@ -69,11 +73,13 @@ class Appended:
 
 @dataclass
 class _Record:
-    """What is known of a stream: last sequence, watermark (microseconds), wall time of the last append with rows
-    (seconds), running hash of its log; `gone`: it was dropped."""
+    """What is known of a stream: last sequence, watermark (microseconds), lowest part with a row, lowest part that no
+    seal names, wall time of the last append with rows (seconds), running hash of its log; `gone`: it was dropped."""
 
     end: int = 0
     watermark: int | None = None
+    first: int | None = None
+    unsealed: int | None = None
     last: float | None = None
     hash: str = ""
     gone: bool = False
@@ -132,6 +138,7 @@ class StreamLog:
                 found = _open[self.folder] = _Environment(self.folder)
             found.users += 1
             self._environment: _Environment = found
+            self._entered = EnteredFiles()
             self._closed = False
 
     def close(self) -> None:
@@ -188,6 +195,8 @@ class StreamLog:
             if draft.files:
                 times = [each.greatest for each in draft.files]
                 record.watermark = max(times if record.watermark is None else [*times, record.watermark])
+                parts = [int(each.parts[0]) for each in draft.files]
+                record.first = min(parts if record.first is None else [*parts, record.first])
                 record.last = now if record.last is None else max(record.last, now)
             self._set_record(txn, stream.id, record)
             if id_ is not None:
@@ -206,6 +215,7 @@ class StreamLog:
                 raise NotFound(f"the stream {stream.name!r} does not exist any more")
             data = bytes_of.encode_seal(upto, reason, _microseconds(time.time()), record.hash)
             self._put(txn, stream.id, record, data)
+            record.unsealed = upto + 1 if record.unsealed is None else max(record.unsealed, upto + 1)
             self._set_record(txn, stream.id, record)
             return record.end
 
@@ -213,8 +223,8 @@ class StreamLog:
         """Delete the entries up to and including `upto`.  Their files belong to whoever took them; ids stay known."""
         doomed = []
         with self._transaction(write=True) as txn, txn.cursor(self._environment.entries) as cursor:
-            while cursor.set_range(_ENTRY.pack(stream_id, 0)):
-                stream, sequence = _ENTRY.unpack(cursor.key())
+            while cursor.set_range(ENTRY_KEY.pack(stream_id, 0)):
+                stream, sequence = ENTRY_KEY.unpack(cursor.key())
                 if stream != stream_id or sequence > upto:
                     break
                 doomed += self._rejects_file(cursor)
@@ -237,8 +247,8 @@ class StreamLog:
         """`forget` of all streams that `catalog`, the newest, does not have.  Ids are never used again; those that it
         has not given out yet belong to a newer one."""
         known = {stream.id for stream in catalog.streams}
-        with self._transaction() as txn, txn.cursor(self._environment.streams) as cursor:
-            found = {_STREAM.unpack(key)[0] for key in cursor.iternext(keys=True, values=False)}
+        with self._transaction() as txn:
+            found = set(self._streams(txn))
             gone = {id_ for id_ in found if self._record(txn, id_).gone}
         follows = self.folder / "follow"
         if follows.is_dir():
@@ -265,7 +275,7 @@ class StreamLog:
         record = self._record(txn, stream_id)
         found = record.hash
         if record.end > position:
-            data = txn.get(_ENTRY.pack(stream_id, position + 1), db=self._environment.entries)
+            data = txn.get(ENTRY_KEY.pack(stream_id, position + 1), db=self._environment.entries)
             if data is None:
                 return  # Trimmed: whoever asks for it is told.
             found = bytes_of.header_of(data, self._name(stream_id, position + 1))["before"]
@@ -279,24 +289,40 @@ class StreamLog:
                 "moment, or drop the stream and append its rows anew; nothing more of it is taken until then"
             )
 
+    def reach(self, stream_id: int, after: int, hash_: str) -> Reach:
+        """What all entries so far come to, however many there are behind `after`: none of them is read.  Raises as
+        `entries` does."""
+        with self._transaction() as txn:
+            self._require_same(txn, stream_id, after, hash_)
+            record = self._record(txn, stream_id)
+            next_ = ENTRY_KEY.pack(stream_id, after + 1)
+            if record.end > after and txn.get(next_, db=self._environment.entries) is None:
+                raise self._trimmed(stream_id, after + 1)
+        return Reach(record.end, record.watermark, record.first, record.unsealed)
+
     def entries(self, stream_id: int, after: int, limit: int, hash_: str | None = None) -> list[Entry]:
-        """The entries behind `after`, in order, at most `limit`.  Raises Error where the next one has been trimmed,
-        StoreReplaced where the log up to `after` has not the running hash `hash_`."""
-        found: list[Entry] = []
+        """The entries behind `after`, in order, at most `limit`, and no more at once than READ_BYTES and READ_ROWS
+        allow, but one if there is any.  Raises Error where the next one has been trimmed, StoreReplaced where the log
+        up to `after` has not the running hash `hash_`."""
+        found, size, rows = list[Entry](), 0, 0
         with self._transaction() as txn, txn.cursor(self._environment.entries) as cursor:
             if hash_ is not None:
                 self._require_same(txn, stream_id, after, hash_)
-            more = cursor.set_range(_ENTRY.pack(stream_id, after + 1))
-            while more and len(found) < limit:
-                stream, sequence = _ENTRY.unpack(cursor.key())
+            more = cursor.set_range(ENTRY_KEY.pack(stream_id, after + 1))
+            while more and len(found) < limit and size < READ_BYTES and rows < READ_ROWS:
+                stream, sequence = ENTRY_KEY.unpack(cursor.key())
                 if stream != stream_id:
                     break
                 if sequence != after + len(found) + 1:
-                    raise Error(f"{self.folder}: entry {after + len(found) + 1} of stream {stream_id} was trimmed, and "
-                                "is asked for: another driver has taken it")  # fmt: skip
-                found.append(self._decoded(cursor.value(), sequence, stream_id))
+                    raise self._trimmed(stream_id, after + len(found) + 1)
+                entry = self._decoded(cursor.value(), sequence, stream_id)
+                found.append(entry)
+                size, rows = size + entry.size, rows + entry.rows
                 more = cursor.next()
         return found
+
+    def _trimmed(self, stream_id: int, sequence: int) -> Error:
+        return Error(f"{self._name(stream_id, sequence)} was trimmed, and is asked for: another driver has taken it")
 
     def end(self, stream_id: int) -> int:
         """The last sequence of a stream; 0 where it has no entry."""
@@ -327,32 +353,18 @@ class StreamLog:
         if not old:
             return 0
         with self._transaction() as txn:  # beside appends: a backlog has many entries
-            entered, ends = self._entered(txn, {})
-        garbage = [path for path in old if path.name not in entered]
+            self._look_for_files(txn)
+        garbage = [path for path in old if path.name not in self._entered]
         if not garbage:
             return 0
         with self._transaction(write=True) as txn:
-            entered, _ = self._entered(txn, ends)
-            garbage = [path for path in garbage if path.name not in entered]
+            self._look_for_files(txn)
+            garbage = [path for path in garbage if path.name not in self._entered]
             self._unlink(garbage)
         return len(garbage)
 
-    def _entered(self, txn: Any, after: Mapping[int, int]) -> tuple[set[str], dict[int, int]]:
-        """The files that entries name, of each stream those behind the sequence in `after`; and its last sequence."""
-        files, ends = set[str](), dict[int, int]()
-        with txn.cursor(self._environment.streams) as cursor:
-            streams = [_STREAM.unpack(key)[0] for key in cursor.iternext(keys=True, values=False)]
-        with txn.cursor(self._environment.entries) as cursor:
-            for id_ in streams:
-                ends[id_] = after.get(id_, 0)
-                more = cursor.set_range(_ENTRY.pack(id_, ends[id_] + 1))
-                while more and (key := _ENTRY.unpack(cursor.key()))[0] == id_:
-                    header = bytes_of.header_of(cursor.value(), self._name(*key))
-                    files.update(file[0] for file in header.get("files", ()))
-                    files.add(header.get("rejects", ""))
-                    ends[id_] = key[1]
-                    more = cursor.next()
-        return files, ends
+    def _look_for_files(self, txn: Any) -> None:
+        self._entered.look(txn, self._environment.entries, self._streams(txn), self._name)
 
     # Within
 
@@ -362,6 +374,11 @@ class StreamLog:
             raise Error(f"{self.root}: this stream log is closed")
         with translated(self.folder), forks.kept_out(), self._environment.transaction(write) as txn:
             yield txn
+
+    def _streams(self, txn: Any) -> list[int]:
+        """The ids of all streams that there have been."""
+        with txn.cursor(self._environment.streams) as cursor:
+            return [_STREAM.unpack(key)[0] for key in cursor.iternext(keys=True, values=False)]
 
     def _read(self, stream_id: int) -> _Record:
         with self._transaction() as txn:
@@ -376,7 +393,7 @@ class StreamLog:
 
     def _put(self, txn: Any, stream_id: int, record: _Record, entry: bytes) -> None:
         record.end, record.hash = record.end + 1, bytes_of.running_hash(entry)
-        txn.put(_ENTRY.pack(stream_id, record.end), entry, db=self._environment.entries)
+        txn.put(ENTRY_KEY.pack(stream_id, record.end), entry, db=self._environment.entries)
 
     def _known(self, txn: Any, stream_id: int, id_: str | Numbered | None) -> Appended | None:
         if id_ is None:
@@ -414,7 +431,7 @@ class StreamLog:
         return file
 
     def _rejects_file(self, cursor: Any) -> list[Path]:
-        header = bytes_of.header_of(cursor.value(), self._name(*_ENTRY.unpack(cursor.key())))
+        header = bytes_of.header_of(cursor.value(), self._name(*ENTRY_KEY.unpack(cursor.key())))
         return [self.folder / header["rejects"]] if "rejects" in header else []
 
     @staticmethod

@@ -45,6 +45,27 @@ class Taken:
     expired_rows: int
 
 
+@dataclass(frozen=True)
+class Reach:
+    """What all entries of a stream's log come to, the taken ones too: the last sequence, the greatest timestamp
+    (microseconds), the lowest part with a row, and the lowest part that no seal among them names."""
+
+    end: int
+    watermark: int | None
+    first: int | None
+    unsealed: int | None
+
+
+def sealed_after(stream: Stream, progress: StreamProgress, reach: Reach) -> int | None:
+    """`sealed_upto` once all entries are taken: as `advance` comes to, from what is remembered of them."""
+    first = reach.first
+    if first is not None and progress.kept is not None:
+        first = max(first, progress.kept)
+    firsts = [part for part in (progress.first, first) if part is not None]
+    after = replace(progress, watermark=reach.watermark, first=min(firsts, default=None), unsealed=reach.unsealed)
+    return sealed_upto(stream, after)
+
+
 def advance(stream: Stream, progress: StreamProgress, entries: Iterable[Entry]) -> Taken:
     """Take `entries`, the next ones of the stream's log, in order."""
     before, pieces, late, files = progress, _Pieces(), _Pieces(), list[FileRef]()

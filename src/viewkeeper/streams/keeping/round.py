@@ -28,7 +28,7 @@ from viewkeeper.trace.points import reached
 from viewkeeper.trace.snapshot import Snapshot
 
 ENTRIES = 10_000
-"""Log entries that a round takes of one stream, at most."""
+"""Log entries that a round takes of one stream, at most (and see `log.READ_BYTES`)."""
 
 SEALED_ROWS = 4_000_000
 """Rows in parts that a round makes visible, about, if there are several parts."""
@@ -108,7 +108,7 @@ class Round:
             stage.rejected.append(taken.rejected)
         stage.set_progress(stream.id, after)
         reached("entries taken")
-        self.more = self.more or len(entries) == ENTRIES
+        self.more = self.more or after.position < upto
 
     def _publish(self, stage: Stage, dimensions: Dimensions, stream: Stream) -> None:
         """Makes sealed parts visible, as many as one version should hold."""
