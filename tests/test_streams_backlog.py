@@ -184,3 +184,25 @@ def test_files_of_rejected_rows_are_spared_as_long_as_their_entry(
         assert intake.log.sweep((), time.time() + 10, 0) == 0
     assert len(list(intake.log.folder.glob("rejected-*"))) == 1
     assert len(intake.rejected()) == 1
+
+
+def test_a_long_log_is_trimmed_some_entries_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is a transaction of its own, between which appends get in; what is left is what is wanted."""
+    monkeypatch.setattr(log_module, "TRIMMED_AT_ONCE", 4)
+    intake = Intake(tmp_path / "db")
+    for i in range(20):
+        intake.append([{"ts": at(i)}])
+    begun, begin = list[bool](), StreamLog._transaction
+
+    def transaction(log: StreamLog, write: bool = False) -> object:
+        begun.append(write)
+        return begin(log, write)
+
+    monkeypatch.setattr(StreamLog, "_transaction", transaction)
+    intake.log.trim(20, 13)
+    assert begun == [True] * 4
+    monkeypatch.undo()
+    assert [entry.sequence for entry in intake.log.entries(20, 13, 100)] == list(range(14, 21))
+    intake.log.trim(20, 13)
+    intake.log.trim(20, 20)
+    assert intake.log.entries(20, 20, 100) == [] and intake.log.end(20) == 20

@@ -41,6 +41,9 @@ _INLINE_BYTES_MAX = 1 << 20
 READ_BYTES, READ_ROWS = 1 << 26, 4_000_000
 """What entries that are read at once take up in memory, about, and the rows that they name; the last may go beyond."""
 
+TRIMMED_AT_ONCE = 1_000
+"""Entries that one transaction deletes, at most."""
+
 _open: dict[Path, _Environment] = {}
 
 
@@ -220,16 +223,24 @@ class StreamLog:
             return record.end
 
     def trim(self, stream_id: int, upto: int) -> None:
-        """Delete the entries up to and including `upto`.  Their files belong to whoever took them; ids stay known."""
-        doomed = []
+        """Delete the entries up to and including `upto`, some at a time: appends get in between.  Their files belong to
+        whoever took them; ids stay known."""
+        while self._trim_some(stream_id, upto):
+            pass
+
+    def _trim_some(self, stream_id: int, upto: int) -> bool:
+        """Whether there may be more."""
+        doomed, count = list[Path](), 0
         with self._transaction(write=True) as txn, txn.cursor(self._environment.entries) as cursor:
-            while cursor.set_range(ENTRY_KEY.pack(stream_id, 0)):
+            while count < TRIMMED_AT_ONCE and cursor.set_range(ENTRY_KEY.pack(stream_id, 0)):
                 stream, sequence = ENTRY_KEY.unpack(cursor.key())
                 if stream != stream_id or sequence > upto:
                     break
                 doomed += self._rejects_file(cursor)
                 cursor.delete()
+                count += 1
         self._unlink(doomed)
+        return count == TRIMMED_AT_ONCE
 
     def forget(self, stream_id: int) -> None:
         """Delete all that is known of a dropped stream, its follows' checkpoints too; appends to it are refused from
