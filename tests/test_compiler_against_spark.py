@@ -115,6 +115,15 @@ QUERIES = [
     "SELECT k FROM u GROUP BY k HAVING count(*) > 1 AND min(v) IS NOT NULL", "SELECT 1 AS one FROM u",
     "SELECT a.k FROM u a JOIN u b ON a.uid = b.uid JOIN u c ON b.k = c.k", "SELECT (sum(k)), count(*) `n n` FROM u",
     "SELECT c.k FROM u a, u b, u c WHERE a.uid = c.uid AND c.k = b.k",
+    "SELECT DISTINCT k, v + 1 FROM u", "SELECT DISTINCT k FROM u ORDER BY k DESC LIMIT 3",
+    "SELECT DISTINCT sum(v) FROM u GROUP BY k", "SELECT count(*) FROM (SELECT DISTINCT k FROM u)",
+    *(f"SELECT * FROM u a {join} u b ON a.uid = b.k AND a.v > b.v" for join in (
+        "LEFT JOIN", "LEFT OUTER JOIN", "RIGHT JOIN", "FULL JOIN", "FULL OUTER JOIN", "LEFT SEMI JOIN", "SEMI JOIN",
+        "LEFT ANTI JOIN", "ANTI JOIN")),
+    "SELECT a.uid, b.uid + 1, c.uid FROM u a LEFT JOIN u b ON a.k = b.k FULL JOIN u c ON c.uid = b.uid WHERE b.v > 1",
+    "SELECT a.uid, d.uid FROM u a SEMI JOIN u b ON a.k = b.k JOIN u d ON a.uid = d.uid RIGHT JOIN u c ON c.uid = d.k",
+    "SELECT b.uid, count(a.k) FROM u a RIGHT JOIN u b ON a.uid = b.uid GROUP BY b.uid HAVING count(a.k) > 1",
+    "SELECT s.n FROM u LEFT JOIN (SELECT k, count(*) AS n FROM u GROUP BY k) s ON u.k = s.k",
 ]  # fmt: skip
 
 REFUSED_BY_SPARK_TOO = [
@@ -130,7 +139,11 @@ REFUSED_BY_SPARK_TOO = [
     "SELECT k = true FROM u", "SELECT k FROM u GROUP BY k HAVING v > 1", "SELECT v AS k, count(*) FROM u GROUP BY k",
     "SELECT k+1, count(*) FROM u GROUP BY 1 HAVING x > 1", "SELECT CASE WHEN NULL THEN 1 END FROM u", "SELECT k FROM",
     "SELECT coalesce() FROM u", "SELECT k IN () FROM u",
-    "SELECT x FROM (SELECT k FROM u) AS a(x, y)",
+    "SELECT x FROM (SELECT k FROM u) AS a(x, y)", "SELECT DISTINCT k FROM u ORDER BY v",
+    "SELECT b.k FROM u a SEMI JOIN u b ON a.k = b.k", "SELECT a.k FROM u a RIGHT ANTI JOIN u b ON a.k = b.k",
+    "SELECT a.k FROM u a OUTER JOIN u b ON a.k = b.k", "SELECT DISTINCT FROM u", "SELECT DISTINCT DISTINCT k FROM u",
+    "SELECT a.k FROM u a LEFT INNER JOIN u b ON a.k = b.k",
+    "SELECT a.k FROM u a SEMI JOIN u b ON a.k = b.k JOIN u c ON b.k = c.k",
 ]  # fmt: skip
 
 

@@ -197,15 +197,13 @@ def test_a_view_whose_names_do_not_fit_is_refused(head: str, message: str) -> No
 @pytest.mark.parametrize(
     "query, message, column",
     [
-        ("SELECT DISTINCT id FROM orders", "SELECT DISTINCT", None),
+        ("SELECT id FROM orders o LEFT JOIN customer c ON o.customer = c.id, orders p", "a comma or CROSS JOIN", None),
         ("SELECT count(DISTINCT id) FROM orders", "DISTINCT in an aggregate", 23),
         ("SELECT id FROM orders UNION ALL SELECT id FROM customer", "UNION", None),
         ("SELECT id FROM orders EXCEPT SELECT id FROM customer", "EXCEPT", None),
         ("(SELECT id FROM orders) INTERSECT (SELECT id FROM customer)", "INTERSECT", None),
-        ("SELECT o.id FROM orders o LEFT JOIN customer c ON o.customer = c.id", "outer, semi or anti join", None),
-        ("SELECT o.id FROM orders o FULL OUTER JOIN customer c ON o.customer = c.id", "outer, semi or anti", None),
-        ("SELECT o.id FROM orders o LEFT SEMI JOIN customer c ON o.customer = c.id", "outer, semi or anti", None),
-        ("SELECT o.id FROM orders o ANTI JOIN customer c ON o.customer = c.id", "ANTI JOIN", None),
+        ("SELECT o.id FROM orders o LEFT JOIN customer c ON o.customer < c.id", "nothing ties c", None),
+        ("SELECT o.id FROM orders o FULL OUTER JOIN customer c ON o.id = 1", "in ON", None),
         ("SELECT o.id FROM orders o NATURAL JOIN customer c", "NATURAL JOIN", None),
         ("SELECT o.id FROM orders o JOIN customer c USING (id)", "USING", 50),
         ("SELECT o.id FROM orders o CROSS JOIN customer c", "nothing ties c to what stands before it", 38),

@@ -1,7 +1,8 @@
 """Hypothesis strategy for view queries: SQL texts of every class the core admits, and nothing it refuses.
 
 Selection; projections that keep the key, that drop it, that compute; COUNT, SUM, MIN, MAX, AVG with and without GROUP
-BY and HAVING; inner equi-joins of two or three, self joins included; subqueries in FROM; and their compositions.
+BY and HAVING; DISTINCT; equi-joins of two or three of every kind, self joins included; subqueries in FROM; and their
+compositions.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ class Source:
     columns: Columns
 
 
+_OUTER = ("LEFT JOIN", "RIGHT OUTER JOIN", "FULL JOIN", "LEFT SEMI JOIN", "ANTI JOIN")
+
+
 def _kind(type_: Type) -> str:
     return "integer" if type_.is_integer else "float" if type_.is_float else type_.name
 
@@ -61,7 +65,10 @@ def view_queries(draw: st.DrawFn, scope: Sequence[Source], depth: int = 2) -> tu
     if " JOIN " not in text and draw(st.sampled_from([True, False, False])):
         return f"SELECT * FROM {text}{where}", tuple((name.split(".")[-1], type_) for name, type_ in columns)
     outputs = [draw(_outputs(columns)) for _ in range(draw(st.integers(1, 4)))]
-    return _select(outputs, text + where)
+    query, out = _select(outputs, text + where)
+    if draw(st.sampled_from([True, False, False, False])):
+        query = query.replace("SELECT", "SELECT DISTINCT", 1)
+    return query, out
 
 
 def _select(outputs: Sequence[tuple[str, Type]], rest: str) -> tuple[str, Columns]:
@@ -80,10 +87,11 @@ def _from_clauses(draw: st.DrawFn, scope: Sequence[Source], depth: int) -> tuple
             break
         left, right = draw(st.sampled_from(pairs))
         condition = f"{left} = {right}" if draw(st.booleans()) else f"{right} = {left}"
-        columns += more
         if draw(st.sampled_from([True, False, False])):
-            condition += f" AND {draw(_predicates(columns))}"
-        text += f" JOIN {item} ON {condition}"
+            condition += f" AND {draw(_predicates(columns + more))}"
+        join = draw(st.sampled_from(["JOIN", "JOIN", "JOIN", *_OUTER]))
+        columns += more if join not in ("LEFT SEMI JOIN", "ANTI JOIN") else ()
+        text += f" {join} {item} ON {condition}"
     return text, columns
 
 

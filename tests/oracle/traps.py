@@ -209,4 +209,52 @@ ROWS = (
           ([put("t", {"id": 3, "a": 1})], {"v": [(1, 3, None)]}))),
 )  # fmt: skip
 
-TRAPS = GROUPS + NUMBERS + JOINS + ROWS
+PAIR = table("l", "k", k=BIGINT, v=BIGINT), table("r", "k", k=BIGINT, v=BIGINT)
+PARTS = table("l", "id", id=BIGINT), table("r", "rid", rid=BIGINT, lid=BIGINT, q=BIGINT)
+SPANS = table("s", a=BIGINT, b=BIGINT), table("d", "a", a=BIGINT, c=BIGINT)
+
+OUTER_JOINS = (
+    Trap("1: a right row that came and went leaves no match behind", PAIR,
+         ("CREATE VIEW v AS SELECT l.k AS a, r.k AS b FROM l FULL JOIN r ON l.k = r.k",),
+         (([put("r", {"k": 8, "v": 1})], {"v": [(None, 8)]}),
+          ([delete("r", {"k": 8})], {"v": []}),
+          ([put("l", {"k": 8, "v": 2})], {"v": [(8, None)]}))),
+    Trap("3: views of one row each meet by what their rows say", (table("t", "id", id=BIGINT, g=STRING, m=BIGINT),),
+         ("CREATE VIEW a AS SELECT sum(m) AS m, max(g) AS g FROM t WHERE id = 1",
+          "CREATE VIEW b AS SELECT sum(m) AS m, max(g) AS g FROM t WHERE id = 2",
+          "CREATE VIEW v AS SELECT coalesce(a.g, b.g) AS g, a.m AS am, b.m AS bm FROM a FULL JOIN b ON a.g = b.g"),
+         (([], {"v": [(None, None, None), (None, None, None)]}),
+          ([put("t", *rows("id g m", (1, "g", 40), (2, "g", 60)))], {"v": [("g", 40, 60)]}),
+          ([put("t", {"id": 2, "g": "h"})], {"v": [("g", 40, None), ("h", None, 60)]}))),
+    Trap("5: an update of a match is not one more match", PARTS,
+         ("CREATE VIEW v AS SELECT id, rid, q FROM l LEFT JOIN r ON id = lid",),
+         (([put("l", {"id": 1}), put("r", {"rid": 10, "lid": 1, "q": 5})], {"v": [(1, 10, 5)]}),
+          ([put("r", {"rid": 10, "lid": 1, "q": 6})], {"v": [(1, 10, 6)]}),
+          ([delete("r", {"rid": 10})], {"v": [(1, None, None)]}))),
+    Trap("13: what does not meet the whole condition comes alone", SPANS,
+         ("CREATE VIEW v AS SELECT s.a AS a, b, d.a AS da, c FROM s LEFT JOIN d ON s.a = d.a AND s.b > d.c",),
+         (([put("d", {"a": 5, "c": 30}), put("s", *rows("a b", (5, 20), (5, 20)))],
+           {"v": [(5, 20, None, None), (5, 20, None, None)]}),
+          ([put("d", {"a": 5, "c": 10})], {"v": [(5, 20, 5, 10), (5, 20, 5, 10)]}),
+          ([delete("s", {"a": 5, "b": 20}), delete("d", {"a": 5})], {"v": [(5, 20, None, None)]}))),
+    Trap("NULL meets nothing, and a NULL beside a key is nothing special", (*PARTS,),
+         ("CREATE VIEW f AS SELECT id, rid FROM l FULL JOIN r ON id = lid",
+          "CREATE VIEW s AS SELECT rid FROM r LEFT SEMI JOIN l ON lid = id",
+          "CREATE VIEW n AS SELECT rid, q FROM r LEFT ANTI JOIN l ON lid = id"),
+         (([put("r", *rows("rid lid q", (1, None, 7), (2, 1, None))), put("l", {"id": 1})],
+           {"f": [(None, 1), (1, 2)], "s": [(2,)], "n": [(1, 7)]}),
+          ([put("r", {"rid": 1, "lid": 1}), delete("r", {"rid": 2})], {"f": [(1, 1)], "s": [(1,)], "n": []}),
+          ([delete("l", {"id": 1})], {"f": [(None, 1)], "s": [], "n": [(1, 7)]}))),
+    Trap("57: DISTINCT has each row once, NULL too", (table("t", a=BIGINT),),
+         ("CREATE VIEW v AS SELECT DISTINCT a + (-a) + 82 AS x FROM t",),
+         (([put("t", *rows("a", (3,), (3,), (None,)))], {"v": [(82,), (None,)]}),
+          ([delete("t", {"a": 3})], {"v": [(82,), (None,)]}),
+          ([delete("t", {"a": 3}), delete("t", {"a": None})], {"v": []}))),
+    Trap("a pair at which ON raises is an error for as long as both rows are there", PARTS,
+         ("CREATE VIEW v AS SELECT id, rid FROM l LEFT JOIN r ON id = lid AND 10 / q > 1",),
+         (([put("l", {"id": 1}), put("r", *rows("rid lid q", (1, 1, 5), (2, 2, 0)))], {"v": [(1, 1)]}),
+          ([put("l", {"id": 2})], {"v": RAISES}),
+          ([put("r", {"rid": 2, "q": 20})], {"v": [(1, 1), (2, None)]}))),
+)  # fmt: skip
+
+TRAPS = GROUPS + NUMBERS + JOINS + OUTER_JOINS + ROWS

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from viewkeeper.catalog.types import BIGINT, DOUBLE
 from viewkeeper.checker.row_evaluator import Answer, Row, evaluate
 from viewkeeper.compiler.expressions import Case, Cast, ColumnRef, Expression, Literal, Negate, comparison
-from viewkeeper.compiler.relations import Aggregate, AggregateCall, Filter, Join, Project, Relation
+from viewkeeper.compiler.relations import Aggregate, AggregateCall, Filter, Join, OuterJoin, Project, Relation
 
 _EPSILON = 2.0**-52
 
@@ -34,7 +34,7 @@ def needs_exact(relation: Relation) -> bool:
 
 
 def _inputs(relation: Relation) -> Iterator[Relation]:
-    if isinstance(relation, Join):
+    if isinstance(relation, (Join, OuterJoin)):
         yield from (relation.left, relation.right)
     elif isinstance(relation, (Filter, Project, Aggregate)):
         yield relation.input

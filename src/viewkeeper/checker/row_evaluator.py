@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cmp_to_key
 from typing import Any
 
+from viewkeeper.catalog.types import BOOLEAN
 from viewkeeper.checker.aggregates import distinct, further
 from viewkeeper.checker.values import (
     Raised,
@@ -42,10 +43,22 @@ from viewkeeper.compiler.expressions import (
     Not,
     Or,
 )
-from viewkeeper.compiler.relations import Aggregate, AggregateCall, Filter, Join, Order, Project, Query, Relation, Scan
+from viewkeeper.compiler.relations import (
+    Aggregate,
+    AggregateCall,
+    Filter,
+    Join,
+    Order,
+    OuterJoin,
+    Project,
+    Query,
+    Relation,
+    Scan,
+)
 from viewkeeper.compiler.window_functions import Several
 
 Row = tuple[Any, ...]
+_TRUE = Literal(BOOLEAN, False, None, True)
 
 
 @dataclass(frozen=True)
@@ -107,6 +120,8 @@ class _Evaluator:
                 return self._project(relation)
             case Join():
                 return self._join(relation)
+            case OuterJoin():
+                return self._outer_join(relation)
             case Aggregate():
                 return self._aggregate(relation)
         raise TypeError(f"no such relation: {type(relation).__name__}")
@@ -138,6 +153,38 @@ class _Evaluator:
             out.rows = pairs
             return out
         out.rows = [row for row, (keep,) in self._each(pairs, (relation.residual,), out) if keep is True]
+        return out
+
+    def _outer_join(self, relation: OuterJoin) -> Answer:
+        """Every row of one side tried with every row of the other; a pair at which the condition raises is an error
+        row, and no match."""
+        left, right = self.answer(relation.left), self.answer(relation.right)
+        out = Answer([], left.errors + right.errors)
+        rights = [(row, _key(key)) for row, key in self._each(right.rows, relation.right_keys, out)]
+        met: set[int] = set()
+        pairs: list[Row] = []
+        matched: list[Row] = []
+        unmatched: list[Row] = []
+        for left_row, key in self._each(left.rows, relation.left_keys, out):
+            found = False
+            for n, (right_row, right_key) in enumerate(rights):
+                if None in key or _key(key) != right_key:
+                    continue
+                for pair, (keep,) in self._each([left_row + right_row], (relation.condition or _TRUE,), out):
+                    if keep is True:
+                        found = True
+                        met.add(n)
+                        pairs.append(pair)
+            (matched if found else unmatched).append(left_row)
+        if relation.kind in ("SEMI", "ANTI"):
+            out.rows = matched if relation.kind == "SEMI" else unmatched
+            return out
+        out.rows = pairs
+        if relation.kind in ("LEFT", "FULL"):
+            out.rows += [row + (None,) * len(relation.right.columns) for row in unmatched]
+        if relation.kind in ("RIGHT", "FULL"):
+            alone = [row for n, (row, _) in enumerate(rights) if n not in met]
+            out.rows += [(None,) * len(relation.left.columns) + row for row in alone]
         return out
 
     def _aggregate(self, relation: Aggregate) -> Answer:

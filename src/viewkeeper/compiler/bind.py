@@ -10,7 +10,7 @@ from viewkeeper.catalog.model import Catalog, Column, Index, Table, View
 from viewkeeper.catalog.types import VOID
 from viewkeeper.compiler.bind_select import SelectBinder
 from viewkeeper.compiler.relations import Aggregate as AggregateRelation
-from viewkeeper.compiler.relations import Filter, Join, Project, Query, Relation, Scan
+from viewkeeper.compiler.relations import Filter, Join, OuterJoin, Project, Query, Relation, Scan
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.compiler.statements import CreateIndex, CreateTable, CreateView, Identifier, Select
@@ -145,7 +145,7 @@ def _scans(relation: Relation) -> list[int]:
     match relation:
         case Scan():
             return [relation.object]
-        case Join():
+        case Join() | OuterJoin():
             return _scans(relation.left) + _scans(relation.right)
         case Filter() | Project() | AggregateRelation():
             return _scans(relation.input)

@@ -1,6 +1,7 @@
 """FROM and WHERE: which tables are joined by what, in which order, and what is left to filter.
 
-All joins are inner, so their order is free: FROM's order is kept as far as each join has an equality.
+The order of inner joins is free: FROM's order is kept as far as each join has an equality.  Where there are others too,
+all are made as they are written.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from viewkeeper.catalog.model import Catalog, Table, View
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.expressions import Compare, Expression
 from viewkeeper.compiler.part_tables import PartTable
-from viewkeeper.compiler.relations import Filter, Join, Relation, Scan
+from viewkeeper.compiler.relations import Filter, Join, OuterJoin, Relation, Scan
 from viewkeeper.compiler.rewriting import conjunction, conjuncts, references, renumber
 from viewkeeper.compiler.scope import Item, Scope, did_you_mean
 from viewkeeper.compiler.source import QueryText
-from viewkeeper.errors import NotSupported
+from viewkeeper.errors import DeclarationError, NotSupported
 
 _IN_WHERE = Clause("an aggregate cannot stand in WHERE; put the condition into HAVING")
+_MIXED = (
+    "a comma or CROSS JOIN beside an outer, semi or anti join is not supported yet; write JOIN ... ON, or put what "
+    "belongs together into a subquery in FROM"
+)
 _IN_ON = Clause("an aggregate cannot stand in ON; put the condition into HAVING")
 
 BindSelect = Callable[[exp.Select], Relation]
@@ -28,11 +33,13 @@ BindSelect = Callable[[exp.Select], Relation]
 
 @dataclass
 class _Waiting:
-    """An item of FROM that is not joined yet, and the conditions of its ON."""
+    """An item of FROM that is not joined yet, how it is to be (INNER, or as an `OuterJoin`), and the conditions of its
+    ON."""
 
     item: Item
     node: exp.Expr
     conditions: tuple[Expression, ...]
+    kind: str = "INNER"
 
 
 def bind_from(query: QueryText, select: exp.Select, catalog: Catalog, subquery: BindSelect) -> tuple[Relation, Scope]:
@@ -40,22 +47,39 @@ def bind_from(query: QueryText, select: exp.Select, catalog: Catalog, subquery: 
     from_ = select.args.get("from_")
     if from_ is None:
         raise query.error("a query needs FROM", select, NotSupported)
-    nodes = [from_.this, *(join.this for join in select.args.get("joins", ()))]
-    items: list[Item] = []
-    for node in nodes:
-        item = _item(query, node, catalog, subquery, items[-1].span.stop if items else 0)
-        if item.alias and any(item.alias.lower() == other.alias.lower() for other in items):
-            raise query.error(f"{item.alias} stands twice in FROM; give each an alias of its own", node)
-        items.append(item)
-    waiting = [_Waiting(items[0], nodes[0], ())]
-    for i, join in enumerate(select.args.get("joins", ()), 1):
-        waiting.append(_Waiting(items[i], nodes[i], _on(query, join, Scope(items[: i + 1]), catalog.zone)))
+    joins = select.args.get("joins", ())
+    kinds = [_kind(join) for join in joins]
+    first = _item(query, from_.this, catalog, subquery, 0)
+    items, waiting = [first], [_Waiting(first, from_.this, ())]
+    for join, kind in zip(joins, kinds, strict=True):
+        item = _item(query, join.this, catalog, subquery, items[-1].span.stop)
+        if item.alias and any(item.alias.lower() == other.item.alias.lower() for other in waiting):
+            raise query.error(f"{item.alias} stands twice in FROM; give each an alias of its own", join.this)
+        conditions = _on(query, join, Scope([*items, item]), catalog.zone)
+        waiting.append(_Waiting(item, join.this, conditions, kind))
+        if kind in ("RIGHT", "FULL"):
+            for before in items:
+                before.optional = True
+        item.optional = kind in ("LEFT", "FULL")
+        if kind not in ("SEMI", "ANTI"):  # Behind its ON nobody sees the right side of these.
+            items.append(item)
     scope = Scope(items)
     where = select.args.get("where")
     terms: tuple[Expression, ...] = ()
     if where:
         terms = conjuncts(ExpressionBinder(query, scope, catalog.zone).predicate(where.this, _IN_WHERE, "WHERE"))
+    if set(kinds) - {"INNER"}:
+        for join in joins:
+            if join.args.get("kind") == "CROSS":
+                raise query.error(_MIXED, join.this, NotSupported)
+        return _joined_as_written(query, waiting, terms), scope
     return _joined(query, waiting, terms), scope
+
+
+def _kind(join: exp.Expr) -> str:
+    """INNER, or one of `OUTER_KINDS`."""
+    kind = join.args.get("kind")
+    return kind if kind in ("SEMI", "ANTI") else join.args.get("side") or "INNER"
 
 
 def _item(query: QueryText, node: exp.Expr, catalog: Catalog, subquery: BindSelect, offset: int) -> Item:
@@ -118,6 +142,34 @@ def _joined(query: QueryText, waiting: list[_Waiting], where: tuple[Expression, 
     return Filter(relation, renumber(predicate, position)) if predicate else relation
 
 
+def _joined_as_written(query: QueryText, waiting: list[_Waiting], where: tuple[Expression, ...]) -> Relation:
+    """Joins the items one after another, each by the equalities of its ON, and filters.
+
+    An inner join without an equality of its own takes those of WHERE, as long as no later join adds rows that WHERE is
+    still to test.
+    """
+    relation = waiting[0].item.relation
+    for i, each in enumerate(waiting[1:], 1):
+        here, before = set(each.item.span), set(range(each.item.offset))
+        keys = [condition for condition in each.conditions if _is_key(condition, here, before)]
+        adding = any(later.kind in ("RIGHT", "FULL") for later in waiting[i:])
+        if not keys and each.kind == "INNER" and not adding:
+            keys = [condition for condition in where if _is_key(condition, here, before)]
+            where = tuple(condition for condition in where if condition not in keys)
+        if not keys:
+            raise _lonely(query, each)
+        position = {column: column - each.item.offset for column in here}
+        pairs = [_sides(key, position) for key in keys]
+        left, right = (tuple(keys) for keys in zip(*pairs, strict=True))
+        right = tuple(renumber(key, position) for key in right)
+        rest = conjunction(tuple(condition for condition in each.conditions if condition not in keys))
+        other = each.item.relation
+        relation = (Join(relation, other, left, right, rest) if each.kind == "INNER"
+                    else OuterJoin(relation, other, left, right, rest, each.kind))  # fmt: skip
+    predicate = conjunction(where)
+    return Filter(relation, predicate) if predicate else relation
+
+
 def _next(
     query: QueryText, waiting: Sequence[_Waiting], position: dict[int, int], where: tuple[Expression, ...]
 ) -> tuple[list[Expression], _Waiting]:
@@ -130,10 +182,14 @@ def _next(
             keys = [condition for condition in conditions if _is_key(condition, here, position.keys())]
             if keys:
                 return keys, each
-    lonely = waiting[0]
-    raise query.error(
+    raise _lonely(query, waiting[0])
+
+
+def _lonely(query: QueryText, lonely: _Waiting) -> DeclarationError:
+    where = ", in ON or WHERE" if lonely.kind == "INNER" else ", in ON"
+    return query.error(
         f"nothing ties {lonely.item.alias or 'the subquery'} to what stands before it; a join needs an equality "
-        "between its sides, in ON or WHERE", lonely.node, NotSupported,
+        f"between its sides{where}", lonely.node, NotSupported,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.bind_from import bind_from
 from viewkeeper.compiler.coercion import cannot_fail
 from viewkeeper.compiler.expressions import Cast, ColumnRef, Expression
-from viewkeeper.compiler.relations import Filter, Order, Project, Query, Relation
+from viewkeeper.compiler.relations import Aggregate, Filter, Order, Project, Query, Relation
 from viewkeeper.compiler.rewriting import identity, walk
 from viewkeeper.compiler.scope import Unresolved
 from viewkeeper.compiler.source import QueryText
@@ -23,6 +23,7 @@ from viewkeeper.errors import NotSupported
 _IN_OUTPUT = Clause()
 _IN_GROUP_BY = "an aggregate cannot stand in GROUP BY"
 _TWO_TYPES = "{} is an alias here, and a column of another type in FROM; give the output another alias"
+_NOT_SHOWN = "ORDER BY behind SELECT DISTINCT can only name outputs"
 _ONLY_WHEN_READ = "{} belongs to the query that reads, not into {}; a view has no order"
 
 
@@ -229,6 +230,10 @@ class SelectBinder:
                 names.append(f"order {len(names)}")
             order.append(Order(index, not term.args.get("desc"), bool(term.args.get("nulls_first"))))
         relation = Project(input_, tuple(visible), tuple(names))
+        if select.args.get("distinct"):
+            if len(visible) > len(outputs):
+                raise self._query.error(_NOT_SHOWN, select.args["order"])
+            relation = _distinct(relation)
         limit, offset = self._count(select, "limit"), self._count(select, "offset")
         return Query(relation, len(outputs), tuple(order), limit, offset or 0)
 
@@ -240,6 +245,12 @@ class SelectBinder:
         if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdigit():
             raise self._query.error(f"{part.upper()} needs a whole number", clause)
         return int(number.name)
+
+
+def _distinct(rows: Project) -> Project:
+    """Each row once: one row for each group of equal ones."""
+    columns = tuple(ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(rows.columns))
+    return Project(Aggregate(rows, columns, rows.names, (), ()), columns, rows.names)
 
 
 def _is_wider(column: Type, output: Type) -> bool:

@@ -25,7 +25,7 @@ from viewkeeper.compiler.statements import (
     RebuildView,
     Statement,
 )
-from viewkeeper.compiler.supported import NO_WITH, refuse_unsupported
+from viewkeeper.compiler.supported import NO_WITH, RELATIONAL, refuse_unsupported
 from viewkeeper.compiler.syntax import syntax_tree
 from viewkeeper.errors import DeclarationError, NotSupported
 
@@ -178,7 +178,7 @@ class StreamReader(LengthReader):
 
     def _admitted_tree(self, source: Source, tokens: Sequence[Token]) -> exp.Expr:
         query = QueryText(syntax_tree(source, tokens), source, tokens[0].start, tokens[-1].end + 1)
-        refuse_unsupported(query)
+        refuse_unsupported(query, RELATIONAL)
         refuse_unaccounted(query, tokens)
         return query.tree
 

@@ -6,7 +6,7 @@ the left columns, then the right ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column
@@ -72,6 +72,39 @@ class Join(Relation):
     @property
     def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
         return self.left.columns + self.right.columns
+
+
+OUTER_KINDS = ("LEFT", "RIGHT", "FULL", "SEMI", "ANTI")
+
+
+@stored
+@dataclass(frozen=True)
+class OuterJoin(Relation):
+    """A join that also says which rows match nothing, on `left_keys[i] = right_keys[i]` (as in `Join`) and `condition`
+    (over both sides' columns) where not None.
+
+    `kind` is LEFT, RIGHT or FULL: the pairs, and the rows of that side (of both) that match nothing, with NULLs for the
+    other side's columns; or SEMI or ANTI: the rows of the left that match something, or nothing.
+    """
+
+    left: Relation
+    right: Relation
+    left_keys: tuple[Expression, ...]
+    right_keys: tuple[Expression, ...]
+    condition: Expression | None
+    kind: str
+
+    @property
+    def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
+        if self.kind in ("SEMI", "ANTI"):
+            return self.left.columns
+        left = nullable(self.left.columns) if self.kind in ("RIGHT", "FULL") else self.left.columns
+        return left + (nullable(self.right.columns) if self.kind in ("LEFT", "FULL") else self.right.columns)
+
+
+def nullable(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """The same columns, in rows that an outer join may have filled up with NULLs."""
+    return tuple(replace(column, nullable=True) for column in columns)
 
 
 @stored

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from viewkeeper.catalog.model import Column
-from viewkeeper.compiler.relations import Relation
+from viewkeeper.compiler.relations import Relation, nullable
 
 
 @dataclass
 class Item:
     """One table, view or subquery in FROM.  Its columns stand at `offset` and on in the joined row.
 
-    The last `hidden` of them are found by their names alone: no `*` stands for them.
+    The last `hidden` of them are found by their names alone: no `*` stands for them.  `optional`: an outer join
+    may have filled its columns up with NULLs.
     """
 
     alias: str
@@ -23,9 +24,14 @@ class Item:
     names: tuple[str, ...]
     offset: int
     hidden: int = 0
+    optional: bool = False
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return nullable(self._given) if self.optional else self._given
 
     @cached_property
-    def columns(self) -> tuple[Column, ...]:
+    def _given(self) -> tuple[Column, ...]:
         return self.relation.columns
 
     @cached_property

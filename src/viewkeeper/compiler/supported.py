@@ -36,6 +36,12 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     }.items()
 }  # fmt: skip
 
+RELATIONAL = {
+    exp.Select: ADMITTED[exp.Select] | {"distinct"}, exp.Distinct: frozenset(),
+    exp.Join: ADMITTED[exp.Join] | {"side"},
+}  # fmt: skip
+"""What `refuse_unsupported` admits besides where rows are kept by key: in views over tables, and in SELECT."""
+
 FUNCTIONS: dict[type[exp.Expr], str] = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min",
                                         exp.Max: "max", exp.Coalesce: "coalesce"}  # fmt: skip
 
@@ -66,9 +72,12 @@ RESERVED = frozenset(
 """Words that Spark takes as names in some places, and sqlglot in others: as names they must stand in backticks."""
 
 _CAST = "CAST is not supported yet; write a literal of the type itself, such as 5L or DATE '2026-01-31'"
+_DISTINCT = "DISTINCT in an aggregate is not supported yet; group a subquery in FROM by it first"
 _JOIN = "only inner joins are kept so far"
 _PARTS: dict[tuple[type[exp.Expr], str], str] = {
     (exp.Select, "distinct"): "SELECT DISTINCT is not supported yet; GROUP BY the same columns instead",
+    (exp.Distinct, "expressions"): _DISTINCT,
+    (exp.Distinct, "on"): "DISTINCT ON is not SQL here; GROUP BY the columns, with MIN or MAX of the others",
     (exp.Select, "with_"): NO_WITH,
     (exp.Select, "hint"): "a hint has no meaning here; leave it out",
     (exp.Select, "laterals"): "LATERAL VIEW is not supported yet",
@@ -113,7 +122,7 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Lateral: "LATERAL is not supported yet",
     exp.Window: "window functions are not supported yet",
     exp.Filter: "FILTER (WHERE ...) is not supported yet; put a CASE into the aggregate",
-    exp.Distinct: "DISTINCT in an aggregate is not supported yet; group a subquery in FROM by it first",
+    exp.Distinct: _DISTINCT,
     exp.Exists: "a subquery is admitted in FROM only; write a join",
     exp.Any: "ANY is not supported; use IN",
     exp.All: "ALL is not supported",
@@ -152,13 +161,14 @@ def refuse_unsupported(query: QueryText, more: Mapping[type[exp.Expr], frozenset
         raise query.error("this is not SQL: a query begins with SELECT", query.tree)
     for node in query.tree.walk(bfs=False, prune=lambda each: isinstance(each, exp.Hint) and exp.Hint in more):
         kind = type(node)
-        admitted = more.get(kind) or ADMITTED.get(kind)
+        admitted = more[kind] if kind in more else ADMITTED.get(kind)
         if admitted is None:
             raise query.error(_reason(query, node), node, NotSupported)
         for name, value in node.args.items():
             if name not in admitted and value:
                 raise query.error(_PARTS.get((kind, name)) or _part(kind, name), _first(value, node), NotSupported)
-        _CHECKS.get(kind, _nothing)(query, node)
+        check = _check_any_join if kind in more and kind is exp.Join else _CHECKS.get(kind, _nothing)
+        check(query, node)
 
 
 def _reason(query: QueryText, node: exp.Expr) -> str:
@@ -196,6 +206,16 @@ def _check_join(query: QueryText, node: exp.Expr) -> None:
     kind = node.args.get("kind") or "INNER"
     if kind not in ("INNER", "CROSS"):
         raise query.error(f"{kind} JOIN is not supported yet; {_JOIN}", node, NotSupported)
+
+
+def _check_any_join(query: QueryText, node: exp.Expr) -> None:
+    side, kind = node.args.get("side") or "", node.args.get("kind") or ""
+    if (side, kind) not in _JOINS:
+        raise query.error(f"this is not SQL: there is no {side} {kind} JOIN".replace("  ", " "), node)
+
+
+_JOINS = {("", ""), ("", "INNER"), ("", "CROSS"), *((side, kind) for side in ("", "LEFT") for kind in ("SEMI", "ANTI")),
+          *((side, kind) for side in ("LEFT", "RIGHT", "FULL") for kind in ("", "OUTER"))}  # fmt: skip
 
 
 def _check_cast(query: QueryText, node: exp.Expr) -> None:

@@ -1,7 +1,8 @@
 """By what a view is read: the view key (02, "View key").
 
 Grouping: the grouping columns.  Selection and projection: the key of what they read, if all of it is still there.
-Inner join: both keys, less a side that is joined by its whole key.  Anything else: all columns, with multiplicity.
+Inner join: both keys, less a side that is joined by its whole key.  SEMI and ANTI join: the left key; LEFT (RIGHT)
+join: that side's key, where the other side is joined by its whole key.  Anything else: all columns, with multiplicity.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from viewkeeper.catalog.model import Catalog, Table, View
 from viewkeeper.compiler.coercion import is_injective
 from viewkeeper.compiler.expressions import Cast, ColumnRef, Expression
-from viewkeeper.compiler.relations import Aggregate, Filter, Join, Project, Relation, Scan
+from viewkeeper.compiler.relations import Aggregate, Filter, Join, OuterJoin, Project, Relation, Scan
 
 
 def view_key(relation: Relation, catalog: Catalog) -> tuple[tuple[int, ...], bool]:
@@ -35,6 +36,8 @@ def _key(relation: Relation, catalog: Catalog) -> tuple[int, ...] | None:
             return _through(relation, _key(relation.input, catalog))
         case Join():
             return _of_join(relation, _key(relation.left, catalog), _key(relation.right, catalog))
+        case OuterJoin():
+            return _of_outer_join(relation, catalog)
     raise AssertionError(f"no view key for {type(relation).__name__}")
 
 
@@ -55,6 +58,21 @@ def _of_join(join: Join, left: tuple[int, ...] | None, right: tuple[int, ...] | 
     if set(right) <= _joined_columns(join.right_keys):
         return left
     return shifted if set(left) <= _joined_columns(join.left_keys) else left + shifted
+
+
+def _of_outer_join(join: OuterJoin, catalog: Catalog) -> tuple[int, ...] | None:
+    """The key of the side whose every row comes once: all its rows do in SEMI and ANTI, and in LEFT (RIGHT) where each
+    meets one row of the other side at most."""
+    left, right = _key(join.left, catalog), _key(join.right, catalog)
+    if join.kind in ("SEMI", "ANTI"):
+        return left
+    if left is None or right is None:
+        return None
+    if join.kind == "LEFT" and set(right) <= _joined_columns(join.right_keys):
+        return left
+    if join.kind == "RIGHT" and set(left) <= _joined_columns(join.left_keys):
+        return tuple(i + len(join.left.columns) for i in right)
+    return None
 
 
 def _joined_columns(keys: tuple[Expression, ...]) -> set[int]:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from viewkeeper.catalog.model import Catalog, Column, Table, View
 from viewkeeper.compiler.expressions import ColumnRef, Expression
 from viewkeeper.compiler.relations import Aggregate as AggregateRelation
-from viewkeeper.compiler.relations import Filter, Project, Relation, Scan
+from viewkeeper.compiler.relations import Filter, OuterJoin, Project, Relation, Scan
 from viewkeeper.compiler.relations import Join as JoinRelation
 from viewkeeper.compiler.rewriting import conjunction, conjuncts, references, renumber
 from viewkeeper.maintenance import plan
+from viewkeeper.maintenance.joined import Side, joined
 from viewkeeper.maintenance.raising import can_raise, shared_form
 from viewkeeper.maintenance.sharing import MEMBER, Current, SharedPlan
 
@@ -93,7 +94,10 @@ class PlanBuilder(SharedPlan):
     ) -> Stream:
         raising = any(can_raise(e) for e in outputs.values()) or (predicate is not None and can_raise(predicate))
         needed = set().union(*(references(e) for e in outputs.values()))
-        if isinstance(below, JoinRelation):
+        if isinstance(below, OuterJoin):
+            needed |= references(predicate) if predicate is not None else set()
+            stream = self._lower_outer_join(below, needed, identify=identify or raising)
+        elif isinstance(below, JoinRelation):
             stream, predicate = self._lower_join(below, predicate, needed, identify=identify or raising)
         else:
             needed |= references(predicate) if predicate is not None else set()
@@ -163,25 +167,34 @@ class PlanBuilder(SharedPlan):
             below = Filter(relation, condition) if condition is not None else relation
             sides.append(self._side(below, keys, wanted, identify=identify))
         zone = 1 + max(self.operators[stream.operator].zone for stream, _, _ in sides)
-        reverse = [self._reverse_join(stream, keys, wanted, zone, identify) for stream, keys, wanted in sides]
-        outputs: list[tuple[int, int]] = []
-        positions: dict[int, int] = {}
-        columns: list[Column] = []
-        identity: plan.Identity = ()
-        for side, (id_, found, names) in enumerate(reverse):
-            state = self.operators[id_].columns
-            for column, position in found.items():
-                positions[column + side * width] = len(outputs)
-                outputs.append((side, position))
-                columns.append(state[position])
-            for table, key in names:
-                identity += ((table, tuple((name, len(outputs) + i) for i, (name, _) in enumerate(key))),)
-                outputs.extend((side, position) for _, position in key)
-                columns.extend(state[position] for _, position in key)
-        operator = plan.Join(
-            0, zone, tuple(columns), False, identity, reverse[0][0], reverse[1][0], tuple(outputs)
-        )  # fmt: skip
-        return Stream(self.add(operator), positions), conjunction(rest)
+        left, right = (self._reverse_join(stream, keys, wanted, zone, identify) for stream, keys, wanted in sides)
+        made = joined(self.operators, (left, right), width)
+        operator = plan.Join(0, zone, made.columns, False, made.identity, left.reverse, right.reverse, made.outputs)
+        return Stream(self.add(operator), made.positions), conjunction(rest)
+
+    def _lower_outer_join(self, join: OuterJoin, needed: set[int], *, identify: bool) -> Stream:
+        """An outer, semi or anti join: by key, over both sides' REVERSE-JOINs."""
+        width = len(join.left.columns)
+        raising = join.condition is not None and can_raise(join.condition)
+        wanted = needed | (references(join.condition) if join.condition is not None else set())
+        identify = identify or raising
+        streams = (
+            self._side(join.left, join.left_keys, {i for i in wanted if i < width}, identify=identify),
+            self._side(join.right, join.right_keys, {i - width for i in wanted if i >= width}, identify=identify),
+        )
+        zone = 1 + max(self.operators[stream.operator].zone for stream, _, _ in streams)
+        left, right = (self._reverse_join(*side, zone, identify) for side in streams)
+        left = replace(left, optional=join.kind in ("RIGHT", "FULL"))
+        right = replace(right, optional=join.kind in ("LEFT", "FULL"))
+        one_sided = join.kind in ("SEMI", "ANTI")
+        made = joined(self.operators, (left,) if one_sided else (left, right), width)
+        used = sorted(references(join.condition)) if join.condition is not None else []
+        tested = tuple((0, left.found[i]) if i < width else (1, right.found[i - width]) for i in used)
+        condition = join.condition and renumber(join.condition, {i: n for n, i in enumerate(used)})
+        function = plan.OuterJoinRows(join.kind, condition, tested, made.outputs)
+        inputs = (left.reverse, right.reverse)
+        operator = plan.ByKey(0, zone, made.columns, False, made.identity, inputs, function)
+        return Stream(self.add(operator), made.positions)
 
     def _side(
         self, relation: Relation, keys: tuple[Expression, ...], wanted: set[int], *, identify: bool
@@ -202,8 +215,8 @@ class PlanBuilder(SharedPlan):
 
     def _reverse_join(
         self, stream: Stream, keys: tuple[Expression, ...], wanted: set[int], zone: int, identify: bool
-    ) -> tuple[int, dict[int, int], plan.Identity]:
-        """The REVERSE-JOIN; where each wanted column stands in its state; and the identity's positions there."""
+    ) -> Side:
+        """One side of a join: its REVERSE-JOIN keeps the wanted columns, and those that name its base rows."""
         source = self.operators[stream.operator]
         carried = {column: _column(source, stream.positions[column]) for column in sorted(wanted)}
         identity_columns = {p: _column(source, p) for _, key in source.identity for _, p in key} if identify else {}
@@ -219,7 +232,7 @@ class PlanBuilder(SharedPlan):
         if identify:
             stands = dict(zip(identity_columns, places[len(carried) :], strict=True))
             names = tuple((t, tuple((name, at[stands[p]]) for name, p in key)) for t, key in source.identity)
-        return id_, found, names
+        return Side(id_, found, names)
 
     # --- aggregates ----------------------------------------------------------------------------------------------
 

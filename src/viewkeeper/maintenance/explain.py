@@ -31,11 +31,13 @@ from viewkeeper.maintenance import declare, plan
 
 CLASSES = {
     plan.Delta: "by key", plan.Select: "linear", plan.Pick: "linear", plan.Aggregate: "by key",
-    plan.ReverseJoin: "linear", plan.Join: "bilinear", plan.Store: "linear", plan.Source: "linear",
+    plan.ReverseJoin: "linear", plan.Join: "bilinear", plan.ByKey: "by key", plan.Store: "linear",
+    plan.Source: "linear",
 }  # fmt: skip
 TITLES = {
     plan.Delta: "DELTA", plan.Select: "SELECT", plan.Pick: "PICK", plan.PreAggregate: "PRE-AGGREGATION",
-    plan.Aggregate: "AGGREGATE", plan.ReverseJoin: "REVERSE-JOIN", plan.Join: "JOIN", plan.Store: "VIEW TABLE",
+    plan.Aggregate: "AGGREGATE", plan.ReverseJoin: "REVERSE-JOIN", plan.Join: "JOIN", plan.ByKey: "BY KEY",
+    plan.Store: "VIEW TABLE",
 }  # fmt: skip
 
 
@@ -134,8 +136,16 @@ def _what(
         return f"{calls or 'the keys'} from {names[operator.input]}"
     if isinstance(operator, plan.Join):
         return f"{names[operator.left]} with {names[operator.right]}"
+    if isinstance(operator, plan.ByKey):
+        return _function(operator.function, *(names[id_] for id_ in operator.inputs))
     assert isinstance(operator, plan.Store)
     return f"of {names[operator.input]}"
+
+
+def _function(function: plan.KeyFunction, left: str, right: str) -> str:
+    assert isinstance(function, plan.OuterJoinRows)
+    where = f" where {expression_text(function.condition)}" if function.condition is not None else ""
+    return f"{function.kind} JOIN of {left} with {right}{where}"
 
 
 def _call(call: plan.Call, arguments: list[str]) -> str:

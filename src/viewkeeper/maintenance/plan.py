@@ -175,6 +175,34 @@ class Join(Operator):
 
 @stored
 @dataclass(frozen=True)
+class KeyFunction:
+    """A function of all rows of a key: the root of all."""
+
+
+@stored
+@dataclass(frozen=True)
+class OuterJoinRows(KeyFunction):
+    """LEFT, RIGHT, FULL, SEMI or ANTI join of two inputs.  `condition` is over the columns `tested`; these and
+    `outputs` are (side, position in its state), the outputs of SEMI and ANTI all of side 0."""
+
+    kind: str
+    condition: Expression | None
+    tested: tuple[tuple[int, int], ...]
+    outputs: tuple[tuple[int, int], ...]
+
+
+@stored
+@dataclass(frozen=True)
+class ByKey(Operator):
+    """`function` of all rows that the REVERSE-JOINs `inputs`, of one key, hold of each touched key: the rows that it
+    says before go, those after come."""
+
+    inputs: tuple[int, ...]
+    function: KeyFunction
+
+
+@stored
+@dataclass(frozen=True)
 class Store(Operator):
     """A view table, or an index: writes the input's columns `positions` as the columns of `state`."""
 
@@ -200,7 +228,7 @@ def inputs(operator: Operator) -> tuple[int, ...]:
         return (operator.input,)
     if isinstance(operator, Join):
         return (operator.left, operator.right)
-    return ()
+    return operator.inputs if isinstance(operator, ByKey) else ()
 
 
 def exchange_of(operator: Operator) -> int | None:

@@ -225,6 +225,8 @@ def _form(operator: plan.Operator) -> Any:
             continue
         if isinstance(value, StateSpec):
             value = (value.kind, value.key)
+        elif isinstance(value, plan.OuterJoinRows):
+            value = (value.kind, value.condition and shared_form(value.condition), value.tested, value.outputs)
         elif isinstance(value, Expression):
             value = shared_form(value)
         elif isinstance(value, tuple) and value and isinstance(value[0], Expression):

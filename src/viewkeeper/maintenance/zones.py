@@ -16,6 +16,7 @@ from viewkeeper.catalog.types import physical_type
 from viewkeeper.maintenance import exact, plan
 from viewkeeper.maintenance.operators import (
     aggregate,
+    by_key,
     delta,
     exchange,
     join,
@@ -34,7 +35,7 @@ from viewkeeper.trace.rows import Rows
 _RUN: dict[type, Callable[[Any, Task], None]] = {
     plan.Source: source.run, plan.Delta: delta.run, plan.Select: select.run, plan.Pick: pick.run,
     plan.PreAggregate: pre_aggregate.run, plan.Aggregate: aggregate.run, plan.ReverseJoin: reverse_join.run,
-    plan.Join: join.run, plan.Store: store.run,
+    plan.Join: join.run, plan.ByKey: by_key.run, plan.Store: store.run,
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from viewkeeper.compiler.bind import bind_view
 from viewkeeper.compiler.part_tables import with_parts
 from viewkeeper.compiler.parts import is_common, read_view_query
 from viewkeeper.compiler.references import Subscript
-from viewkeeper.compiler.relations import Aggregate, Filter, Join, Project, Relation, Scan
+from viewkeeper.compiler.relations import Aggregate, Filter, Join, OuterJoin, Project, Relation, Scan
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.compiler.statements import CreateView
@@ -128,6 +128,8 @@ def _over(relation: Relation, own: int, source: int) -> Relation | None:
         if relation.residual is not None and can_raise(relation.residual):
             return None
         return None if left is None or right is None else replace(relation, left=left, right=right)
+    if isinstance(relation, OuterJoin):
+        return None
     assert isinstance(relation, (Filter, Project, Aggregate))
     below = _over(relation.input, own, source)
     if below is None or isinstance(relation, Aggregate):

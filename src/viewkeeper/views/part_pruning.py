@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.compiler.expressions import ColumnRef, Compare, Expression
-from viewkeeper.compiler.relations import Aggregate, Filter, Join, Project, Relation, Scan
+from viewkeeper.compiler.relations import Aggregate, Filter, Join, OuterJoin, Project, Relation, Scan
 from viewkeeper.compiler.rewriting import conjuncts, references, renumber
 from viewkeeper.maintenance.evaluate import predicate
 
@@ -106,6 +106,8 @@ def _visit(relation: Relation, needed: set[int], terms: tuple[Expression, ...], 
             _visit(relation.input, needed | below, terms + conjuncts(relation.predicate), found)
         case Join():
             _visit_join(relation, needed, terms, found)
+        case OuterJoin():
+            _visit_outer_join(relation, needed, found)
         case Project():
             # What is computed is computed for all to see: it may raise.
             read = (output for i, output in enumerate(relation.outputs) if i in needed or not _is_plain(output))
@@ -128,6 +130,17 @@ def _visit_join(relation: Join, needed: set[int], terms: tuple[Expression, ...],
     behind = range(width, width + len(relation.right.columns))
     moved = {i: i - width for i in behind}
     _visit(relation.right, right, tuple(renumber(term, moved) for term in _within(terms, behind)), found)
+
+
+def _visit_outer_join(relation: OuterJoin, needed: set[int], found: dict[int, Use]) -> None:
+    """No term is handed on: what a row of one side meets decides what there is of the other."""
+    width = len(relation.left.columns)
+    if relation.condition is not None:
+        needed = needed | references(relation.condition)
+    left = {i for i in needed if i < width}.union(*map(references, relation.left_keys))
+    right = {i - width for i in needed if i >= width}.union(*map(references, relation.right_keys))
+    _visit(relation.left, left, (), found)
+    _visit(relation.right, right, (), found)
 
 
 def _within(terms: Sequence[Expression], columns: Collection[int]) -> tuple[Expression, ...]:

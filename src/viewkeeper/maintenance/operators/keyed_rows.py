@@ -1,0 +1,84 @@
+"""The keys that a batch touches, and all rows that a state holds of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.maintenance.task import Arrived
+from viewkeeper.trace.grouping import group_rows
+from viewkeeper.trace.hashing import hash_columns
+from viewkeeper.trace.rows import Rows
+from viewkeeper.trace.trace import Trace
+
+
+@dataclass(frozen=True)
+class KeyedRows:
+    """Rows of a bag, no two of them equal, and for each (int64) the number of its key among the touched ones."""
+
+    key: np.ndarray
+    rows: Rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a function says: rows, and where it raised: `raised` as rows, and for each the packed error (or None)."""
+
+    rows: Rows
+    raised: Rows
+    errors: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Touched:
+    """Distinct keys in the order of their hashes."""
+
+    hashes: np.ndarray
+    columns: list[pa.Array]
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def rows_of(self, trace: Trace, columns: Sequence[int] | None = None) -> KeyedRows:
+        """The rows that `trace` holds of these keys."""
+        key, rows = trace.matches(self.hashes, self.columns, columns)
+        numbers = pa.array(key)
+        index, rows = consolidated(rows, hash_columns([numbers, *rows.columns], len(rows)), [numbers])
+        return KeyedRows(key[index], rows)
+
+
+def touched(arrived: Sequence[Arrived | None], *, nulls: bool) -> Touched:
+    """The keys of all that arrived; those with a NULL only with `nulls`."""
+    sides = [side for side in arrived if side is not None]
+    hashes = np.concatenate([side.group_hashes for side in sides])
+    columns = [pa.concat_arrays(parts) for parts in zip(*(side.group_keys for side in sides), strict=True)]
+    if not nulls:
+        known = np.ones(len(hashes), dtype=bool)
+        for column in columns:
+            if column.null_count:
+                known &= column.is_valid().to_numpy(zero_copy_only=False)
+        if not known.all():
+            index = np.flatnonzero(known)
+            hashes, columns = hashes[index], [column.take(pa.array(index)) for column in columns]
+    firsts = group_rows(hashes, columns).firsts
+    return Touched(hashes[firsts], [column.take(pa.array(firsts)) for column in columns])
+
+
+def consolidated(rows: Rows, hashes: np.ndarray, more: Sequence[pa.Array] = ()) -> tuple[np.ndarray, Rows]:
+    """One of each set of equal rows, with the sum of their weights where that is not 0, and where it stood.
+
+    `hashes` are those of `more` and the columns: rows are equal where both are.
+    """
+    groups = group_rows(hashes, [*more, *rows.columns])
+    if not len(groups.starts):
+        return groups.order, rows
+    sums = np.add.reduceat(rows.weights[groups.order], groups.starts)
+    kept = sums != 0
+    index = groups.firsts[kept]
+    return index, Rows(rows.take(index).columns, sums[kept])
