@@ -12,6 +12,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from tests.memory_engine import MemoryEngine
 from tests.oracle.model import Base, Case, Operation, Refused, TableSchema
+from tests.oracle.queries import OUTER_JOINS
 from tests.oracle.strategies import CORE_TYPES, cases, domain
 
 from viewkeeper.catalog.model import Column, StateSpec
@@ -19,6 +20,7 @@ from viewkeeper.catalog.types import BIGINT, INT, STRING, Type
 from viewkeeper.checker.row_evaluator import Answer, evaluate
 from viewkeeper.checker.values import canonical
 from viewkeeper.errors import NotSupported
+from viewkeeper.maintenance import outer_joins
 from viewkeeper.maintenance.task import Task
 from viewkeeper.trace import hashing
 from viewkeeper.trace.rows import Rows
@@ -161,6 +163,20 @@ def test_views_that_share_what_others_keep_are_filled_whatever_the_key(
 def test_views_equal_their_query_where_sums_overflow(case: Case, servers: int, declared_at: int) -> None:
     """The same with the extremes of every type, where arithmetic and sums overflow: error rows come and go."""
     run(case, servers, min(declared_at, len(case.batches)))
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_joins_of_every_kind_equal_their_query(monkeypatch: pytest.MonkeyPatch, quick: bool) -> None:
+    """Outer, semi and anti joins, kept by the quicker operators where there are any, and by the general one alone."""
+    if not quick:
+        monkeypatch.setattr(outer_joins, "by_existence", lambda join: False)
+
+    @settings(max_examples=60, deadline=None)
+    @given(cases(joins=OUTER_JOINS), st.integers(1, 3), st.integers(0, 5))
+    def check(case: Case, servers: int, declared_at: int) -> None:
+        run(case, servers, min(declared_at, len(case.batches)))
+
+    check()
 
 
 @pytest.fixture

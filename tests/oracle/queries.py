@@ -36,7 +36,7 @@ class Source:
     columns: Columns
 
 
-_OUTER = ("LEFT JOIN", "RIGHT OUTER JOIN", "FULL JOIN", "LEFT SEMI JOIN", "ANTI JOIN")
+OUTER_JOINS = ("LEFT JOIN", "RIGHT OUTER JOIN", "FULL JOIN", "LEFT SEMI JOIN", "ANTI JOIN")
 
 
 def _kind(type_: Type) -> str:
@@ -56,9 +56,14 @@ def _literals(type_: Type) -> list[str]:
 
 
 @st.composite
-def view_queries(draw: st.DrawFn, scope: Sequence[Source], depth: int = 2) -> tuple[str, Columns]:
-    """A SELECT over some of `scope`, and its outputs' names and types (of the right kind, if not always width)."""
-    text, columns = draw(_from_clauses(scope, depth))
+def view_queries(
+    draw: st.DrawFn, scope: Sequence[Source], depth: int = 2, joins: Sequence[str] = ()
+) -> tuple[str, Columns]:
+    """A SELECT over some of `scope`, and its outputs' names and types (of the right kind, if not always width).
+
+    With `joins`, it joins by one of these.
+    """
+    text, columns = draw(_from_clauses(scope, depth, joins))
     where = f" WHERE {draw(_predicates(columns))}" if draw(st.sampled_from([True, False, False])) else ""
     if draw(st.sampled_from(["rows", "groups"])) == "groups":
         return draw(_grouped(text + where, columns))
@@ -77,10 +82,10 @@ def _select(outputs: Sequence[tuple[str, Type]], rest: str) -> tuple[str, Column
 
 
 @st.composite
-def _from_clauses(draw: st.DrawFn, scope: Sequence[Source], depth: int) -> tuple[str, Columns]:
+def _from_clauses(draw: st.DrawFn, scope: Sequence[Source], depth: int, joins: Sequence[str]) -> tuple[str, Columns]:
     """The text behind FROM, and the columns in scope as they are to be written."""
     text, columns = draw(_from_items(scope, depth, "a0"))
-    for i in range(1, draw(st.sampled_from([1, 1, 1, 2, 2, 3]))):
+    for i in range(1, draw(st.sampled_from([2, 2, 3] if joins else [1, 1, 1, 2, 2, 3]))):
         item, more = draw(_from_items(scope, depth, f"a{i}"))
         pairs = [(a, b) for a, ta in columns for b, tb in more if _comparable(ta, tb)]
         if not pairs:
@@ -89,8 +94,8 @@ def _from_clauses(draw: st.DrawFn, scope: Sequence[Source], depth: int) -> tuple
         condition = f"{left} = {right}" if draw(st.booleans()) else f"{right} = {left}"
         if draw(st.sampled_from([True, False, False])):
             condition += f" AND {draw(_predicates(columns + more))}"
-        join = draw(st.sampled_from(["JOIN", "JOIN", "JOIN", *_OUTER]))
-        columns += more if join not in ("LEFT SEMI JOIN", "ANTI JOIN") else ()
+        join = draw(st.sampled_from(joins or ["JOIN", "JOIN", "JOIN", *OUTER_JOINS]))
+        columns += () if join in ("LEFT SEMI JOIN", "ANTI JOIN") else more
         text += f" {join} {item} ON {condition}"
     return text, columns
 

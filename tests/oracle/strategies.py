@@ -156,14 +156,18 @@ def cuts(draw: st.DrawFn, history: Sequence[Operation]) -> tuple[tuple[Operation
 
 @st.composite
 def cases(
-    draw: st.DrawFn, *, views: int = 3, operations: int = 20, extremes: bool = False, keyless: bool = True
-) -> Case:
-    """Tables, views over them and over each other, and a history cut into batches.  Views are named v0, v1, ..."""
+    draw: st.DrawFn, *, views: int = 3, operations: int = 20, extremes: bool = False, keyless: bool = True,
+    joins: Sequence[str] = (),
+) -> Case:  # fmt: skip
+    """Tables, views over them and over each other, and a history cut into batches.  Views are named v0, v1, ...
+
+    With `joins`, all views join, by one of these.
+    """
     tables = draw(schemas(keyless=keyless))
     scope = [Source(s.name, tuple((c.name, c.type) for c in s.columns)) for s in tables]
     texts = []
     for i in range(draw(st.integers(1, views))):
-        text, columns = draw(view_queries(scope))
+        text, columns = draw(view_queries(scope, joins=joins))
         texts.append(f"CREATE VIEW v{i} AS {text}")
         scope.append(Source(f"v{i}", columns))
     history = draw(histories(tables, operations, extremes))

@@ -36,7 +36,7 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     }.items()
 }  # fmt: skip
 
-RELATIONAL = {
+RELATIONAL: dict[type[exp.Expr], frozenset[str]] = {
     exp.Select: ADMITTED[exp.Select] | {"distinct"}, exp.Distinct: frozenset(),
     exp.Join: ADMITTED[exp.Join] | {"side"},
 }  # fmt: skip

@@ -17,6 +17,7 @@ from viewkeeper.compiler.relations import Join as JoinRelation
 from viewkeeper.compiler.rewriting import conjunction, conjuncts, references, renumber
 from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.joined import Side, joined
+from viewkeeper.maintenance.outer_joins import outer_join
 from viewkeeper.maintenance.raising import can_raise, shared_form
 from viewkeeper.maintenance.sharing import MEMBER, Current, SharedPlan
 
@@ -173,7 +174,7 @@ class PlanBuilder(SharedPlan):
         return Stream(self.add(operator), made.positions), conjunction(rest)
 
     def _lower_outer_join(self, join: OuterJoin, needed: set[int], *, identify: bool) -> Stream:
-        """An outer, semi or anti join: by key, over both sides' REVERSE-JOINs."""
+        """An outer, semi or anti join, over both sides' REVERSE-JOINs."""
         width = len(join.left.columns)
         raising = join.condition is not None and can_raise(join.condition)
         wanted = needed | (references(join.condition) if join.condition is not None else set())
@@ -188,13 +189,7 @@ class PlanBuilder(SharedPlan):
         right = replace(right, optional=join.kind in ("LEFT", "FULL"))
         one_sided = join.kind in ("SEMI", "ANTI")
         made = joined(self.operators, (left,) if one_sided else (left, right), width)
-        used = sorted(references(join.condition)) if join.condition is not None else []
-        tested = tuple((0, left.found[i]) if i < width else (1, right.found[i - width]) for i in used)
-        condition = join.condition and renumber(join.condition, {i: n for n, i in enumerate(used)})
-        function = plan.OuterJoinRows(join.kind, condition, tested, made.outputs)
-        inputs = (left.reverse, right.reverse)
-        operator = plan.ByKey(0, zone, made.columns, False, made.identity, inputs, function)
-        return Stream(self.add(operator), made.positions)
+        return Stream(outer_join(self.add, zone, join, left, right, made), made.positions)
 
     def _side(
         self, relation: Relation, keys: tuple[Expression, ...], wanted: set[int], *, identify: bool

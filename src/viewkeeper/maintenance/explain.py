@@ -31,14 +31,19 @@ from viewkeeper.maintenance import declare, plan
 
 CLASSES = {
     plan.Delta: "by key", plan.Select: "linear", plan.Pick: "linear", plan.Aggregate: "by key",
-    plan.ReverseJoin: "linear", plan.Join: "bilinear", plan.ByKey: "by key", plan.Store: "linear",
+    plan.ReverseJoin: "linear", plan.Join: "bilinear", plan.SemiJoin: "by key",
+    plan.Union: "linear", plan.ByKey: "by key", plan.Store: "linear",
     plan.Source: "linear",
 }  # fmt: skip
 TITLES = {
     plan.Delta: "DELTA", plan.Select: "SELECT", plan.Pick: "PICK", plan.PreAggregate: "PRE-AGGREGATION",
-    plan.Aggregate: "AGGREGATE", plan.ReverseJoin: "REVERSE-JOIN", plan.Join: "JOIN", plan.ByKey: "BY KEY",
+    plan.Aggregate: "AGGREGATE", plan.ReverseJoin: "REVERSE-JOIN", plan.Join: "JOIN",
+    plan.SemiJoin: "SEMI JOIN", plan.Union: "UNION", plan.ByKey: "BY KEY",
     plan.Store: "VIEW TABLE",
 }  # fmt: skip
+
+
+_FALLS_BACK = "{}, to all rows of each key that a batch touches, since more than the key decides what matches"
 
 
 def explain_new_view(catalog: Catalog, statement: CreateView) -> str:
@@ -66,7 +71,8 @@ def explain_view(catalog: Catalog, view: View) -> str:
         for operator in whole.operators:
             if operator.id in ids and operator.zone == zone:
                 lines += _operator(operator, names, exchanges, members, arguments, others.get(operator.id, []))
-    lines.append("falls back: nothing; every operator is kept incrementally")
+    general = [names[o.id] for o in whole.operators if o.id in ids and isinstance(o, plan.ByKey)]
+    lines.append(f"falls back: {_FALLS_BACK.format(' and '.join(general)) if general else 'nothing'}")
     return "\n".join(lines)
 
 
@@ -136,6 +142,11 @@ def _what(
         return f"{calls or 'the keys'} from {names[operator.input]}"
     if isinstance(operator, plan.Join):
         return f"{names[operator.left]} with {names[operator.right]}"
+    if isinstance(operator, plan.SemiJoin):
+        which = "has not" if operator.anti else "has"
+        return f"{names[operator.left]} where {names[operator.right]} {which} the key"
+    if isinstance(operator, plan.Union):
+        return "of " + " and ".join(names[id_] for id_ in operator.inputs)
     if isinstance(operator, plan.ByKey):
         return _function(operator.function, *(names[id_] for id_ in operator.inputs))
     assert isinstance(operator, plan.Store)

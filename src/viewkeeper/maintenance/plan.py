@@ -175,6 +175,26 @@ class Join(Operator):
 
 @stored
 @dataclass(frozen=True)
+class SemiJoin(Operator):
+    """The rows of the REVERSE-JOIN `left` whose key `right` has, or, `anti`, has not (rows with a NULL in their key
+    match nothing).  `outputs` are (0, position in the left's state), or (1, ...) for a NULL."""
+
+    left: int
+    right: int
+    anti: bool
+    outputs: tuple[tuple[int, int], ...]
+
+
+@stored
+@dataclass(frozen=True)
+class Union(Operator):
+    """All rows of `inputs`, streams of this zone with these columns."""
+
+    inputs: tuple[int, ...]
+
+
+@stored
+@dataclass(frozen=True)
 class KeyFunction:
     """A function of all rows of a key: the root of all."""
 
@@ -226,9 +246,9 @@ def inputs(operator: Operator) -> tuple[int, ...]:
     """The operators of the same zone whose streams `operator` takes."""
     if isinstance(operator, (Select, Pick, Aggregate, Store)):
         return (operator.input,)
-    if isinstance(operator, Join):
+    if isinstance(operator, (Join, SemiJoin)):
         return (operator.left, operator.right)
-    return operator.inputs if isinstance(operator, ByKey) else ()
+    return operator.inputs if isinstance(operator, (ByKey, Union)) else ()
 
 
 def exchange_of(operator: Operator) -> int | None:

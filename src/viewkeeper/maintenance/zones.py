@@ -24,8 +24,10 @@ from viewkeeper.maintenance.operators import (
     pre_aggregate,
     reverse_join,
     select,
+    semi_join,
     source,
     store,
+    union,
 )
 from viewkeeper.maintenance.program import Program
 from viewkeeper.maintenance.task import Context, Sent, Task
@@ -35,7 +37,8 @@ from viewkeeper.trace.rows import Rows
 _RUN: dict[type, Callable[[Any, Task], None]] = {
     plan.Source: source.run, plan.Delta: delta.run, plan.Select: select.run, plan.Pick: pick.run,
     plan.PreAggregate: pre_aggregate.run, plan.Aggregate: aggregate.run, plan.ReverseJoin: reverse_join.run,
-    plan.Join: join.run, plan.ByKey: by_key.run, plan.Store: store.run,
+    plan.Join: join.run, plan.SemiJoin: semi_join.run, plan.Union: union.run, plan.ByKey: by_key.run,
+    plan.Store: store.run,
 }  # fmt: skip
 
 

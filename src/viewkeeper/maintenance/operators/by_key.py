@@ -43,7 +43,7 @@ def run(operator: plan.ByKey, task: Task) -> None:
         for number, side in enumerate(arrived):
             rows = None if side is None else function.alone(operator.function, number, _unknown(side), operator)
             parts += [] if rows is None else [rows]
-    keys = touched(arrived, nulls=function.alone is None)
+    keys, _ = touched(arrived, nulls=function.alone is None)
     if len(keys):
         before, after = [], []
         for input_, side in zip(operator.inputs, arrived, strict=True):

@@ -53,21 +53,26 @@ class Touched:
         return KeyedRows(key[index], rows)
 
 
-def touched(arrived: Sequence[Arrived | None], *, nulls: bool) -> Touched:
-    """The keys of all that arrived; those with a NULL only with `nulls`."""
+def touched(arrived: Sequence[Arrived | None], *, nulls: bool) -> tuple[Touched, list[np.ndarray]]:
+    """The keys of all that arrived (of at least one side), and for each group of each side its key's number (int64).
+
+    Without `nulls` keys with a NULL are left out: their number is -1.
+    """
     sides = [side for side in arrived if side is not None]
     hashes = np.concatenate([side.group_hashes for side in sides])
     columns = [pa.concat_arrays(parts) for parts in zip(*(side.group_keys for side in sides), strict=True)]
-    if not nulls:
-        known = np.ones(len(hashes), dtype=bool)
-        for column in columns:
-            if column.null_count:
-                known &= column.is_valid().to_numpy(zero_copy_only=False)
-        if not known.all():
-            index = np.flatnonzero(known)
-            hashes, columns = hashes[index], [column.take(pa.array(index)) for column in columns]
-    firsts = group_rows(hashes, columns).firsts
-    return Touched(hashes[firsts], [column.take(pa.array(firsts)) for column in columns])
+    known = np.ones(len(hashes), dtype=bool)
+    for column in () if nulls else columns:
+        if column.null_count:
+            known &= column.is_valid().to_numpy(zero_copy_only=False)
+    index = np.flatnonzero(known)
+    hashes, columns = hashes[index], [column.take(pa.array(index)) for column in columns]
+    groups = group_rows(hashes, columns)
+    numbers = np.full(len(known), -1)
+    numbers[index[groups.order]] = np.repeat(np.arange(len(groups.starts)), groups.lengths)
+    ends = np.cumsum([0 if side is None else len(side.group_hashes) for side in arrived])
+    keys = Touched(hashes[groups.firsts], [column.take(pa.array(groups.firsts)) for column in columns])
+    return keys, np.split(numbers, ends[:-1])
 
 
 def consolidated(rows: Rows, hashes: np.ndarray, more: Sequence[pa.Array] = ()) -> tuple[np.ndarray, Rows]:

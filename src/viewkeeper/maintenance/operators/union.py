@@ -1,0 +1,14 @@
+"""Union: the rows of several streams of one zone, all of them (linear)."""
+
+from __future__ import annotations
+
+from viewkeeper.maintenance import plan
+from viewkeeper.maintenance.task import Task
+from viewkeeper.trace.rows import Rows
+
+
+def run(operator: plan.Union, task: Task) -> None:
+    """Puts the inputs' changes together."""
+    parts = [task.streams[input_] for input_ in operator.inputs if input_ in task.streams]
+    if parts:
+        task.streams[operator.id] = Rows.concat(parts)
