@@ -81,6 +81,9 @@ SPELLINGS = [
     "1 / NULL", "NULL / 2.5", "NULL % 2.5", "NULL / NULL", "NULL % NULL", "'6' / 2", "'7' % 3", "'6' / p", "'6' % d",
     "i / p * 2 % 3", "f % 1F", "f / 2", "f / f", "p / q / z", "(i + 1) / (i - 1)", "i / 2 = 1.5", "p % q < i / 3L",
     "i/*c*/+1", "i -- c\n + 1",
+    "upper(st)", "UPPER( st )", "upper('x')", "length(st)", "Length(X'01')", "abs(-i)", "abs(p) + abs(-1.5)",
+    "year(da)", "year(DATE '2020-01-01')", "YEAR(ts) + 1", "substring(st, 1, 2)", "substring(st, -2)",
+    "substring(upper(st), sm, length(st) - 1)", "substring((st), (1))", "coalesce(upper(n_st), 'x')", "-abs(d)",
 ]  # fmt: skip
 
 TEXTS = [

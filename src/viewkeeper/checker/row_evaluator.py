@@ -16,6 +16,7 @@ from typing import Any
 
 from viewkeeper.catalog.types import BOOLEAN
 from viewkeeper.checker.aggregates import distinct, further
+from viewkeeper.checker.functions import called
 from viewkeeper.checker.values import (
     Raised,
     arithmetic,
@@ -36,6 +37,7 @@ from viewkeeper.compiler.expressions import (
     ColumnRef,
     Compare,
     Expression,
+    FunctionCall,
     In,
     IsNull,
     Literal,
@@ -243,6 +245,9 @@ class _Evaluator:
             case Arithmetic():
                 left, right = self._value(e.left, row), self._value(e.right, row)
                 return None if left is None or right is None else arithmetic(e.operator, left, right, e.type, e.place)
+            case FunctionCall():
+                values = tuple(self._value(argument, row) for argument in e.arguments)
+                return None if None in values else called(values, e, self._zone)
             case Several():
                 values = tuple(self._value(argument, row) for argument in e.arguments)
                 return None if None in values else values

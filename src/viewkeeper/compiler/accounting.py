@@ -16,6 +16,7 @@ from sqlglot.tokens import Token, TokenType
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.compiler.supported import FUNCTIONS
 from viewkeeper.errors import NotSupported
+from viewkeeper.functions.registry import BY_NODE
 
 T = TokenType
 
@@ -28,7 +29,7 @@ _OWN: dict[type[exp.Expr], tuple[TokenType, ...]] = {
     exp.EQ: (T.EQ,), exp.NEQ: (T.NEQ,), exp.LT: (T.LT,), exp.LTE: (T.LTE,), exp.GT: (T.GT,), exp.GTE: (T.GTE,),
     exp.NullSafeEQ: (T.NULLSAFE_EQ,), exp.Add: (T.PLUS,), exp.Sub: (T.DASH,), exp.Neg: (T.DASH,),
     exp.Mul: (T.STAR,), exp.Div: (T.SLASH,), exp.Mod: (T.MOD,), exp.Star: (T.STAR,),
-    **dict.fromkeys(FUNCTIONS, (T.L_PAREN, T.R_PAREN)),
+    **dict.fromkeys(FUNCTIONS, (T.L_PAREN, T.R_PAREN)), **dict.fromkeys(BY_NODE, (T.L_PAREN, T.R_PAREN)),
     exp.Distinct: (T.DISTINCT,),
     **dict.fromkeys((exp.Filter, exp.Anonymous, exp.Quantile, exp.Median, exp.LogicalAnd, exp.LogicalOr, exp.Variance,
                      exp.First, exp.Last, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp),
@@ -121,6 +122,8 @@ def _tokens_of(node: exp.Expr) -> Iterator[TokenType]:
     items = 0
     if isinstance(node, (exp.Select, exp.Group, exp.Order, exp.In, exp.Distinct, exp.Anonymous)):
         items = len(node.expressions)
+    elif type(node) in BY_NODE:
+        items = len(BY_NODE[type(node)].arguments(node))
     elif isinstance(node, exp.Quantile):
         items = 2
     elif isinstance(node, exp.Coalesce):

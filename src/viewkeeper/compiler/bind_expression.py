@@ -13,6 +13,7 @@ from viewkeeper.catalog.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    INT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -36,6 +37,7 @@ from viewkeeper.compiler.expressions import (
     Coalesce,
     ColumnRef,
     Expression,
+    FunctionCall,
     In,
     IsNull,
     Literal,
@@ -48,6 +50,7 @@ from viewkeeper.compiler.scope import Scope, Unresolved
 from viewkeeper.compiler.source import Place, QueryText, raw_text
 from viewkeeper.compiler.supported import FUNCTIONS, number_suffix, typed_literal
 from viewkeeper.errors import NotSupported
+from viewkeeper.functions.registry import BY_NODE
 
 MAX_DEPTH = 100
 """Expressions are walked by recursion here and wherever they are used; AND, OR and IN of any length are one level."""
@@ -278,6 +281,18 @@ class ExpressionBinder:
         nullable = all(argument.nullable for argument in arguments)
         return Coalesce(arguments[0].type, nullable, self._place(node), tuple(arguments))
 
+    def _function(self, node: exp.Expr, clause: Clause) -> Expression:
+        function, place = BY_NODE[type(node)], self._place(node)
+        arguments = [self.bind(argument, clause) for argument in function.arguments(node)]
+        arguments += [Literal(INT, False, place, value) for part, value in function.defaults if not node.args.get(part)]
+        signature = function.result([argument.type for argument in arguments])
+        if signature is None:
+            given = ", ".join(str(argument.type) for argument in arguments)
+            raise Refused(f"{function.name} takes {function.accepts}, not {given}", NotSupported)
+        result, types = signature
+        converted_ = tuple(converted(a, type_, self.zone) for a, type_ in zip(arguments, types, strict=True))
+        return FunctionCall(result, any(a.nullable for a in converted_), place, function.name, converted_)
+
     def _aggregate(self, node: exp.Expr, clause: Clause) -> Expression:
         if clause.no_aggregates:
             raise Refused(clause.no_aggregates)
@@ -293,7 +308,7 @@ class ExpressionBinder:
 _Bind = Callable[[ExpressionBinder, exp.Expr, Clause], Expression]
 _BINDERS: dict[type[exp.Expr], _Bind] = {
     **dict.fromkeys(INFIX, ExpressionBinder._infix),
-    **dict.fromkeys(FUNCTIONS, ExpressionBinder._aggregate),
+    **dict.fromkeys(FUNCTIONS, ExpressionBinder._aggregate), **dict.fromkeys(BY_NODE, ExpressionBinder._function),
     exp.Column: ExpressionBinder._column, exp.Star: ExpressionBinder._star, exp.Paren: ExpressionBinder._paren,
     exp.NEQ: ExpressionBinder._not_equal, exp.And: ExpressionBinder._connected, exp.Or: ExpressionBinder._connected,
     exp.Not: ExpressionBinder._not, exp.Is: ExpressionBinder._is_null, exp.Neg: ExpressionBinder._negate,

@@ -39,7 +39,7 @@ def operands(class_: type[Expression]) -> tuple[str, ...]:
     """The fields of a class of expressions that may hold others; kept, since trees are walked all the time."""
     known = _OPERANDS.get(class_)
     if known is None:
-        scalars = ("type", "nullable", "place", "index", "name", "value")
+        scalars = ("type", "nullable", "place", "index", "name", "value", "function")
         known = _OPERANDS[class_] = tuple(field.name for field in fields(class_) if field.name not in scalars)
     return known
 
@@ -148,6 +148,15 @@ class Arithmetic(Expression):
     operator: str
     left: Expression
     right: Expression
+
+
+@stored
+@dataclass(frozen=True)
+class FunctionCall(Expression):
+    """The scalar function that `functions.registry` has under `function`, of arguments in the types that it takes."""
+
+    function: str
+    arguments: tuple[Expression, ...]
 
 
 @stored

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from viewkeeper.compiler.source import IS_NOT
 from viewkeeper.compiler.supported import FUNCTIONS
+from viewkeeper.functions.registry import BY_NODE
 
 INFIX: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/",
                                     exp.Mod: "%", exp.EQ: "=", exp.LT: "<", exp.LTE: "<=",
@@ -43,6 +44,10 @@ class Namer:
             return (
                 f"{FUNCTIONS[kind]}({', '.join('1' if isinstance(a, exp.Star) else self.name(a) for a in arguments)})"
             )
+        if kind in BY_NODE:
+            function = BY_NODE[kind]
+            left_out = [str(value) for part, value in function.defaults if node.args.get(part) is None]
+            return f"{function.name}({', '.join([*map(self.name, function.arguments(node)), *left_out])})"
         return self._other(node)
 
     def _other(self, node: exp.Expr) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
@@ -97,6 +98,15 @@ def offset_of(node: exp.Expr) -> int | None:
         else:
             waiting.extend(reversed(list(here.iter_expressions())))
     return None
+
+
+def written_name(query: QueryText, node: exp.Expr) -> str:
+    """The name of a function as it was typed; of some sqlglot loses it, then it is what stands before the arguments."""
+    offset = offset_of(node)
+    found = (
+        None if offset is None else re.search(r"(\w+)\s*\([\s(]*$", query.source.text[max(0, offset - 200) : offset])
+    )
+    return raw_text(query.source, node) or (found.group(1) if found else "")
 
 
 def raw_text(source: Source, node: exp.Expr) -> str:

@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from viewkeeper.compiler.source import QueryText, raw_text
+from viewkeeper.compiler.source import QueryText, raw_text, written_name
 from viewkeeper.errors import NotSupported
+from viewkeeper.functions.registry import BY_NODE
+from viewkeeper.functions.registry import FUNCTIONS as SCALARS
 
 ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     kind: frozenset(parts.split())
@@ -32,9 +34,9 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
         exp.Div: "this expression typed safe", exp.Mod: "this expression",
         exp.Count: "this big_int", exp.Sum: "this", exp.Avg: "this", exp.Min: "this", exp.Max: "this",
         exp.Cast: "this to", exp.TryCast: "this to", exp.DataType: "this expressions", exp.DataTypeParam: "this",
-        exp.Concat: "expressions safe coalesce",
+        exp.Concat: "expressions safe coalesce", exp.TsOrDsToDate: "this",
     }.items()
-}  # fmt: skip
+} | {node: frozenset(function.parts) for node, function in BY_NODE.items()}  # fmt: skip
 
 RELATIONAL: dict[type[exp.Expr], frozenset[str]] = {
     exp.Select: ADMITTED[exp.Select] | {"distinct"}, exp.Distinct: frozenset(),
@@ -176,7 +178,7 @@ def _reason(query: QueryText, node: exp.Expr) -> str:
         if isinstance(node, kind):
             return reason
     if isinstance(node, exp.Func):
-        written = node.name if isinstance(node, exp.Anonymous) else raw_text(query.source, node) or node.sql_name()
+        written = node.name if isinstance(node, exp.Anonymous) else written_name(query, node) or node.sql_name()
         return function_refused(written)
     return f"{node.key.upper()} is not supported here"
 
@@ -185,7 +187,8 @@ def function_refused(name: str) -> str:
     """Why the function `name` is not admitted."""
     if name.lower() in NOT_DETERMINISTIC:
         return f"{name} gives another value each time, so no view can be kept by it; store the value instead"
-    return f"the function {name} is not supported yet; there are COUNT, SUM, MIN, MAX, AVG and COALESCE"
+    known = sorted({*FUNCTIONS.values(), *SCALARS})
+    return f"the function {name} is not supported yet; there are {', '.join(known[:-1])} and {known[-1]}"
 
 
 def _part(kind: type[exp.Expr], name: str) -> str:
@@ -225,11 +228,17 @@ def _check_cast(query: QueryText, node: exp.Expr) -> None:
 
 def _check_function(query: QueryText, node: exp.Expr) -> None:
     # sqlglot reads several names as one function (NVL as COALESCE, MEAN as AVG).
-    written = raw_text(query.source, node)
-    if written.lower() != FUNCTIONS[type(node)]:
+    written = written_name(query, node)
+    if written.lower() != (FUNCTIONS[type(node)] if type(node) in FUNCTIONS else BY_NODE[type(node)].name):
         raise query.error(function_refused(written), node, NotSupported)
     if node.this is None:
         raise query.error(f"{written} needs an argument", node)
+
+
+def _check_to_date(query: QueryText, node: exp.Expr) -> None:
+    # sqlglot puts one around what YEAR is given; elsewhere it is to_date(...) as written.
+    if not isinstance(node.parent, exp.Year):
+        raise query.error(function_refused("to_date"), node, NotSupported)
 
 
 def _check_subquery(query: QueryText, node: exp.Expr) -> None:
@@ -350,5 +359,6 @@ _CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {
     exp.Alias: _check_alias, exp.Select: _check_query, exp.From: _check_from, exp.Group: _check_list,
     exp.Order: _check_list, exp.In: _check_operands, exp.Between: _check_operands,
     **dict.fromkeys(_OPERATORS, _check_operands), exp.Mod: _check_mod,
-    **dict.fromkeys(FUNCTIONS, _check_function),
+    **dict.fromkeys(FUNCTIONS, _check_function), **dict.fromkeys(BY_NODE, _check_function),
+    exp.TsOrDsToDate: _check_to_date,
 }  # fmt: skip

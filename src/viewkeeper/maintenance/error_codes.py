@@ -19,6 +19,8 @@ ERROR_CODES = {
     REMAINDER_BY_ZERO: "REMAINDER_BY_ZERO",
 }
 
+CODES = {name: code for code, name in ERROR_CODES.items()}
+
 _PLACE_BITS = 24
 _PLACE_MAX = (1 << _PLACE_BITS) - 1
 

@@ -8,6 +8,7 @@ arguments are evaluated, from left to right, and the first error wins.  Errors a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,16 +16,20 @@ import pyarrow as pa
 
 from viewkeeper.catalog.types import BOOLEAN, Type
 from viewkeeper.compiler import expressions as ir
+from viewkeeper.functions.registry import FUNCTIONS
 from viewkeeper.maintenance.arithmetic import arithmetic, negation
 from viewkeeper.maintenance.casts import cast
 from viewkeeper.maintenance.comparison import compare, comparison, member, same
-from viewkeeper.maintenance.error_codes import ERROR_CODES
+from viewkeeper.maintenance.error_codes import CODES, ERROR_CODES, pack_error
 from viewkeeper.maintenance.vectors import (
     Vector,
     choose,
+    common_length,
     constant,
     first_error,
+    in_arrow,
     null,
+    raise_where,
     read,
     spread,
     true_where,
@@ -248,6 +253,24 @@ def _arithmetic(node: ir.Arithmetic) -> Compiled:
     return lambda inputs: run(left(inputs), right(inputs))
 
 
+def _function(node: ir.FunctionCall) -> Compiled:
+    function = FUNCTIONS[node.function]
+    arguments, types = [compile_expression(argument) for argument in node.arguments], [a.type for a in node.arguments]
+    raised = 0 if function.raises is None else pack_error(CODES[function.raises], node.place)
+
+    def run(inputs: Inputs) -> Vector:
+        given = [argument(inputs) for argument in arguments]
+        length, constant = common_length(given)
+        columns = [write(vector, type_, length)[0] for vector, type_ in zip(given, types, strict=True)]
+        values, wrong = function.kernel(columns, types, inputs.zone)
+        result = read(values[0] if constant and in_arrow(node.type) else values, node.type)
+        errors = reduce(first_error, (vector.errors for vector in given))
+        result = Vector(result.data, result.valid, errors)
+        return result if wrong is None else raise_where(result, wrong, raised)
+
+    return run
+
+
 def _cast(node: ir.Cast) -> Compiled:
     argument, run = compile_expression(node.argument), cast(node.argument.type, node.type, node.place)
     return lambda inputs: run(argument(inputs), inputs.zone)
@@ -267,4 +290,5 @@ _COMPILERS: dict[type, Callable[[Any], Compiled]] = {
     ir.Negate: _negate,
     ir.Arithmetic: _arithmetic,
     ir.Cast: _cast,
+    ir.FunctionCall: _function,
 }

@@ -19,6 +19,7 @@ from viewkeeper.compiler.expressions import (
     ColumnRef,
     Compare,
     Expression,
+    FunctionCall,
     In,
     IsNull,
     Literal,
@@ -198,6 +199,8 @@ def expression_text(expression: Expression) -> str:
             return f"coalesce({_list(expression.arguments)})"
         case Negate():
             return f"(- {text(expression.argument)})"
+        case FunctionCall():
+            return f"{expression.function}({_list(expression.arguments)})"
         case Cast():
             return f"cast({text(expression.argument)} AS {expression.type})"
         case _:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from viewkeeper.compiler.expressions import Arithmetic, Expression, Negate
+from viewkeeper.compiler.expressions import Arithmetic, Expression, FunctionCall, Negate
 from viewkeeper.compiler.rewriting import identity, walk
+from viewkeeper.functions.registry import FUNCTIONS
 
 
 def can_raise(expression: Expression) -> bool:
-    """Whether some row could make the expression raise: integer or decimal arithmetic, / or % is in it."""
+    """Whether some row could make the expression raise: integer or decimal arithmetic, / or %, or a function that may,
+    is in it."""
     return any(_raises(node) for node in walk(expression))
 
 
 def _raises(node: Expression) -> bool:
     if isinstance(node, Arithmetic) and node.operator in ("/", "%"):
         return True
+    if isinstance(node, FunctionCall):
+        return FUNCTIONS[node.function].may_raise(node.type)
     return isinstance(node, (Arithmetic, Negate)) and not node.type.is_float
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -120,6 +121,14 @@ def _write_arrow(data: pa.Array | pa.Scalar, valid: np.ndarray | None, length: i
     if valid is None or np.count_nonzero(valid) + data.null_count == len(valid):
         return data  # a row that is not valid is NULL in `data` too: the numbers of both agree
     return pc.if_else(pa.array(spread(valid, length)), data, None)
+
+
+def common_length(vectors: Sequence[Vector]) -> tuple[int, bool]:
+    """The number of rows of vectors of one batch, and whether all are constants (then it is 1)."""
+    lengths = [1 if isinstance(vector.data, pa.Scalar) else len(vector.data) for vector in vectors]
+    constant = all(isinstance(vector.data, (pa.Scalar, np.ndarray)) for vector in vectors)
+    length = next((length for length in lengths if length != 1), 1)
+    return length, constant and length == 1
 
 
 def spread(values: np.ndarray, length: int) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""Scalar functions of SQL: one file and one entry each, found by name in `registry`."""
