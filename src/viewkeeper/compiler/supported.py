@@ -34,7 +34,7 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
         exp.Div: "this expression typed safe", exp.Mod: "this expression",
         exp.Count: "this big_int", exp.Sum: "this", exp.Avg: "this", exp.Min: "this", exp.Max: "this",
         exp.Cast: "this to", exp.TryCast: "this to", exp.DataType: "this expressions", exp.DataTypeParam: "this",
-        exp.Concat: "expressions safe coalesce", exp.TsOrDsToDate: "this",
+        exp.Concat: "expressions safe coalesce", exp.TsOrDsToDate: "this safe",
     }.items()
 } | {node: frozenset(function.parts) for node, function in BY_NODE.items()}  # fmt: skip
 
