@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from store_model import ORDERS
+from store_model import BAG, ORDERS, PAIRS
 from viewkeeper.stores.embedded import EmbeddedStore
 
 
@@ -36,6 +37,52 @@ def count_together(root: str, times: str) -> None:
         print(call, flush=True)
 
 
+def call_once(root: str, name: str) -> None:
+    """One call over all nodes, named like one of `CALLS`."""
+    CALLS[name](EmbeddedStore(root, durability="process"))
+
+
+CALLS: dict[str, Callable[[EmbeddedStore], object]] = {
+    "whole rows": lambda store: store.put_many(PAIRS, [{"a": i % 7, "b": f"b{i}", "v": i} for i in range(40)]),
+    "some columns": lambda store: store.put_many(ORDERS, [{"id": i % 25, "n": i, **({"note": "x"} if i % 3 else {})}
+                                                          for i in range(60)]),
+    "few rows": lambda store: store.put_many(ORDERS, [{"id": i, "n": -1} for i in range(7)]),
+    "deletes": lambda store: store.delete_many(ORDERS, range(5, 15)),
+    "without a key": lambda store: store.put_many(BAG, [{"x": i % 17, "s": None} for i in range(40)]),
+    "deletes without a key": lambda store: store.delete_many(BAG, [{"x": i % 5, "s": "s"} for i in range(20)]),
+}  # fmt: skip
+"""Calls that write on several nodes."""
+
+
+def put_one_row(root: str) -> None:
+    """Put one row on each of the nodes, one after the other."""
+    store = EmbeddedStore(root, durability="process")
+    for id_ in range(1000, 1020):
+        store.put(ORDERS, {"id": id_, "n": 1})
+
+
+def put_again_and_again(root: str, seed: str, calls: str) -> None:
+    """Put so many times the same number into rows of several nodes that are this process's own, and now and then into
+    rows that all share."""
+    random_, store = random.Random(int(seed)), EmbeddedStore(root, durability="process")
+    for call in range(int(calls)):
+        ids = [int(seed) * 100 + i for i in range(6)]
+        if random_.random() < 0.3:
+            store.put(ORDERS, {"id": 999, "n": call})
+        store.put_many(ORDERS, [{"id": id_, "customer": int(seed), "n": call} for id_ in ids])
+
+
+def write_and_hold(root: str) -> None:
+    """Hold the write locks of all nodes until killed."""
+    store = EmbeddedStore(root, durability="process")
+
+    def hold(_: object) -> None:
+        print("held", flush=True)
+        sys.stdin.read()
+
+    store._nodes.write(range(store.nodes), hold)
+
+
 def read_and_wait(root: str) -> None:
     """Hold a read transaction until killed."""
     store = EmbeddedStore(root)
@@ -49,5 +96,7 @@ def start(name: str, *arguments: object) -> list[str]:
     return [sys.executable, str(Path(__file__)), name, *map(str, arguments)]
 
 
+PROGRAMS = (write_for_ever, count_together, read_and_wait, call_once, put_one_row, put_again_and_again, write_and_hold)
+
 if __name__ == "__main__":
-    {f.__name__: f for f in (write_for_ever, count_together, read_and_wait)}[sys.argv[1]](*sys.argv[2:])
+    {f.__name__: f for f in PROGRAMS}[sys.argv[1]](*sys.argv[2:])

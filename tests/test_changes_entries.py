@@ -25,7 +25,8 @@ from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, PUT, Operation
 from viewkeeper.changes.verify import LogBatch
 from viewkeeper.errors import Damaged, InputError
 from viewkeeper.stores.embedded import EmbeddedStore
-from viewkeeper.stores.environment import SEQUENCE, Nodes
+from viewkeeper.stores.environment import Nodes, Transactions
+from viewkeeper.stores.node import SEQUENCE
 
 WIDE = make_table(
     50, "wide",
@@ -44,10 +45,14 @@ def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
 def append_raw(store: EmbeddedStore, entry: bytes, count: int = 1) -> int:
     """Write an entry to the log by hand, as a foreign program would; its first sequence."""
     nodes = Nodes.open(store.root)
-    with nodes.writing([0]) as txns:
+
+    def append(txns: Transactions) -> int:
         cursor = txns[0].cursor(nodes.nodes[0].log)
         first = nodes.nodes[0].end(txns[0]) + 1
         assert cursor.put(SEQUENCE.pack(first), entry, append=True)
+        return first
+
+    first = nodes.write([0], append)
     nodes.close()
     return first
 

@@ -10,9 +10,9 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "viewkeeper"
 
 ORDER = (
-    "errors", "permissions", "settings", "files", "catalog", "functions", "compiler", "spark", "trace", "maintenance",
-    "changes", "stores", "streams", "pipeline", "views", "checker", "server", "evidence", "rejections", "database",
-    "commands", "cli",
+    "errors", "interrupts", "permissions", "settings", "files", "catalog", "functions", "compiler", "spark", "trace",
+    "maintenance", "changes", "stores", "streams", "pipeline", "views", "checker", "server", "evidence", "rejections",
+    "database", "commands", "cli",
 )  # fmt: skip
 """The layers in the order in which data flows; each may import only itself and those before it."""
 

@@ -134,7 +134,7 @@ class Database:
                 self._opening.made()
                 with storage_named(self.root):
                     script = text if len(declared) == len(statements) else _in_place(declared)
-                    done = requests.submit(self.root, script, analyst=self._spark.analyst)
+                    done = requests.submit(self.root, script, analyst=self._spark.analyst, store=self._store)
                 result = Result(note="\n".join(" ".join(change) for change in done.objects))
         return result
 
@@ -306,7 +306,7 @@ class TableHandle:
     def put_many(self, rows: Any) -> Token:
         """`put` of many rows, in order: dicts, a pyarrow Table or RecordBatch, a pandas DataFrame.
 
-        One call is one atomic step on each node; of a pyarrow RecordBatchReader, one a record batch.
+        One call is one atomic step; of a pyarrow RecordBatchReader, one a record batch.
         """
         return self._store.put_many(self._table(), rows)
 
@@ -335,7 +335,7 @@ class TableHandle:
         return self._store.delete(self._table(), key, columns)
 
     def delete_many(self, keys: Iterable[Any]) -> Token:
-        """`delete` of the rows of many keys, one atomic step on each node."""
+        """`delete` of the rows of many keys, one atomic step."""
         return self._store.delete_many(self._table(), keys)
 
     def get(

@@ -115,12 +115,13 @@ TOLD_SHORTAGE = re.compile(
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Whether the machine lacks something; Spark hands on what its workers raised as text."""
+    """Whether the machine lacks something, or somebody else has what is needed; Spark hands on what its workers raised
+    as text."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, _NOTHING_MISSING):
             return False
-        if isinstance(cause, OSError | MemoryError | StorageError):
+        if isinstance(cause, OSError | MemoryError | StorageError | Busy):
             return True
         cause = cause.__cause__
     return bool(TOLD_SHORTAGE.search(str(error)))

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.batches import OPERATIONS_MAX, Batches
+from viewkeeper.pipeline.dropped import forget_dropped
 from viewkeeper.pipeline.fills import Fills, unfilled
 from viewkeeper.pipeline.job import REBASE_FOLDER, Executor
 from viewkeeper.pipeline.merging import AT_ONCE, Merging
@@ -36,6 +37,9 @@ QUIET_SECONDS = 3.0
 TIDY_SECONDS = 5.0
 """Between two rounds of log trimming and garbage collection."""
 
+FORGETTING_SECONDS = 0.05
+"""For so long a round removes rows of dropped tables, if there are any."""
+
 LOG_KEPT_SECONDS = 60.0
 """Log entries stay for so long behind the positions of the oldest manifest that is kept."""
 
@@ -54,10 +58,11 @@ class Maintainer:
         self._analyst = executor.analyst
         self._waiting = {doing: Patience(doing) for doing in
                          ("the pipeline", "answering statements", "filling views", "keeping streams", "the next batch",
-                          "merging", "tidying up")}  # fmt: skip
+                          "merging", "tidying up", "removing dropped rows")}  # fmt: skip
         self._note = Note(term.storage.root)
         self._last_batch = time.monotonic()
         self._tidied = 0.0
+        self._forgetting = True
         shutil.rmtree(term.storage.root / REBASE_FOLDER, ignore_errors=True)  # of a rebase that was killed
 
     @property
@@ -95,6 +100,8 @@ class Maintainer:
         if now - self._tidied > TIDY_SECONDS:
             attempt("tidying up", self._tidy)
             self._tidied = time.monotonic()
+        if answered or self._forgetting:
+            self._forgetting = attempt("removing dropped rows", self._forget) is not False
         self._note.write(self.describe)
         return bool(answered or filled or kept or cut is not None)
 
@@ -139,7 +146,11 @@ class Maintainer:
         positions = {node: min(oldest.positions.get(node, 0), upto) for node, upto in snapshot.positions.items()}
         self._store.trim(positions, LOG_KEPT_SECONDS)
         self.parts.tidy(self.term, now)
+        self._forgetting = True
         requests.clear_forgotten(self.term.storage.root, now)
+
+    def _forget(self) -> bool:
+        return forget_dropped(self.term, self._store, FORGETTING_SECONDS)
 
 
 def caught_up(snapshot: Snapshot, ends: Mapping[int, int], ids: frozenset[int]) -> bool:

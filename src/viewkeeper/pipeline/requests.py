@@ -29,7 +29,9 @@ from viewkeeper.catalog.model import Catalog
 from viewkeeper.errors import Busy, DeclarationError, Error, NotFound, StorageError, Timeout
 from viewkeeper.permissions import make_folder
 from viewkeeper.pipeline import declare
+from viewkeeper.pipeline.dropped import forget_dropped
 from viewkeeper.pipeline.term import Term
+from viewkeeper.stores.contract import Store
 from viewkeeper.streams.analyst import Analyst, LazyAnalyst
 from viewkeeper.streams.existing import ExistingParts
 from viewkeeper.streams.intake.log import StreamLog
@@ -43,6 +45,8 @@ REQUEST, TAKEN, PREPARED, ANSWER = ".request", ".taken", ".prepared", ".answer"
 IN_LINE = (REQUEST, TAKEN)
 
 POLL_SECONDS = 0.005
+FORGETTING_SECONDS = 2.0
+"""For so long a process that answers its own statement removes rows of dropped tables."""
 ANSWERS_KEPT_SECONDS = 3600.0
 """How long an answer waits for a requester that has gone away."""
 
@@ -56,15 +60,19 @@ class Answer:
     version: int
 
 
-def submit(root: Path, sql: str, wait: float | None = None, analyst: Callable[[], Analyst] | None = None) -> Answer:
+def submit(
+    root: Path, sql: str, wait: float | None = None, analyst: Callable[[], Analyst] | None = None,
+    store: Store | None = None,
+) -> Answer:  # fmt: skip
     """Applies a script of declarations, all or nothing, and returns when it is committed.
 
-    `analyst` makes who is asked about the queries of ViewDFs, if this process answers and there are any.
+    `analyst` makes who is asked about the queries of ViewDFs, if this process answers and there are any.  It then also
+    removes rows of dropped tables from `store`, for a moment.
     Raises what is wrong with the script (an `Error`), or `Timeout` after `wait` seconds; it stays in line then.
     """
     storage, request = Storage(root), _write_request(root, sql)
     try:
-        answer = _awaited(storage, request, wait, analyst)
+        answer = _awaited(storage, request, wait, analyst, store)
     except (Timeout, StorageError):  # it stays in line, or has been taken back as far as that could be done
         raise
     except BaseException as error:
@@ -78,7 +86,7 @@ def submit(root: Path, sql: str, wait: float | None = None, analyst: Callable[[]
 
 
 def _awaited(
-    storage: Storage, request: Path, wait: float | None, analyst: Callable[[], Analyst] | None
+    storage: Storage, request: Path, wait: float | None, analyst: Callable[[], Analyst] | None, store: Store | None
 ) -> dict[str, Any]:  # fmt: skip
     """The answer to a request, given by whoever drives; by this process where nobody does."""
     deadline = None if wait is None else time.monotonic() + wait
@@ -89,7 +97,11 @@ def _awaited(
         lock = DriverLock(storage)
         if _acquired(lock):
             try:
-                answer_all(Term(storage, lock), analyst)
+                term = Term(storage, lock)
+                answer_all(term, analyst)
+                if store is not None:
+                    with contextlib.suppress(Error):  # Whoever drives next does it.
+                        forget_dropped(term, store, FORGETTING_SECONDS)
             except BaseException as error:
                 known = _withdrawn(storage, request, error, driving=True)
                 if known is None or not isinstance(error, Exception):

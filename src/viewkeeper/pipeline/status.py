@@ -93,8 +93,7 @@ def _nodes(snapshot: Snapshot, store: Store) -> list[dict[str, Any]]:
             nodes.append({"node": node, "position": position, "end": end, "lag_operations": None, "lag_seconds": None,
                           "state": "replaced"})  # fmt: skip
             continue
-        if end > position:
-            oldest = store.cut(1, {**ends, node: position}).stamp
+        if end > position and (oldest := store.stamp_after(node, position)) is not None:
             seconds = time.time() - oldest / 1e6
         known = seconds > -AHEAD_SECONDS
         nodes.append({"node": node, "position": position, "end": end, "lag_operations": max(0, end - position),

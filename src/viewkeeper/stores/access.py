@@ -15,8 +15,8 @@ from viewkeeper.catalog.types import logical_type, to_logical
 from viewkeeper.changes.layout import from_raw
 from viewkeeper.changes.operations import Operations, TableForm
 from viewkeeper.errors import InputError, RowError
-from viewkeeper.stores.environment import Node
 from viewkeeper.stores.intake import TableIntake
+from viewkeeper.stores.node import Node
 from viewkeeper.stores.values import to_python
 from viewkeeper.trace.hashing import hash_columns, hash_values
 
@@ -83,14 +83,6 @@ class TableAccess:
                 values[i] = decode(values[i])
         return dict(zip(self._names, values, strict=True))
 
-    def remove_some(self, cursor: Any, limit: int) -> int:
-        """Delete up to `limit` of the table's entries in the table of `cursor`; how many."""
-        removed = 0
-        while removed < limit and cursor.set_range(self.prefix) and cursor.key()[: len(self.prefix)] == self.prefix:
-            cursor.delete()
-            removed += 1
-        return removed
-
     def _stored(self, cursor: Any) -> Iterator[list[tuple[Any, Any]]]:
         """Keys and values of all rows in their order, so many at a time."""
         stored = cursor.iternext() if cursor.set_range(self.prefix) else iter(())
@@ -122,6 +114,25 @@ class TableAccess:
                 columns[i] = column
             ids = [from_raw(keys[0], pa.int64())] if self.form.keyless else []
             yield [self.form.physical(i, column) for i, column in enumerate(columns)] + ids
+
+
+def table_ids(cursor: Any) -> list[int]:
+    """The ids of all tables that have anything in the LMDB table of `cursor`."""
+    ids: list[int] = []
+    more = cursor.first()
+    while more:
+        ids.append(_PREFIX.unpack_from(cursor.key())[0])
+        more = cursor.set_range(_PREFIX.pack(ids[-1] + 1))
+    return ids
+
+
+def remove_some(cursor: Any, id_: int, limit: int) -> int:
+    """Delete up to `limit` of the keys of the table `id_` in the LMDB table of `cursor`; how many."""
+    prefix, removed = _PREFIX.pack(id_), 0
+    while removed < limit and cursor.set_range(prefix) and cursor.key()[: len(prefix)] == prefix:
+        cursor.delete(dupdata=True)
+        removed += 1
+    return removed
 
 
 Apply = Callable[[Node, Any, int], None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -85,7 +85,7 @@ class Store(ABC):
     def put_many(self, table: Table, rows: Any) -> Token:
         """`put` of many rows in order: dicts, an Arrow table, batch or reader, or a pandas DataFrame.
 
-        One atomic step per node (a reader: one per record batch).  One bad row refuses all, naming row, key, column.
+        One atomic step (a reader: one per record batch).  One bad row refuses all, naming row, key, column.
         """
 
     @abstractmethod
@@ -97,7 +97,7 @@ class Store(ABC):
 
     @abstractmethod
     def delete_many(self, table: Table, keys: Iterable[Any]) -> Token:
-        """`delete` of the rows of many keys, one atomic step per node."""
+        """`delete` of the rows of many keys, one atomic step."""
 
     @abstractmethod
     def get(self, table: Table, key: Any) -> dict[str, Any] | None:
@@ -118,6 +118,10 @@ class Store(ABC):
     @abstractmethod
     def ends(self) -> dict[int, int]:
         """The last sequence of each node's log; takes no lock."""
+
+    @abstractmethod
+    def stamp_after(self, node: int, position: int) -> int | None:
+        """The stamp of the first operation behind `position` on `node`, None where there is none; takes no lock."""
 
     @abstractmethod
     def cut(self, limit: int, after: Mapping[int, int], hashes: Mapping[int, str] = NO_HASHES) -> Cut:
@@ -149,6 +153,14 @@ class Store(ABC):
         The last entry of each log stays: the next sequence and stamp follow from it.  The running hashes at `positions`
         stay known.
         """
+
+    @abstractmethod
+    def stored_tables(self) -> set[int]:
+        """The ids of the tables that have rows, dropped ones too; costs microseconds a table."""
+
+    @abstractmethod
+    def forget(self, tables: Collection[int], seconds: float) -> bool:
+        """Remove the rows of tables, given by id, in small steps, for about so long; whether any may be left."""
 
     @abstractmethod
     def statistics(self) -> dict[str, Any]:

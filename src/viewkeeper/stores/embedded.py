@@ -6,8 +6,10 @@ nodes that it touches, take one stamp, put rows and entries, commit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +24,13 @@ from viewkeeper.changes.positions import Cut, Place, Token
 from viewkeeper.changes.verify import LogBatch
 from viewkeeper.errors import InputError
 from viewkeeper.stores import history, keyed, keyless, log
-from viewkeeper.stores.access import KEY_BYTES_MAX, Apply, TableAccess
+from viewkeeper.stores.access import KEY_BYTES_MAX, Apply, TableAccess, remove_some, table_ids
 from viewkeeper.stores.contract import NO_HASHES, Moment, Store, TableScan, Traits
-from viewkeeper.stores.environment import SEQUENCE, Nodes, Tail, forks
+from viewkeeper.stores.environment import Nodes, Transactions
+from viewkeeper.stores.forks import forks
+from viewkeeper.stores.intents import Intent, Part
 from viewkeeper.stores.moment import EmbeddedMoment
+from viewkeeper.stores.node import SEQUENCE, Node, Tail
 
 _FORGOTTEN_AT_ONCE = 10_000
 
@@ -44,6 +49,7 @@ class EmbeddedStore(Store):
         self, root: str | Path, nodes: int | None = None, durability: str | None = None, zone: str = "UTC"
     ) -> None:
         self._nodes = Nodes.open(Path(root), nodes, durability)
+        self._nodes.finish_dead_calls(_redo)
         self.root, self.zone, self.nodes = self._nodes.root, zone, self._nodes.count
         self._tables: dict[int, TableAccess] = {}
         self._closed = False
@@ -112,6 +118,9 @@ class EmbeddedStore(Store):
             for batch in scan.batches:
                 yield batch.select(range(len(table.columns)))
 
+    def stamp_after(self, node: int, position: int) -> int | None:
+        return log.stamp_after(self._nodes, node, position)
+
     def ends(self) -> dict[int, int]:
         found = {}
         for number, node in enumerate(self._nodes.nodes):
@@ -138,22 +147,30 @@ class EmbeddedStore(Store):
         return log.read(self._nodes, node, after, upto, tables, zone=self.zone)
 
     def trim(self, positions: Mapping[int, int], older_than_seconds: float) -> int:
+        self._nodes.clear_intents()
         return log.trim(self._nodes, positions, older_than_seconds)
 
     def reader_check(self) -> int:
         """Free what killed readers hold; how many there were.  Done at opening and with every batch."""
         return self._nodes.reader_check()
 
-    def forget(self, table: Table) -> None:
-        """Remove all rows of a dropped table, in small transactions."""
-        access = self._access(table)
+    def stored_tables(self) -> set[int]:
+        found: set[int] = set()
         for number, node in enumerate(self._nodes.nodes):
-            for stored in (node.rows, node.equal):
-                removed = _FORGOTTEN_AT_ONCE
-                while removed == _FORGOTTEN_AT_ONCE:
-                    with self._nodes.writing([number]) as txns:
-                        removed = access.remove_some(txns[number].cursor(stored), _FORGOTTEN_AT_ONCE)
-        del self._tables[table.id]
+            with self._nodes.reading(number) as txn:
+                for stored in (node.rows, node.equal):
+                    found.update(table_ids(txn.cursor(stored)))
+        return found
+
+    def forget(self, tables: Collection[int], seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        for id_ in tables:
+            for number, node in enumerate(self._nodes.nodes):
+                for stored in (node.rows, node.equal):
+                    while self._nodes.write([number], partial(_forget_some, number, stored, id_)):
+                        if time.monotonic() > deadline:
+                            return True
+        return False
 
     def statistics(self) -> dict[str, Any]:
         return log.statistics(self._nodes)
@@ -182,7 +199,7 @@ class EmbeddedStore(Store):
         return found
 
     def _write(self, access: TableAccess, operations: Operations) -> Token:
-        """Write operations on their nodes, in one atomic step a node."""
+        """Write operations on their nodes, in one atomic step."""
         if not len(operations):
             return Token()
         hashes = access.hashes(operations)
@@ -198,26 +215,19 @@ class EmbeddedStore(Store):
         return self._commit(access, plans)
 
     def _commit(self, access: TableAccess, plans: Mapping[int, tuple[Sequence[Body], Apply]]) -> Token:
-        written = {}
-        with self._nodes.writing(list(plans)) as txns:
+        def do(txns: Transactions) -> Token:
             stamp = self._nodes.stamps.next()
+            parts, written = {}, {}
             for number, (bodies, apply) in plans.items():
-                tail = self._nodes.nodes[number].tail(txns[number])
-                apply(self._nodes.nodes[number], txns[number], tail.sequence + 1)
-                written[number] = self._append(number, txns[number], access, bodies, tail, stamp)
-        return _token(written)
+                node, txn = self._nodes.nodes[number], txns[number]
+                tail = node.tail(txn)
+                apply(node, txn, tail.sequence + 1)
+                written[number] = _append(node, txn, access, bodies, tail, stamp)
+                parts[number] = Part(tail, bodies)
+            txns.intent = Intent(access.form.table, stamp, parts)
+            return _token(written)
 
-    def _append(
-        self, number: int, txn: Any, access: TableAccess, bodies: Sequence[Body], tail: Tail, stamp: int
-    ) -> Tail:
-        """Put entries behind the end of a node's log, `tail`; the new end.  All that is written to a log comes by here,
-        since each entry carries on the log's running hash."""
-        sequence, before = tail
-        for body in bodies:
-            entry = entries.seal(access.form, body, stamp, before)
-            txn.put(SEQUENCE.pack(sequence + 1), entry, db=self._nodes.nodes[number].log, append=True)
-            sequence, before = sequence + body.count, entries.running_hash(entry)
-        return Tail(sequence, before)
+        return self._nodes.write(list(plans), do)
 
     def _delete_equal(self, access: TableAccess, rows: Iterable[Any]) -> Token:
         """Remove one equal row for each of `rows`, in a table without a key; pass over those that are not there."""
@@ -226,19 +236,65 @@ class EmbeddedStore(Store):
             values = access.intake.whole_row(row)
             hash_ = access.hash(values)
             by_node.setdefault(hash_ % self.nodes, []).append((values, hash_))
-        written = {}
-        with self._nodes.writing(list(by_node)) as txns:
+
+        def do(txns: Transactions) -> Token:
             stamp = self._nodes.stamps.next()
+            parts, written = {}, {}
             for number, wanted in by_node.items():
                 node, txn = self._nodes.nodes[number], txns[number]
                 removed = [keyless.remove_one(access, node, txn, values, hash_) for values, hash_ in wanted]
                 ids = pa.array([id_ for id_ in removed if id_ is not None], pa.int64())
                 if len(ids):
-                    bodies = entries.encode(access.form, Operations(DELETE, [ids]))
-                    written[number] = self._append(number, txn, access, bodies, node.tail(txn), stamp)
-        return _token(written)
+                    bodies, tail = entries.encode(access.form, Operations(DELETE, [ids])), node.tail(txn)
+                    written[number] = _append(node, txn, access, bodies, tail, stamp)
+                    parts[number] = Part(tail, bodies)
+            txns.intent = Intent(access.form.table, stamp, parts)
+            return _token(written)
+
+        return self._nodes.write(list(by_node), do)
 
 
 def _token(written: Mapping[int, Tail]) -> Token:
     return Token({number: tail.sequence for number, tail in written.items()},
                  {number: tail.hash.hex() for number, tail in written.items()})  # fmt: skip
+
+
+def _forget_some(number: int, stored: Any, id_: int, txns: Transactions) -> bool:
+    return remove_some(txns[number].cursor(stored), id_, _FORGOTTEN_AT_ONCE) == _FORGOTTEN_AT_ONCE
+
+
+def _append(node: Node, txn: Any, access: TableAccess, bodies: Sequence[Body], tail: Tail, stamp: int) -> Tail:
+    """Put entries behind the end of a node's log, `tail`; the new end.  All that is written to a log comes by here,
+    since each entry carries on the log's running hash."""
+    sequence, before = tail
+    for body in bodies:
+        entry = entries.seal(access.form, body, stamp, before)
+        txn.put(SEQUENCE.pack(sequence + 1), entry, db=node.log, append=True)
+        sequence, before = sequence + body.count, entries.running_hash(entry)
+    return Tail(sequence, before)
+
+
+def _redo(number: int, node: Node, txn: Any, intent: Intent, part: Part) -> None:
+    """Do what a call that died was to do on one node: its entries are put as they were meant to be, and the rows are
+    changed as they say."""
+    access = TableAccess(intent.table, "UTC")  # The zone is for values as users see them.
+    tail = part.tail
+    for body in part.bodies:
+        first, tail = tail.sequence + 1, _append(node, txn, access, [body], tail, intent.stamp)
+        operations = _operations(access, txn.get(SEQUENCE.pack(first), db=node.log), body)
+        places = np.arange(body.count)
+        if not access.form.keyless:
+            apply = keyed.plan(access, operations, places)
+        elif operations.kind == PUT:
+            apply = keyless.plan(access, operations, number, access.hashes(operations))
+        else:
+            apply = keyless.plan_removal(access, operations)
+        apply(node, txn, first)
+
+
+def _operations(access: TableAccess, entry: bytes, body: Body) -> Operations:
+    """The operations of an entry that was written just now."""
+    form = access.form
+    batch = entries.decode([entry], np.array([1]), 1 + body.count, lambda _: form)
+    assert len(batch.decoded) == 1 and not batch.bad, "what a call has written can be read"
+    return entries.typed(form, batch.decoded[0].operations)

@@ -1,38 +1,44 @@
 """The LMDB environments of one folder: one a node, opened once a process and shared, reopened after a fork.
 
-<root>/nodes/<n>/   an environment with three tables: log (sequence -> entry), rows (table id and key -> row),
-                    equal (table id and hash of a row of a table without key -> row ids)
-<root>/stamp        the greatest stamp given on any node, 8 bytes that all processes map
+<root>/nodes/<n>/   an environment with four tables: log (sequence -> entry), rows (table id and key -> row),
+                    equal (table id and hash of a row of a table without key -> row ids), intent (stores/intents.py);
+                    and its write lock (stores/locks.py)
+<root>/stamp        words that all processes map (stores/words.py)
 """
 
 from __future__ import annotations
 
 import fcntl
-import mmap
 import os
-import struct
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 import lmdb
 
-from viewkeeper.changes import entries
-from viewkeeper.errors import Error, InputError
-from viewkeeper.permissions import file_rights, make_folder, make_root, open_shared, settle_file
+from viewkeeper.errors import Error, InputError, StorageError
+from viewkeeper.interrupts import uninterrupted
+from viewkeeper.permissions import make_folder, make_root, open_shared
+from viewkeeper.stores import intents
+from viewkeeper.stores.forks import forks
+from viewkeeper.stores.intents import Intent, Part
+from viewkeeper.stores.locks import WriterLock
+from viewkeeper.stores.node import MapTooSmall, Node, Tail, enlarge, translated
+from viewkeeper.stores.words import NodeWords, StampWord, file_bytes
+from viewkeeper.trace.points import reached
 
-SEQUENCE = struct.Struct(">Q")
-_STAMP = struct.Struct("<q")
-_MAP_BYTES = 1 << 40
-"""Reserved once, since growing a map breaks other processes; sparse: the file is as long as its data."""
-_READERS_MAX = 1024
-_FORK_WAITS_SECONDS = 10
+_ENLARGING_WAITS_SECONDS = 60.0
 DURABILITIES = ("sync", "process")
 
 _open: dict[Path, Nodes] = {}
+_Given = TypeVar("_Given")
+
+Redo = Callable[[int, Node, Any, Intent, Part], None]
+"""Does the part of an intent that is a node's, in a write transaction on the node."""
 
 
 def require_durability(durability: str | None) -> None:
@@ -41,86 +47,45 @@ def require_durability(durability: str | None) -> None:
         raise InputError(f"durability={durability!r}: expected one of {', '.join(DURABILITIES)}")
 
 
-class Tail(NamedTuple):
-    """The end of a node's log: its last sequence (0 where it is empty), and the running hash of all of it."""
+class Transactions(dict[int, Any]):
+    """Write transactions on some nodes.  Who writes on several of them says what in `intent`."""
 
-    sequence: int
-    hash: bytes
-
-
-class OpenFile:
-    """Which file an environment has open: while it is open, no other file has its inode."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._path = folder, str(folder / "data.mdb")
-        self._inode = self._now()
-
-    def is_there(self) -> bool:
-        """Whether it still is what is found in the folder."""
-        return self._now() == self._inode
-
-    def require_there(self) -> None:
-        """Raises Error where it is not: whatever is written would be lost with the deleted file."""
-        if self._now() != self._inode:
-            raise Error(f"{self._folder} was deleted, or another copy was put in its place, while it was open; close "
-                        "the database and connect again")  # fmt: skip
-
-    def _now(self) -> tuple[int, int] | None:
-        try:
-            found = os.stat(self._path)  # noqa: PTH116 (pathlib takes three times as long)
-        except FileNotFoundError:
-            return None
-        return found.st_dev, found.st_ino
-
-
-class Node:
-    """One environment and its tables."""
-
-    def __init__(self, folder: Path, sync: bool) -> None:
-        self.environment = open_environment(folder, sync)
-        self.file = OpenFile(folder)
-        self.log = self.environment.open_db(b"log")
-        self.rows = self.environment.open_db(b"rows")
-        self.equal = self.environment.open_db(b"equal", dupsort=True, dupfixed=True)
-
-    def end(self, txn: Any) -> int:
-        """The last sequence in the log; 0 where it is empty."""
-        return self.tail(txn).sequence
-
-    def tail(self, txn: Any) -> Tail:
-        """Where the log ends, which the next entry follows."""
-        cursor = txn.cursor(self.log)
-        if not cursor.last():
-            return Tail(0, entries.EMPTY_LOG)
-        key, entry = cursor.item()
-        counted = entries.count_and_stamp(entry)
-        return Tail(int(SEQUENCE.unpack(key)[0]) + (counted[0] if counted else 1) - 1, entries.running_hash(entry))
-
-    def greatest_stamp(self) -> int:
-        """The stamp of the log's last entry that is sound; 0 where there is none."""
-        with self.environment.begin() as txn:
-            for entry in txn.cursor(self.log).iterprev(keys=False, values=True) if self.end(txn) else ():
-                counted = entries.count_and_stamp(entry, checked=True)
-                if counted:
-                    return counted[1]
-        return 0
+    intent: Intent | None = None
+    decided = False  # Whether the first of several commits is in.
 
 
 class Nodes:
     """All nodes of one folder.  Get it by `Nodes.open`; close it as often as it was opened."""
 
     def __init__(self, root: Path, nodes: int | None, durability: str | None) -> None:
-        self.root, self.durability, self.users, self._scans = root, durability or "sync", 0, 0
+        self.root, self.durability, self.users = root, durability or "sync", 0
+        self._scans: list[int] = []  # The threads that began those that are open.
+        self._redo: Redo | None = None
+        self.locks: list[WriterLock] = []
         self.count = _make_folders(root, nodes)
         self._start()
 
     def _start(self) -> None:
         self._pid = os.getpid()
         sync = self.durability == "sync"
-        self._nodes = [Node(self.root / "nodes" / str(n), sync) for n in range(self.count)]
-        self.reader_check()
         self.stamps = StampWord(self.root / "stamp")
-        self.stamps.raise_to(max(node.greatest_stamp() for node in self._nodes))
+        self.words = [NodeWords(self.stamps, number) for number in range(self.count)]
+        self._nodes: list[Node] = []
+        try:
+            with translated(self.root):
+                self.locks = [WriterLock(self._folder(number) / "writer.lock", words.lock)
+                              for number, words in enumerate(self.words)]  # fmt: skip
+                for number in range(self.count):
+                    self._nodes.append(Node(self._folder(number), sync, self.locks[number]))
+                self.stamps.raise_to(max(node.greatest_stamp() for node in self._nodes))
+                for node in self._nodes:
+                    node.environment.reader_check()
+        except BaseException:
+            self._close_files()
+            raise
+
+    def _folder(self, number: int) -> Path:
+        return self.root / "nodes" / str(number)
 
     @staticmethod
     def open(root: Path, nodes: int | None = None, durability: str | None = None) -> Nodes:
@@ -133,7 +98,7 @@ class Nodes:
         with forks.kept_out(), forks.opening:
             found = _open.get(root)
             if found is None or not found.is_there():  # whoever has the deleted ones open keeps them
-                found = _open[root] = Nodes(root, nodes, durability)
+                found = _open[root] = _opened(root, nodes, durability)
             if nodes not in (None, found.count):
                 raise InputError(f"{root} has {found.count} nodes, fixed when it was made; asked for {nodes}")
             if durability not in (None, found.durability):
@@ -178,37 +143,179 @@ class Nodes:
     def _close_files(self) -> None:
         for node in self._nodes:
             node.environment.close()
+        for lock in self.locks:
+            lock.close()
         self.stamps.close()
 
-    @contextmanager
-    def writing(self, numbers: Sequence[int]) -> Iterator[dict[int, Any]]:
-        """Write transactions on the nodes `numbers`: all locks are taken, in node order, before the first commit.
+    # Writing
 
-        Commits when the block ends, aborts when it raises.
+    def write(self, numbers: Sequence[int], do: Callable[[Transactions], _Given]) -> _Given:
+        """What `do` gives, done in write transactions on the nodes `numbers`: all of it or, where it raises, nothing.
+
+        All locks are taken, in node order, before it begins.  Where it writes on several nodes it says what in the
+        `intent` of the transactions that it is given.  It is called again where a map was too small.
         """
-        with translated(self.root), forks.kept_out(), ExitStack() as locks:
-            begun: dict[int, Any] = {}
-            for number in sorted(numbers):
-                begun[number] = self._begin(number, write=True)
-                locks.callback(begun[number].abort)  # Does nothing once it is committed.
-            yield begun
-            for number, txn in begun.items():
-                try:
-                    txn.commit()
-                except lmdb.Error as error:
-                    done = [str(node) for node in begun if node < number]
-                    if not done:
-                        raise
-                    raise Error(
-                        f"{self.root}: node {number} could not commit: {error}; what this call writes on node "
-                        f"{', '.join(done)} is written, the rest is not: see to the disk, then write it again"
-                    ) from error
+        numbers = sorted(numbers)
+        while True:
+            begun = Transactions()
+            try:
+                with uninterrupted(), translated(self.root), forks.kept_out(), ExitStack() as locks:
+                    self._take(numbers, locks)
+                    for number in numbers:
+                        begun[number] = self._begin(number, write=True)
+                        locks.callback(begun[number].abort)  # Does nothing once it is committed.
+                    given = do(begun)
+                    self._commit(begun)
+                return given
+            except MapTooSmall as error:
+                if begun.decided:
+                    self._finish_own(begun, error)
+                    return given
+                self._enlarge(numbers)
+            except Error as error:
+                if not begun.decided:
+                    raise
+                self._finish_own(begun, error)
+                return given
+
+    def _take(self, numbers: Sequence[int], locks: ExitStack) -> None:
+        """Take the write locks of nodes, given in order; first finish what a dead call has left on any of them."""
+        _ = self.nodes  # A forked child opens all of them anew.
+        while True:
+            for number in numbers:
+                locks.callback(self.locks[number].release, self.locks[number].take())
+            for number in numbers:
+                first = self.words[number].unfinished
+                if first is not None:
+                    break
+            else:
+                return
+            locks.close()  # Its other nodes may come before those held here.
+            self._finish(first, number)
+
+    def _commit(self, begun: Transactions) -> None:
+        intent = begun.intent
+        if intent is None or len(intent.parts) < 2:
+            for txn in begun.values():
+                txn.commit()  # At most one of them has written anything.
+            return
+        first, *others = sorted(intent.parts)
+        intents.write(self.nodes[first], begun[first], intent)
+        for number in intent.parts:
+            self.words[number].unfinished = first
+        reached("call prepared")
+        begun[first].commit()
+        begun.decided = True
+        for number in others:
+            reached("between nodes")
+            begun[number].commit()
+        reached("call written")
+        for number in intent.parts:
+            self.words[number].unfinished = None
+
+    def _finish(self, first: int, seen: int) -> None:
+        """Finish the call whose intent node `first` holds, where it died; `seen` is a node whose word names it."""
+        while True:
+            try:
+                with uninterrupted(), translated(self.root), forks.kept_out(), ExitStack() as locks:
+                    node = self.nodes[first]
+                    with self._begin(first) as txn:
+                        numbers = sorted({first, seen, *intents.tails(node, txn)})
+                    for number in numbers:
+                        locks.callback(self.locks[number].release, self.locks[number].take())
+                    with self._begin(first) as txn:
+                        intent = intents.read(node, txn)
+                    if intent is not None and not set(intent.parts) <= set(numbers):
+                        continue  # Another call came in between.
+                    if intent is not None:
+                        for number, part in sorted(intent.parts.items()):
+                            self._do_part(number, intent, part)
+                    for number in numbers:
+                        if self.words[number].unfinished == first:
+                            self.words[number].unfinished = None
+                    return
+            except MapTooSmall:
+                self._enlarge(range(self.count))
+
+    def _do_part(self, number: int, intent: Intent, part: Part) -> None:
+        """Do a part, if it is still to be done: nobody writes on a node before what is unfinished there is finished."""
+        node = self.nodes[number]
+        txn = self._begin(number, write=True)
+        try:
+            if node.tail(txn) == part.tail:
+                assert self._redo is not None, "only a store takes locks"
+                self._redo(number, node, txn, intent, part)
+            reached("part done")
+            txn.commit()
+        finally:
+            txn.abort()
+
+    def _finish_own(self, begun: Transactions, error: Error) -> None:
+        """Finish a call of this process whose first commit is in, and a later one was not possible."""
+        assert begun.intent is not None, "only calls over several nodes are finished later"
+        first, *others = sorted(begun.intent.parts)
+        try:
+            self._finish(first, first)
+        except Error as again:
+            raise Error(
+                f"{self.root}: could not commit on all of the nodes {first}, {', '.join(map(str, others))} ({error}), "
+                f"but node {first} holds the whole call: it counts as written, and whoever next writes or reads there "
+                "finishes it; see to the disk, and do not write it again"
+            ) from again
+
+    def finish_dead_calls(self, redo: Redo) -> None:
+        """Finish calls that a power loss cut, and with them the words that would tell of them; to be called at opening.
+
+        `redo` does the parts, from now on too.
+        """
+        self._redo = redo
+        for first, node in enumerate(self.nodes):
+            with self.reading(first) as txn:
+                tails = intents.tails(node, txn)
+            for number, tail in tails.items():
+                if self.words[number].unfinished is None and self._end(number) == tail:
+                    self._finish(first, number)
+
+    def _end(self, number: int) -> Tail:
+        with self.reading(number) as txn:
+            return self.nodes[number].tail(txn)
+
+    def clear_intents(self) -> None:
+        """Free the room that the intents of finished calls take."""
+        for first, node in enumerate(self.nodes):
+            with self.reading(first) as txn:
+                held = bool(intents.tails(node, txn))
+            if held:  # Once the lock is held, it is finished.
+                self.write([first], partial(intents.clear, node, first))
+
+    def _enlarge(self, numbers: Sequence[int]) -> None:
+        """Enlarge the maps of nodes, for which no transaction of this process may be open."""
+        deadline = time.monotonic() + _ENLARGING_WAITS_SECONDS
+        while True:
+            with forks.alone():
+                if not self._scans:
+                    for number in numbers:
+                        enlarge(self.nodes[number].environment)
+                    return
+            if threading.get_ident() in self._scans or time.monotonic() > deadline:
+                raise Error(f"{self.root}: the store has outgrown its map, enlarged only while this process "
+                            "reads no table from end to end: end the scan, then try again")  # fmt: skip
+            time.sleep(0.01)
+
+    # Reading
 
     @contextmanager
     def reading(self, number: int, buffers: bool = False) -> Iterator[Any]:
         """A read transaction on one node.  With `buffers` what it gives is not copied."""
-        with translated(self.root), forks.kept_out(), self._begin(number, buffers=buffers) as txn:
+        with translated(self.root), forks.kept_out(), self._begin_reading(number, buffers) as txn:
             yield txn
+
+    def _begin_reading(self, number: int, buffers: bool) -> Any:
+        try:
+            return self._begin(number, buffers=buffers)
+        except lmdb.MapResizedError:
+            self._enlarge([number])
+            return self._begin(number, buffers=buffers)
 
     @contextmanager
     def reading_at_one_moment(self, buffers: bool = False) -> Iterator[list[Any]]:
@@ -217,53 +324,33 @@ class Nodes:
         With `buffers` what they give is not copied, but points into LMDB's memory (slow for small values).
         """
         with translated(self.root), ExitStack() as stack:
-            with forks.kept_out(), ExitStack() as locks:
-                for number in range(self.count):
-                    locks.callback(self._begin(number, write=True).abort)
-                snapshots = [stack.enter_context(self._begin(n, buffers=buffers)) for n in range(self.count)]
-                stack.callback(self._scan_ends)
-                self._scans += 1
+            while True:
+                try:
+                    with uninterrupted(), translated(self.root), forks.kept_out(), ExitStack() as locks:
+                        self._take(range(self.count), locks)
+                        snapshots = [stack.enter_context(self._begin(n, buffers=buffers)) for n in range(self.count)]
+                        stack.callback(self._scan_ends, threading.get_ident())
+                        self._scans.append(threading.get_ident())
+                    break
+                except MapTooSmall:
+                    stack.close()
+                    self._enlarge(range(self.count))
             yield snapshots
 
-    def _scan_ends(self) -> None:
-        with forks.kept_out():
-            self._scans -= 1
+    def _scan_ends(self, thread: int) -> None:
+        if thread in self._scans:  # Else Ctrl-C came before it was counted.
+            self._scans.remove(thread)
 
     def reader_check(self) -> int:
         """Free what killed readers hold (else files grow without bound); how many there were."""
         return sum(node.environment.reader_check() for node in self.nodes)
 
 
-class StampWord:
-    """The greatest stamp given in this database: one word that all processes share."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("r+b")
-        self._word = mmap.mmap(self._file.fileno(), _STAMP.size)
-        self._lock = threading.Lock()
-
-    def next(self, at_least: int = 0) -> int:
-        """A stamp greater than any given before, so that a batch can end between any two writes: wall-clock
-        microseconds, or one more than the greatest where the clock is behind."""
-        return self._rise(1, max(time.time_ns() // 1000, at_least))
-
-    def raise_to(self, stamp: int) -> None:
-        """`stamp` was given: those to come are greater."""
-        self._rise(0, stamp)
-
-    def _rise(self, step: int, least: int) -> int:
-        with self._lock:
-            fcntl.lockf(self._file, fcntl.LOCK_EX)
-            try:
-                stamp = max(_STAMP.unpack(self._word[:])[0] + step, least)
-                self._word[:] = _STAMP.pack(stamp)
-                return stamp
-            finally:
-                fcntl.lockf(self._file, fcntl.LOCK_UN)
-
-    def close(self) -> None:
-        self._word.close()
-        self._file.close()
+def _opened(root: Path, nodes: int | None, durability: str | None) -> Nodes:
+    try:
+        return Nodes(root, nodes, durability)
+    except StorageError as error:
+        raise StorageError(f"{error}; this process has {len(_open)} databases open") from error
 
 
 def _make_folders(root: Path, nodes: int | None) -> int:
@@ -273,89 +360,13 @@ def _make_folders(root: Path, nodes: int | None) -> int:
     folder = root / "nodes"
     with os.fdopen(open_shared(root / "stamp"), "r+b") as stamp:
         fcntl.flock(stamp, fcntl.LOCK_EX)  # Not lockf: closing this file would drop lockf locks held on it elsewhere.
-        if stamp.seek(0, os.SEEK_END) < _STAMP.size:
-            stamp.truncate(_STAMP.size)
         if not folder.exists():
             half_made = root / "nodes.new"
             make_folder(half_made)
             for number in range(nodes or 2):
                 make_folder(half_made / str(number))
             half_made.rename(folder)
-    return sum(1 for child in folder.iterdir() if child.name.isdecimal())
-
-
-def open_environment(folder: Path, sync: bool) -> Any:
-    """An LMDB environment of at most three tables; the caller sees to it that a process opens a folder once."""
-    map_bytes, rights = _MAP_BYTES, file_rights(folder)
-    while True:
-        try:
-            opened = lmdb.open(
-                str(folder), map_size=map_bytes, max_dbs=3, max_readers=_READERS_MAX, sync=sync, mode=rights
-            )
-            for name in ("data.mdb", "lock.mdb"):
-                settle_file(folder / name)
-            return opened
-        except (lmdb.MemoryError, MemoryError):
-            map_bytes >>= 2
-            if map_bytes < 1 << 30:
-                raise
-
-
-@contextmanager
-def translated(root: Path) -> Iterator[None]:
-    """What LMDB raises, as an Error that names the folder."""
-    try:
-        yield
-    except lmdb.MapFullError as error:
-        raise Error(f"{root}: the store is full ({_MAP_BYTES >> 30} GiB); trim the logs or delete rows") from error
-    except lmdb.Error as error:
-        raise Error(f"{root}: the embedded store failed: {error}") from error
-
-
-class Forks:
-    """Keeps forks and the short transactions of other threads apart."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition(threading.RLock())
-        self._undone = 0
-        self._waiting = 0  # Forks that wait: no thread begins anything before them, else they might wait for ever.
-        self._own = threading.local()
-        self.opening = threading.Lock()  # A folder is opened, and closed, by one thread at a time; no fork meanwhile.
-        self.interrupted = False  # In a child: other threads' transactions were open at the fork after all.
-
-    @contextmanager
-    def kept_out(self) -> Iterator[None]:
-        """No fork happens within this block."""
-        within = getattr(self._own, "undone", 0)
-        with self._changed:
-            if not within:  # Else a fork waits for this very thread.
-                self._changed.wait_for(lambda: not self._waiting)
-            self._undone += 1
-        self._own.undone = within + 1
-        try:
-            yield
-        finally:
-            self._own.undone = within
-            with self._changed:
-                self._undone -= 1
-                self._changed.notify_all()
-
-    def before(self) -> None:
-        self._changed.acquire()
-        self._waiting += 1
-        self._changed.wait_for(lambda: not self._undone, timeout=_FORK_WAITS_SECONDS)
-
-    def after_in_parent(self) -> None:
-        self._waiting -= 1
-        self._changed.notify_all()
-        self._changed.release()
-
-    def after_in_child(self) -> None:
-        self.interrupted, self._undone, self._waiting = bool(self._undone), 0, 0
-        self.opening = threading.Lock()
-        self._changed.release()
-
-
-forks = Forks()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=forks.before, after_in_parent=forks.after_in_parent, after_in_child=forks.after_in_child)
+        count = sum(1 for child in folder.iterdir() if child.name.isdecimal())
+        if stamp.seek(0, os.SEEK_END) < file_bytes(count):
+            stamp.truncate(file_bytes(count))
+    return count

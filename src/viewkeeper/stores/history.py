@@ -8,7 +8,8 @@ from typing import Any
 from viewkeeper.changes import entries
 from viewkeeper.changes.positions import Place
 from viewkeeper.errors import StoreReplaced
-from viewkeeper.stores.environment import SEQUENCE, Node, Nodes
+from viewkeeper.stores.environment import Nodes
+from viewkeeper.stores.node import SEQUENCE, Node
 
 
 def hash_at(node: Node, txn: Any, position: int) -> str:

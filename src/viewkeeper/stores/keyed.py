@@ -11,7 +11,7 @@ import pyarrow as pa
 from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, Operations, bits
 from viewkeeper.errors import InputError, RowError
 from viewkeeper.stores.access import Apply, TableAccess
-from viewkeeper.stores.environment import Node
+from viewkeeper.stores.node import Node
 
 
 def plan(access: TableAccess, operations: Operations, numbers: np.ndarray) -> Apply:

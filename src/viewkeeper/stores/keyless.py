@@ -13,8 +13,8 @@ import numpy as np
 
 from viewkeeper.changes.operations import ROW_ID_NODE_BITS, Operations
 from viewkeeper.stores.access import Apply, TableAccess
-from viewkeeper.stores.environment import Node
 from viewkeeper.stores.intake import canonical_value
+from viewkeeper.stores.node import Node
 
 _ID = struct.Struct(">q")
 _HASH = struct.Struct(">Q")
@@ -49,6 +49,19 @@ def plan_one(access: TableAccess, values: Sequence[Any], number: int, hash_: int
         txn.put(index, id_, db=node.equal)
 
     return put
+
+
+def plan_removal(access: TableAccess, deletes: Operations) -> Apply:
+    """How rows that are there are removed, given by their ids."""
+
+    def remove(node: Node, txn: Any, first: int) -> None:
+        for id_ in deletes.columns[0].to_pylist():
+            key = _ID.pack(id_)
+            row = access.form.value_layout.unpack(txn.pop(access.prefix + key, db=node.rows))
+            index = access.prefix + _HASH.pack(access.hash(row))
+            txn.delete(index, key, db=node.equal)
+
+    return remove
 
 
 def remove_one(access: TableAccess, node: Node, txn: Any, values: Sequence[Any], hash_: int) -> int | None:

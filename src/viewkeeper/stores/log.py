@@ -16,8 +16,10 @@ from viewkeeper.changes.positions import Cut
 from viewkeeper.changes.verify import LogBatch, judge
 from viewkeeper.errors import Damaged
 from viewkeeper.stores.contract import NO_HASHES
-from viewkeeper.stores.environment import SEQUENCE, Nodes, forks
+from viewkeeper.stores.environment import Nodes, Transactions
+from viewkeeper.stores.forks import forks
 from viewkeeper.stores.history import hash_at, require_same
+from viewkeeper.stores.node import SEQUENCE
 
 _TRIMMED_AT_ONCE = 1000
 
@@ -54,6 +56,13 @@ def cut(nodes: Nodes, limit: int, after: Mapping[int, int], hashes: Mapping[int,
             low, high = (middle, high) if held <= limit else (low, middle - 1)
         positions = [log.last_upto(low, start, end) for log, start, end in zip(logs, starts, ends, strict=True)]
         return ending(positions, low)
+
+
+def stamp_after(nodes: Nodes, number: int, position: int) -> int | None:
+    """The stamp of the first entry behind `position` on a node; None where there is none.  Takes no lock."""
+    with nodes.reading(number, buffers=True) as txn:
+        log = _Log(txn.cursor(nodes.nodes[number].log))
+        return log.stamp_at(position + 1) if log.end > position else None
 
 
 class _Log:
@@ -178,13 +187,15 @@ def _trim_some(nodes: Nodes, number: int, position: int, young: tuple[int, int])
     with nodes.reading(number) as txn:
         if not _can_go(txn.cursor(node.log), position, young):
             return 0  # Most often nothing is to be done: the writer lock is not even asked for.
-    removed = 0
-    with nodes.writing([number]) as txns:
-        cursor = txns[number].cursor(node.log)
+
+    def remove(txns: Transactions) -> int:
+        removed, cursor = 0, txns[number].cursor(node.log)
         while removed < _TRIMMED_AT_ONCE and _can_go(cursor, position, young):
             cursor.delete()
             removed += 1
-    return removed
+        return removed
+
+    return nodes.write([number], remove)
 
 
 def _can_go(cursor: Any, position: int, young: tuple[int, int]) -> bool:

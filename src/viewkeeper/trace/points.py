@@ -19,11 +19,14 @@ PART_POINTS = ("entries taken", "part file written", "part repaired", "before pa
                "parts expired", "dimension copied")  # fmt: skip
 """Those of keeping streams and the views over them."""
 
+STORE_POINTS = ("call prepared", "between nodes", "call written", "part done")
+"""Those of a call that writes on several nodes, and of who finishes one that died."""
+
 _FOLDER = os.environ.get("VIEWKEEPER_FAULTS")
 
 
 def reached(name: str) -> None:
-    """Says that the process has come to the point `name`, one of `POINTS` or `PART_POINTS`."""
+    """Says that the process has come to the point `name`, one of `POINTS`, `PART_POINTS` or `STORE_POINTS`."""
     if _FOLDER is not None:
         _count(Path(_FOLDER), name)
 

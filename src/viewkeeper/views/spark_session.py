@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from viewkeeper.interrupts import uninterrupted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,22 +95,6 @@ def _found_or_started(servers: int) -> SparkSession:
     # Asked of the context: a session is active only in the threads that made or used it.
     if SparkContext._active_spark_context is not None:
         return SparkSession(SparkContext.getOrCreate())
-    with _uninterrupted():
+    with uninterrupted():  # A Java process whose start is left half done runs on for ever.
         _started, _ = session(servers)
     return _started
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits until the block ends: a Java process whose start is left half done runs on for ever."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
-        yield
-        return
-    came: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if came:
-            signal.raise_signal(signal.SIGINT)

@@ -16,16 +16,22 @@ import shutil
 import struct
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+import lmdb
+
 from viewkeeper.catalog.model import Catalog, Stream
 from viewkeeper.errors import Error, InputError, NotFound, StoreReplaced
+from viewkeeper.interrupts import uninterrupted
 from viewkeeper.permissions import make_folder, make_root
-from viewkeeper.stores.environment import OpenFile, forks, open_environment, translated
+from viewkeeper.stores.forks import forks
+from viewkeeper.stores.locks import WriterLock
+from viewkeeper.stores.node import OpenFile, enlarge, half_full, open_environment, open_tables, translated
+from viewkeeper.stores.words import LockWords, lock_page
 from viewkeeper.streams.intake import entries as bytes_of
 from viewkeeper.streams.intake.entered import EnteredFiles
 from viewkeeper.streams.intake.entries import ENTRY_KEY, Draft, Entry
@@ -105,25 +111,45 @@ class _Environment:
     def _start(self) -> None:
         self._pid = os.getpid()
         with translated(self.folder):
+            self._page = lock_page(self.folder / "writer.lock")
+            self._lock = WriterLock(self.folder / "writer.lock", LockWords(self._page, 0))
             self._lmdb = open_environment(self.folder, sync=True)
             self.file = OpenFile(self.folder)
             self._lmdb.reader_check()
-            self.entries = self._lmdb.open_db(b"entries")
-            self.ids = self._lmdb.open_db(b"ids")
-            self.streams = self._lmdb.open_db(b"streams")
+            tables: dict[bytes, dict[str, bool]] = {b"entries": {}, b"ids": {}, b"streams": {}}
+            self.entries, self.ids, self.streams = open_tables(self._lmdb, self._lock, tables)
 
-    def transaction(self, write: bool) -> Any:
+    @contextmanager
+    def transaction(self, write: bool) -> Iterator[Any]:
         """A transaction; the caller keeps forks out."""
         if self._pid != os.getpid():
             if forks.interrupted:
                 raise Error(f"{self.folder} was being used when this process was forked; start it with 'spawn'")
-            self._lmdb.close()
+            self.close()
             self._start()
         self.file.require_there()
-        return self._lmdb.begin(write=write)
+        with ExitStack() as locks:
+            if write:
+                locks.enter_context(uninterrupted())
+                locks.callback(self._lock.release, self._lock.take())
+                if half_full(self._lmdb):
+                    self._enlarge()
+            try:
+                txn = self._lmdb.begin(write=write)
+            except lmdb.MapResizedError:
+                self._enlarge()
+                txn = self._lmdb.begin(write=write)
+            with txn:
+                yield txn
+
+    def _enlarge(self) -> None:
+        with forks.alone():
+            enlarge(self._lmdb)
 
     def close(self) -> None:
         self._lmdb.close()
+        self._lock.close()
+        self._page.close()
 
 
 class StreamLog:
