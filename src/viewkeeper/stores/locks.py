@@ -119,17 +119,17 @@ class _Wait:
         fcntl.flock(self.file, fcntl.LOCK_EX)
         with self._guard:
             if not self._wanted:
-                self.file.close()
+                _let_go(self.file)
             self.got.set()
         self._words.waited_for_long = False
-        queue.close()
+        _let_go(queue)
 
     def give_up(self) -> bool:
         """Lets the lock go as soon as it is got; whether that is still to come."""
         with self._guard:
             self._wanted = False
             if self.got.is_set():
-                self.file.close()
+                _let_go(self.file)
             return not self.got.is_set()
 
     def want(self) -> bool:
@@ -146,6 +146,12 @@ def _opened(path: Path) -> FileIO:
         raise Error(f"{path.parent} was deleted while it was open; close the database and connect again") from None
     _files.add(file)
     return file
+
+
+def _let_go(file: FileIO) -> None:
+    # Unlocked first: a child that is forked while it is being closed has a copy of it that nobody closes.
+    fcntl.flock(file, fcntl.LOCK_UN)
+    file.close()
 
 
 def _locked_at_once(file: FileIO) -> bool:
