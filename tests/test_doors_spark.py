@@ -160,6 +160,12 @@ REFUSED = [
     ("SELECT from_json('1', reflect('java.util.UUID', 'randomUUID'))", "reflect calls a Java method"),
     ("SELECT default.f(1)", "function of a catalog"),
     ("SELECT TRANSFORM(x) USING 'cat' AS (y) FROM t", "a script"),
+    (
+        "SELECT xpath_string('<!DOCTYPE a SYSTEM \"file://{victim}/kept\"><a/>', 'a') FROM t",
+        "xpath_string can open files",
+    ),
+    ("SELECT XPath('<a/>', 'a')", "XPath can open files"),
+    ("SELECT xpath_int('<a/>', 'a')", "xpath_int can open files"),
     ("SELECT from_xml('<a/>', 'a INT', map('rowValidationXSDPath', '{victim}'))", "can open files"),
 ]
 
@@ -182,6 +188,7 @@ def test_engine_spark_takes_one_query_over_the_databases_own_names(
 @pytest.mark.parametrize(
     ("text", "message"),
     [("SELECT reflect('java.util.UUID', 'randomUUID') FROM m", "calls a Java method"),
+     ("SELECT ts, xpath_string('<!DOCTYPE a SYSTEM \"file:///etc/hostname\"><a/>', 'a') AS v FROM m", "can open files"),
      ("SELECT ts, upper(value) AS v FROM m, text.`/etc/hostname`", "a name has one part only"),
      ("SELECT ts, upper(value) AS v FROM m, IDENTIFIER('text.`/etc/hostname`')", "no stream, view or table")],
 )  # fmt: skip

@@ -275,6 +275,24 @@ def test_files_of_one_name_in_several_folders_are_all_loaded_under_an_id(typed: 
     assert [each.duplicate for each in typed.stream("m").load(parts[0], id="tuesday")] == [False]
 
 
+def test_a_frame_that_pandas_wrote_is_loaded_as_put_many_takes_it(tmp_path: Path) -> None:
+    """Integers that are floats since some are missing; an index that nobody declared; 1.5 stays refused."""
+    import pandas as pd
+
+    frame = pd.DataFrame({"id": [1, 2, 3], "x": [7, None, 9]}).query("id > 1")
+    with viewkeeper.connect(tmp_path / "db") as db:
+        db.sql("CREATE TABLE t (id BIGINT, x BIGINT, PRIMARY KEY (id)); CREATE TABLE u (id BIGINT, x BIGINT, "
+               "PRIMARY KEY (id))")  # fmt: skip
+        db.table("t").put_many(frame)
+        frame.to_parquet(tmp_path / "f.parquet")
+        list(db.table("u").load(tmp_path / "f.parquet"))
+        rows = [db.table(name).get(key) for name in "tu" for key in (2, 3)]
+        assert rows == [{"id": 2, "x": None}, {"id": 3, "x": 9}] * 2
+        pd.DataFrame({"id": [5], "x": [1.5]}).to_parquet(tmp_path / "g.parquet")
+        with pytest.raises(InputError, match=r"row 1 \(id = 5\), column x BIGINT: 1.5"):
+            list(db.table("u").load(tmp_path / "g.parquet"))
+
+
 # Every form in which Spark, pandas and Arrow hold values
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 
+import viewkeeper
 from stream_intake import Intake, at
 from viewkeeper.errors import Busy, Error, InputError
 from viewkeeper.streams.intake.log import Appended
@@ -69,6 +70,20 @@ def test_a_frame_is_stored_by_its_tasks_as_one_append(spark: SparkSession, tmp_p
     assert rows[-1]["ts"].isoformat() == "2015-07-01T10:00:00+00:00"
     assert {row["loss"] for _, row in intake.rejected()} == set(range(0, 1000, 100))
     assert intake.files() == intake.named()
+
+
+@pytest.mark.parametrize("name", ["with space", "a%20b", "pérc 😀", "a#b?c"])
+def test_a_stream_is_followed_wherever_its_database_lies(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """As the first write, and again; the checkpoint stands within the database, whatever its path is made of."""
+    with viewkeeper.connect(tmp_path / name) as db:
+        db.sql("CREATE STREAM m (ts TIMESTAMP NOT NULL, loss INT) TIMESTAMP BY ts PARTITION LENGTH 60")
+        files = Files(spark, tmp_path / "in")
+        for n, number in enumerate((5, 8), 1):
+            files.add(number)
+            with db.stream("m").follow(files.df(), name="f", trigger={"availableNow": True}) as following:
+                assert following.wait(120)
+            assert following.last == Appended(1, 0, sequence=n)
+    assert {path.name for path in tmp_path.iterdir()} == {name, "in"}
 
 
 def test_an_empty_frame_and_one_of_other_columns(spark: SparkSession, tmp_path: Path) -> None:

@@ -193,11 +193,35 @@ def _arrow(file: Path, format_: str, types: Mapping[str, pa.DataType]) -> Iterat
         form = dataset.ParquetFileFormat(read_options={"coerce_int96_timestamp_unit": "us"})
         moments = _int96(file, types)
     read = 0
-    for batch in dataset.dataset(file, format=form).to_batches(batch_size=BATCH_ROWS):
-        columns = [_in_utc(column) if name in moments else column
-                   for name, column in zip(batch.schema.names, batch.columns, strict=True)]  # fmt: skip
-        yield FileRows(file, "row", range(read + 1, read + 1 + len(batch)), batch.schema.names, columns)
+    source = dataset.dataset(file, format=form)
+    by_pandas, index = _pandas(source.schema, types)
+    for batch in source.to_batches(batch_size=BATCH_ROWS):
+        named = {name: column for name, column in zip(batch.schema.names, batch.columns, strict=True)
+                 if name not in index}  # fmt: skip
+        named.update({name: _in_utc(named[name]) for name in moments & named.keys()})
+        if by_pandas:
+            named = {name: _whole(column, types.get(name.lower())) for name, column in named.items()}
+        yield FileRows(file, "row", range(read + 1, read + 1 + len(batch)), list(named), list(named.values()))
         read += len(batch)
+
+
+def _pandas(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> tuple[bool, set[str]]:
+    """Whether pandas wrote a file, and the columns in which it keeps a frame's index, if none such is declared."""
+    said = schema.pandas_metadata
+    if said is None:
+        return False, set()
+    names = {name for name in said.get("index_columns", ()) if isinstance(name, str)}
+    return True, {name for name in names if name.lower() not in types}
+
+
+def _whole(column: pa.Array, type_: pa.DataType | None) -> pa.Array:
+    """Integers again, where pandas holds them as floats since some are missing (NaN)."""
+    if type_ is None or not pa.types.is_integer(type_) or not pa.types.is_floating(column.type):
+        return column
+    try:
+        return pc.if_else(pc.is_nan(column), None, column).cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column
 
 
 def _int96(file: Path, types: Mapping[str, pa.DataType]) -> set[str]:

@@ -25,7 +25,10 @@ _FILES = "can open files and addresses"
 _REACHING = {
     "reflect": _JAVA, "java_method": _JAVA, "try_reflect": _JAVA,
     "from_avro": _FILES, "to_avro": _FILES, "schema_of_avro": _FILES, "from_protobuf": _FILES, "to_protobuf": _FILES,
-    "from_xml": _FILES, "schema_of_xml": _FILES, "python_worker_logs": "reads what other queries have logged",
+    "from_xml": _FILES, "schema_of_xml": _FILES,
+    **dict.fromkeys(("xpath", *(f"xpath_{type_}" for type_ in ("boolean", "double", "float", "int", "long", "number",
+                                                              "short", "string"))), _FILES),
+    "python_worker_logs": "reads what other queries have logged",
 }  # fmt: skip
 """Functions that reach beyond their arguments, some when a query is merely analysed; reviewed with the `spark.pins`."""
 

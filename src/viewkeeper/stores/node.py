@@ -157,6 +157,9 @@ def translated(root: Path) -> Iterator[None]:
         if _number(error) in (errno.EMFILE, errno.ENFILE):
             raise StorageError(f"{root}: too many files are open in this process; close databases that are not used, "
                                "or raise `ulimit -n`") from error  # fmt: skip
+        if _number(error) in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            raise StorageError(f"{root}: the disk is full or fails: {error}; make room on it, then try "
+                               "again") from error  # fmt: skip
         raise Error(f"{root}: the embedded store failed: {error}") from error
 
 

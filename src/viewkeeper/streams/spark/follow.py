@@ -53,7 +53,7 @@ def follow(
         raise InputError(f"{stream.name}: follow takes a streaming DataFrame, made by spark.readStream, not {given}")
     whole_positions(stream, df.columns)
     folder = Path(root).resolve() / "streams" / "follow" / str(stream.id) / name
-    for each in (folder.parent.parent, folder.parent, folder):
+    for each in reversed((folder, *list(folder.parents)[:3])):
         make_folder(each)
     lock = _Lock(folder / "lock", f"stream {stream.name} is followed under the name {name!r}")
     try:
@@ -78,7 +78,8 @@ class Follow:
         self._source: str | None = None
         self._failure: BaseException | None = None
         self._stopping, self._storing = False, threading.Lock()
-        writer = df.writeStream.foreachBatch(self._append).option("checkpointLocation", checkpoint.as_uri())
+        # Not `as_uri`: Spark takes what stands here for the name itself, a %20 too.
+        writer = df.writeStream.foreachBatch(self._append).option("checkpointLocation", f"file://{checkpoint}")
         self._query = (writer.trigger(**trigger) if trigger else writer).start()
 
     def stop(self) -> None:
