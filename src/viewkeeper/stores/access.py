@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.catalog import codec
 from viewkeeper.catalog.model import Table
 from viewkeeper.catalog.types import logical_type, to_logical
 from viewkeeper.changes.layout import from_raw
@@ -33,6 +34,7 @@ class TableAccess:
         self.form, self.zone = TableForm(table, zone), zone
         self.intake = TableIntake(self.form, zone)
         self.prefix = _PREFIX.pack(table.id)
+        self.declaration = codec.dumps(table)
         self._placing = tuple(range(len(self.form.types))) if self.form.keyless else self.form.key
         self._placing_types = [self.form.types[i] for i in self._placing]
         self._decoders = [to_python(type_, zone) for type_ in self.form.types]

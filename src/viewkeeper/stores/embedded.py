@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.catalog import codec
 from viewkeeper.catalog.model import Table
 from viewkeeper.changes import entries, verify
 from viewkeeper.changes.entries import Body
@@ -217,14 +218,17 @@ class EmbeddedStore(Store):
     def _commit(self, access: TableAccess, plans: Mapping[int, tuple[Sequence[Body], Apply]]) -> Token:
         def do(txns: Transactions) -> Token:
             stamp = self._nodes.stamps.next()
-            parts, written = {}, {}
+            parts: dict[int, Part] = {}
+            written = {}
             for number, (bodies, apply) in plans.items():
                 node, txn = self._nodes.nodes[number], txns[number]
                 tail = node.tail(txn)
                 apply(node, txn, tail.sequence + 1)
                 written[number] = _append(node, txn, access, bodies, tail, stamp)
-                parts[number] = Part(tail, bodies)
-            txns.intent = Intent(access.form.table, stamp, parts)
+                if len(plans) > 1:
+                    parts[number] = Part(tail, bodies)
+            if len(parts) > 1:
+                txns.intent = Intent(access.declaration, stamp, parts)
             return _token(written)
 
         return self._nodes.write(list(plans), do)
@@ -248,7 +252,7 @@ class EmbeddedStore(Store):
                     bodies, tail = entries.encode(access.form, Operations(DELETE, [ids])), node.tail(txn)
                     written[number] = _append(node, txn, access, bodies, tail, stamp)
                     parts[number] = Part(tail, bodies)
-            txns.intent = Intent(access.form.table, stamp, parts)
+            txns.intent = Intent(access.declaration, stamp, parts)
             return _token(written)
 
         return self._nodes.write(list(by_node), do)
@@ -277,7 +281,7 @@ def _append(node: Node, txn: Any, access: TableAccess, bodies: Sequence[Body], t
 def _redo(number: int, node: Node, txn: Any, intent: Intent, part: Part) -> None:
     """Do what a call that died was to do on one node: its entries are put as they were meant to be, and the rows are
     changed as they say."""
-    access = TableAccess(intent.table, "UTC")  # The zone is for values as users see them.
+    access = TableAccess(codec.loads(intent.table), "UTC")  # The zone is for values as users see them.
     tail = part.tail
     for body in part.bodies:
         first, tail = tail.sequence + 1, _append(node, txn, access, [body], tail, intent.stamp)

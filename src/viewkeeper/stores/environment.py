@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,6 +37,9 @@ DURABILITIES = ("sync", "process")
 
 _open: dict[Path, Nodes] = {}
 _Given = TypeVar("_Given")
+
+Held = list[tuple[WriterLock, FileIO]]
+"""Write locks that are held, each with what holds it."""
 
 Redo = Callable[[int, Node, Any, Intent, Part], None]
 """Does the part of an intent that is a node's, in a write transaction on the node."""
@@ -159,13 +163,18 @@ class Nodes:
         while True:
             begun = Transactions()
             try:
-                with uninterrupted(), translated(self.root), forks.kept_out(), ExitStack() as locks:
-                    self._take(numbers, locks)
-                    for number in numbers:
-                        begun[number] = self._begin(number, write=True)
-                        locks.callback(begun[number].abort)  # Does nothing once it is committed.
-                    given = do(begun)
-                    self._commit(begun)
+                with uninterrupted(), translated(self.root), forks.kept_out():
+                    held: Held = []
+                    try:
+                        self._take(numbers, held)
+                        for number in numbers:
+                            begun[number] = self._begin(number, write=True)
+                        given = do(begun)
+                        self._commit(begun)
+                    finally:
+                        for txn in begun.values():
+                            txn.abort()  # Does nothing once it is committed.
+                        _release(held)
                 return given
             except MapTooSmall as error:
                 if begun.decided:
@@ -178,19 +187,23 @@ class Nodes:
                 self._finish_own(begun, error)
                 return given
 
-    def _take(self, numbers: Sequence[int], locks: ExitStack) -> None:
-        """Take the write locks of nodes, given in order; first finish what a dead call has left on any of them."""
+    def _take(self, numbers: Sequence[int], held: Held) -> None:
+        """Take the write locks of nodes, given in order; first finish what a dead call has left on any of them.
+
+        The caller releases what is `held`, also where this raises.
+        """
         _ = self.nodes  # A forked child opens all of them anew.
         while True:
             for number in numbers:
-                locks.callback(self.locks[number].release, self.locks[number].take())
+                lock = self.locks[number]
+                held.append((lock, lock.take()))
             for number in numbers:
                 first = self.words[number].unfinished
                 if first is not None:
                     break
             else:
                 return
-            locks.close()  # Its other nodes may come before those held here.
+            _release(held)  # Its other nodes may come before those held here.
             self._finish(first, number)
 
     def _commit(self, begun: Transactions) -> None:
@@ -327,7 +340,9 @@ class Nodes:
             while True:
                 try:
                     with uninterrupted(), translated(self.root), forks.kept_out(), ExitStack() as locks:
-                        self._take(range(self.count), locks)
+                        held: Held = []
+                        locks.callback(_release, held)
+                        self._take(range(self.count), held)
                         snapshots = [stack.enter_context(self._begin(n, buffers=buffers)) for n in range(self.count)]
                         stack.callback(self._scan_ends, threading.get_ident())
                         self._scans.append(threading.get_ident())
@@ -344,6 +359,12 @@ class Nodes:
     def reader_check(self) -> int:
         """Free what killed readers hold (else files grow without bound); how many there were."""
         return sum(node.environment.reader_check() for node in self.nodes)
+
+
+def _release(held: Held) -> None:
+    while held:
+        lock, file = held.pop()
+        lock.release(file)
 
 
 def _opened(root: Path, nodes: int | None, durability: str | None) -> Nodes:

@@ -16,8 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from viewkeeper.catalog import codec
-from viewkeeper.catalog.model import Table
 from viewkeeper.changes.entries import Body
 from viewkeeper.stores.node import Node, Tail
 
@@ -36,9 +34,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Intent:
-    """A call on `table` with one `stamp`; `parts` by node, without its first one once it is stored."""
+    """A call with one `stamp` on the table whose stored declaration is `table`; `parts` by node, without its first one
+    once it is stored."""
 
-    table: Table
+    table: bytes
     stamp: int
     parts: Mapping[int, Part]
 
@@ -49,7 +48,7 @@ def write(node: Node, txn: Any, intent: Intent) -> None:
     others = {number: part for number, part in intent.parts.items() if number != min(intent.parts)}
     head = {number: [part.tail.sequence, part.tail.hash.hex(), len(part.bodies)] for number, part in others.items()}
     txn.put(_HEAD, json.dumps({"stamp": intent.stamp, "parts": head}).encode(), db=node.intent)
-    txn.put(_TABLE, codec.dumps(intent.table), db=node.intent)
+    txn.put(_TABLE, intent.table, db=node.intent)
     for number, part in others.items():
         for place, body in enumerate(part.bodies):
             data = _BODY.pack(body.kind, body.flags, body.count) + body.data
@@ -73,7 +72,7 @@ def read(node: Node, txn: Any) -> Intent | None:
     found = json.loads(bytes(head))
     parts = {int(number): Part(Tail(sequence, bytes.fromhex(hash_)), _bodies(node, txn, int(number), count))
              for number, (sequence, hash_, count) in found["parts"].items()}  # fmt: skip
-    return Intent(codec.loads(txn.get(_TABLE, db=node.intent)), found["stamp"], parts)
+    return Intent(txn.get(_TABLE, db=node.intent), found["stamp"], parts)
 
 
 def clear(node: Node, number: int, txns: Mapping[int, Any]) -> None:
