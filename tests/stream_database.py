@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Catalog, Column, PartView, Stream
 from viewkeeper.catalog.types import BIGINT, INT, STRING, TIMESTAMP, Type, logical_type, to_physical
+from viewkeeper.errors import Error
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.driver import Maintainer, caught_up
 from viewkeeper.pipeline.local import LocalExecutor
@@ -164,7 +165,8 @@ class StreamDatabase:
                     return
                 if not maintainer.step():
                     time.sleep(0.001)
-                assert maintainer.last_error is None, maintainer.last_error
+                if maintainer.last_error is not None:
+                    raise Error(maintainer.last_error)
         finally:
             maintainer.close()
 

@@ -279,7 +279,8 @@ class Storage:
     def _open_newest(self) -> Snapshot:
         while True:
             looked = time.time()
-            numbers = self.numbers() if self.manifests.exists() else []
+            # A folder that was there and is gone is for the operating system to name: it was moved or deleted.
+            numbers = self.numbers() if self._known is not None or self.manifests.exists() else []
             if not numbers:
                 raise NotFound(f"there is no database in {self.root}")
             try:
