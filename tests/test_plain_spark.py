@@ -122,12 +122,12 @@ def test_other_mistakes_are_said_with_their_place(spark: SparkSession, tmp_path:
     db = viewkeeper.connect(tmp_path)
     db.sql(DECLARED)
     for query, message in {
-        "SELECT upperr(src) FROM m": "`upperr`", "SELECT upper(sr) FROM m": "`sr`", "SELECT uuid() FROM m": "uuid",
-        "SELECT now() AS n, src FROM m": "now", "SELECT NULL AS n, upper(src) FROM m": "is NULL in every row",
-        "SELECT upper(src) AS a, src AS A FROM m": "two columns are called",
-        "SELECT upper(src) FROM m JOIN host ON src = name": "no stream, view or table host",
+        "SELECT upperr(src) FROM m": "`upperr`", "SELECT lower(sr) FROM m": "`sr`", "SELECT uuid() FROM m": "uuid",
+        "SELECT now() AS n, src FROM m": "now", "SELECT NULL AS n, lower(src) FROM m": "is NULL in every row",
+        "SELECT lower(src) AS a, src AS A FROM m": "two columns are called",
+        "SELECT lower(src) FROM m JOIN host ON src = name": "no stream, view or table host",
         "SELECT /*+ STRATEGY(merge) */ src FROM m": r"STRATEGY is for views with",
-        "WITH m AS (SELECT name AS src FROM hosts) SELECT upper(src) FROM m": r"WITH \(a common table expression\)",
+        "WITH m AS (SELECT name AS src FROM hosts) SELECT lower(src) FROM m": r"WITH \(a common table expression\)",
     }.items():  # fmt: skip
         with pytest.raises(DeclarationError, match=message) as refused:
             db.sql(f"CREATE VIEW v AS {query}")
