@@ -44,7 +44,7 @@ def held_by_a_stopped_process(root: Path) -> Iterator[int]:
 def test_a_wait_for_a_stopped_writer_ends_and_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`put`, `put_many` and a cut say who holds the lock; reads that need none answer at once; when the holder is gone
     all goes on."""
-    monkeypatch.setenv(PATIENCE, "2")
+    monkeypatch.setenv(PATIENCE, "1")
     threads = threading.active_count()
     with viewkeeper.connect(tmp_path / "db") as db:
         db.sql("CREATE TABLE t (id BIGINT, PRIMARY KEY (id))")
@@ -55,14 +55,14 @@ def test_a_wait_for_a_stopped_writer_ends_and_names_it(tmp_path: Path, monkeypat
                 begin = time.monotonic()
                 with pytest.raises(Busy, match=rf"process {pid}, which is stopped .*since 20\d\d-.*write lock"):
                     table.put({"id": 2})
-                assert 1.9 < time.monotonic() - begin < 20
+                assert 0.9 < time.monotonic() - begin < 5
             with pytest.raises(Busy, match=f"process {pid}"):
                 table.put_many([{"id": i} for i in range(10)])
             with pytest.raises(Busy, match=f"process {pid}"):
                 db._store.cut(100, {})
             begin = time.monotonic()
             assert db.lag()["nodes"] and table.get(1) == {"id": 1} and db.status()["nodes"]
-            assert time.monotonic() - begin < 1.9, "three reads take less than one wait"
+            assert time.monotonic() - begin < 0.9, "three reads take less than one wait"
         table.put({"id": 2})
         assert table.get(2) and threading.active_count() <= threads + 2, "a wait leaves no thread behind"
 
