@@ -25,6 +25,9 @@ from viewkeeper.trace.run import close_files_except
 from viewkeeper.trace.snapshot import Change, Snapshot, advance, follow
 
 CATALOGS_REMEMBERED = 4
+GLANCE_SECONDS = 0.001
+"""So long the file of the newest manifest is taken to be the one that was read; whether there is a newer one is looked
+at every time."""
 
 Mark = tuple[int, int]
 """Inode and time of change of a manifest's file: as long as they are the same, so is the file."""
@@ -49,6 +52,7 @@ class Storage:
         self.state, self.manifests = self.root / "state", self.root / "manifests"
         self.catalogs, self.leases = self.root / "catalogs", self.root / "leases"
         self.disk = LocalDisk()
+        self._prefix = f"{self.manifests}/"  # a text: `newest` runs in microseconds
         self.epoch: int | None = None  # the one taken by this process, once it is the driver
         # Threads share these two without a lock: both are replaced, never changed.
         self._known: _Known | None = None
@@ -80,13 +84,15 @@ class Storage:
 
         A manifest is the newest if the next number does not exist; but that may have come and been pruned.  It is kept
         for `keep_seconds` after it was replaced, so whoever looks more often than that cannot miss it, and whoever
-        does not lists the folder.  And the file at hand must still be the one that was read: the folder may have been
-        made anew, or an older copy put back.
+        does not lists the folder.  And the file at hand must still be the one that was read (as of a millisecond ago):
+        the folder may have been made anew, or an older copy put back.
         """
         if self._known is None:
             return self._open_newest()
         snapshot, confirmed, mark = self._known
         looked = time.time()
+        if 0 <= looked - confirmed < GLANCE_SECONDS and not self.exists(snapshot.number + 1):
+            return snapshot
         while self.exists(snapshot.number + 1):
             try:
                 manifest, mark = self._read(snapshot.number + 1)
@@ -181,7 +187,7 @@ class Storage:
         return Path(self._path(number))
 
     def _path(self, number: int) -> str:
-        return f"{self.manifests}/{number:012d}.json"
+        return f"{self._prefix}{number:012d}.json"
 
     def catalog(self, ref: CatalogRef) -> Catalog:
         """The catalog that a manifest names; the last few are remembered."""
