@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Sequence
-from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -20,6 +20,7 @@ from viewkeeper.catalog.types import BIGINT, INTEGER_BITS, MAX_PRECISION, Type, 
 _EPOCH, _SECOND = datetime.datetime(1970, 1, 1), datetime.timedelta(seconds=1)
 NAN = math.nan  # the one NaN that `canonical` gives: equal to itself in tuples, dictionaries and sets
 _WIDE = Context(prec=200, rounding=ROUND_HALF_UP)  # holds the exact product of two decimals and any sum of them
+_SCALA = Context(prec=34, rounding=ROUND_HALF_EVEN)
 
 
 class Raised(Exception):
@@ -115,9 +116,9 @@ def _remainder(left: Any, right: Any, type_: Type, place: tuple[int, int] | None
 
 def negate(value: Any, type_: Type, place: tuple[int, int] | None) -> Any:
     """`- value`, not NULL."""
-    return (
-        fit_integer(-value, type_, place) if type_.is_integer else value.copy_negate() if type_.is_decimal else -value
-    )
+    if type_.is_decimal:  # Scala's BigDecimal: to 34 digits, ties to even
+        return fit_decimal(_SCALA.minus(value), type_, place)
+    return fit_integer(-value, type_, place) if type_.is_integer else -value
 
 
 def fit_integer(value: int, type_: Type, place: tuple[int, int] | None) -> int:

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import pyarrow.compute as pc
 
 from viewkeeper.catalog.types import Type
-from viewkeeper.maintenance.decimals import decimal_arithmetic
+from viewkeeper.maintenance import decimals
 from viewkeeper.maintenance.division import division
 from viewkeeper.maintenance.error_codes import ARITHMETIC_OVERFLOW, pack_error
 from viewkeeper.maintenance.exact_integer import greatest_magnitude
-from viewkeeper.maintenance.vectors import Vector, both_valid, dtype, first_error, in_arrow, raise_where
+from viewkeeper.maintenance.vectors import Vector, both_valid, dtype, first_error, raise_where
 
 Place = tuple[int, int] | None
 Binary = Callable[[Vector, Vector], Vector]
@@ -28,7 +27,7 @@ def arithmetic(operator: str, left: Type, right: Type, result: Type, place: Plac
     if operator in ("/", "%"):
         return division(operator, left, right, result, place)
     if result.is_decimal:
-        return decimal_arithmetic(operator, left, right, result, place)
+        return decimals.decimal_arithmetic(operator, left, right, result, place)
     return _floats(operator) if result.is_float else _integers(operator, result, place)
 
 
@@ -76,8 +75,8 @@ def _multiply_overflows(left: np.ndarray, right: np.ndarray, data: np.ndarray) -
 
 def negation(type_: Type, place: Place) -> Callable[[Vector], Vector]:
     """The function for unary minus of `type_`, raising at `place`."""
-    if in_arrow(type_):
-        return lambda argument: argument._replace(data=pc.negate(argument.data))
+    if type_.is_decimal:
+        return decimals.negation(type_, place)
     if not type_.is_integer:
         return lambda argument: argument._replace(data=-argument.data)
     smallest, error = np.iinfo(dtype(type_)).min, pack_error(ARITHMETIC_OVERFLOW, place)

@@ -7,6 +7,7 @@ one.  By its type alone a value is held as int64 (at most 18 digits), Arrow's de
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from viewkeeper.maintenance.vectors import Vector, both_valid, first_error, rais
 _INT64_DIGITS = 18
 _LIMBS = 9  # 77 digits and the sign
 _LIMBS_MORE = 4  # 38 digits
+_NEGATION = Context(prec=34, rounding=ROUND_HALF_EVEN)
 
 Place = tuple[int, int] | None
 Valid = np.ndarray | None
@@ -57,6 +59,34 @@ def rescale(source: Type, target: Type, place: Place) -> Callable[[Vector], Vect
         arrow_type = physical_type(target)
         return lambda argument: argument._replace(data=_decimal128(argument, source).cast(arrow_type))
     return _through_limbs(source, target, digits, pack_error(NUMERIC_VALUE_OUT_OF_RANGE, place))
+
+
+def negation(type_: Type, place: Place) -> Callable[[Vector], Vector]:
+    """The function for unary minus of DECIMAL `type_`.
+
+    Spark's rounds to 34 digits, ties to even (Java's MathContext.DECIMAL128), and raises what then has too many.
+    """
+    if type_.precision <= _INT64_DIGITS:
+        return lambda argument: argument._replace(data=-argument.data)
+    if type_.precision <= _NEGATION.prec:
+        return lambda argument: argument._replace(data=pc.negate(argument.data))
+    longest, error = Decimal((0, (1,), _NEGATION.prec - type_.scale)), pack_error(NUMERIC_VALUE_OUT_OF_RANGE, place)
+    least = pa.scalar(longest, physical_type(type_))
+
+    def run(argument: Vector) -> Vector:
+        data = argument.data
+        long = pc.greater_equal(pc.abs(data), least)
+        if not pc.any(long).as_py():
+            return argument._replace(data=pc.negate(data))
+        values = [data] if isinstance(data, pa.Scalar) else data
+        rounded = [None if value is None else _NEGATION.minus(value) for value in (v.as_py() for v in values)]
+        wrong = np.array([value is not None and value.adjusted() + type_.scale >= type_.precision for value in rounded])
+        kept = [None if bad else value for value, bad in zip(rounded, wrong, strict=True)]
+        array = pa.array(kept, physical_type(type_))
+        held = array[0] if isinstance(data, pa.Scalar) else array
+        return raise_where(argument._replace(data=held), wrong, error) if wrong.any() else argument._replace(data=held)
+
+    return run
 
 
 def from_integer(digits: int, target: Type, place: Place) -> Callable[[Vector], Vector]:
