@@ -1,7 +1,7 @@
 """Spark's type rules under ANSI mode: common types, decimal arithmetic, implicit conversions.
 
 Sources: `AnsiTypeCoercion`, `DecimalPrecisionTypeCoercion`, `Cast.forceNullable` and `Cast.canNullSafeCastToDecimal`
-of Spark 4; every rule is compared with Spark itself in `tests/test_compiler_against_spark.py`.
+of Spark 4; every rule is compared with Spark itself in `tests/compiler/test_compiler_against_spark.py`.
 """
 
 from __future__ import annotations

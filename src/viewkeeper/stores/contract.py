@@ -1,4 +1,7 @@
-"""What a store of base tables must do, whatever keeps its rows; `tests/test_store_contract.py` holds stores to it."""
+"""What a store of base tables must do, whatever keeps its rows.
+
+`tests/stores/test_store_contract.py` holds stores to it.
+"""
 
 from __future__ import annotations
 

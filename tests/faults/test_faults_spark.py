@@ -1,0 +1,58 @@
+"""The same faults on real Spark: workers and drivers that are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from child import SUPPORT
+from pipeline_database import VIEWS, Shop
+from viewkeeper.trace import points
+
+pytestmark = [pytest.mark.spark, pytest.mark.faults]
+
+
+def run_child(root: Path, point: str, victim: str) -> subprocess.CompletedProcess[str]:
+    call = f"import shop_on_spark as t; t.maintain_on_spark(t.Path({str(root)!r}), {point!r}, {victim!r})"
+    environment = {**os.environ, "VIEWKEEPER_FAULTS": str(root)}
+    return subprocess.run(
+        [sys.executable, "-c", call], cwd=SUPPORT, env=environment, capture_output=True, text=True,
+        timeout=180, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("point", points.WORKER_POINTS)
+def test_a_killed_worker_is_replaced(tmp_path: Path, point: str) -> None:
+    """Where a worker is killed Spark tries its task again, and nothing is lost or doubled."""
+    ended = run_child(tmp_path, point, "worker")
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("point", points.POINTS)
+def test_a_killed_driver_is_followed_by_the_next(tmp_path: Path, point: str) -> None:
+    """Where the driver is killed, while its workers may still be writing, the next one finds everything right."""
+    ended = run_child(tmp_path, point, "driver")
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    shop = Shop(tmp_path)
+    if not shop.snapshot.catalog.views:
+        shop.declare(VIEWS)
+    shop.maintain_once()
+    assert shop.wrong_views() == []
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_the_loss_of_java_is_named_and_an_interrupted_start_leaves_none_behind(
+    tmp_path: Path, interrupted: bool
+) -> None:
+    """Every use of Spark says that its Java process is gone; Ctrl-C while it starts leaves it whole, and usable."""
+    call = f"import shop_on_spark as t; t.outlive_java(t.Path({str(tmp_path)!r}), {interrupted})"
+    ended = subprocess.run(
+        [sys.executable, "-c", call], cwd=SUPPORT, capture_output=True, text=True, timeout=180,
+        check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr

@@ -1,0 +1,217 @@
+"""Calls that write on several nodes: whole after any death, in every cut, and whatever comes of Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from child import SUPPORT
+from store_model import BAG, ORDERS, PAIRS, as_bag, as_dicts, read_all, replay, stored_rows
+from store_processes import CALLS, start
+from viewkeeper.stores.embedded import EmbeddedStore
+from viewkeeper.trace import points
+
+NODES = 3
+
+
+def filled(root: Path) -> EmbeddedStore:
+    store = EmbeddedStore(root, nodes=NODES, durability="process")
+    store.put_many(ORDERS, [{"id": i, "n": 100 + i, "note": "old"} for i in range(20)])
+    store.put_many(BAG, [{"x": i % 5, "s": "s"} for i in range(40)])
+    return store
+
+
+def contents(store: EmbeddedStore) -> list[object]:
+    return [as_bag(stored_rows(store, table)) for table in (ORDERS, PAIRS, BAG)]
+
+
+def run_armed(folder: Path, point: str, count: int, *program: object) -> int:
+    """Run a program that is killed at a point; its exit code."""
+    folder.mkdir(exist_ok=True)
+    points.arm(folder, point, count)
+    environment = {**os.environ, "VIEWKEEPER_FAULTS": str(folder)}
+    code = subprocess.run(start(*program), env=environment, timeout=60).returncode
+    (folder / point).unlink()
+    return code
+
+
+@contextmanager
+def expected(tmp_path: Path, call: str) -> Iterator[tuple[list[object], list[object]]]:
+    """The contents before and after a call, as one process makes them that does not die."""
+    store = filled(tmp_path / "expected")
+    before = contents(store)
+    CALLS[call](store)
+    yield before, contents(store)
+    store.close()
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_over_several_nodes_is_whole_after_kill_9_at_every_point(tmp_path: Path, call: str) -> None:
+    """Nothing of it before the first commit; after that all of it, for whoever comes next: a scan, a cut, a write."""
+    with expected(tmp_path, call) as (before, after):
+        for point, count in (("call prepared", 1), ("between nodes", 1), ("between nodes", 2), ("call written", 1)):
+            for comes_next in ("scan", "cut", "write", "another process"):
+                root = tmp_path / f"{point}{count}{comes_next}"
+                store = filled(root)
+                assert run_armed(tmp_path / "armed", point, count, "call_once", root, call) == -signal.SIGKILL
+                if comes_next == "cut":
+                    assert store.cut(10_000, {}).positions == store.ends()
+                elif comes_next == "write":
+                    CALLS[call if "delete" not in call and "key" not in call else "whole rows"](store)
+                elif comes_next == "another process":
+                    subprocess.run(start("put_one_row", root), check=True)
+                    store.delete_many(ORDERS, range(1000, 1020))
+                if comes_next != "write":
+                    assert contents(store) == (before if point == "call prepared" else after), (point, comes_next)
+                assert not any(words.unfinished for words in store._nodes.words)
+                for table in (ORDERS, PAIRS):
+                    assert as_bag(stored_rows(store, table)) == as_bag(replay(table, read_all(store, table)).values())
+                store.close()
+
+
+@pytest.mark.faults
+def test_a_call_is_finished_once_though_who_finishes_it_dies_too(tmp_path: Path) -> None:
+    with expected(tmp_path, "some columns") as (_, after):
+        store = filled(tmp_path / "s")
+        assert run_armed(tmp_path / "armed", "between nodes", 1, "call_once", store.root, "some columns") < 0
+        for _ in range(2):  # With nothing to do the first time, and then with one part done.
+            assert run_armed(tmp_path / "armed", "part done", 1, "put_one_row", store.root) == -signal.SIGKILL
+        assert run_armed(tmp_path / "armed", "part done", 2, "put_one_row", store.root) == -signal.SIGKILL
+        assert contents(store) == after
+        store.close()
+
+
+@pytest.mark.faults
+def test_a_call_that_a_power_loss_cut_is_finished_at_the_next_opening(tmp_path: Path) -> None:
+    """The shared words are lost then; the nodes themselves tell."""
+    with expected(tmp_path, "some columns") as (_, after):
+        store = filled(tmp_path / "s")
+        store.close()
+        assert run_armed(tmp_path / "armed", "between nodes", 1, "call_once", store.root, "some columns") < 0
+        (store.root / "stamp").write_bytes(b"")
+        store = EmbeddedStore(store.root)
+        assert store.cut(10_000, {}).positions == store.ends() and contents(store) == after
+        store.close()
+
+
+@pytest.mark.faults
+def test_two_unfinished_calls_of_different_nodes_are_both_finished(tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path / "s", nodes=4, durability="process")
+    of_node: dict[int, list[int]] = {node: [] for node in range(4)}
+    for id_ in range(100):
+        of_node[next(iter(store.put(ORDERS, {"id": id_, "n": 0}).positions))].append(id_)
+    for pair in ((0, 1), (2, 3)):
+        ids = [of_node[node][0] for node in pair]
+        code = f"import sys; sys.path.insert(0, {str(SUPPORT)!r})\n" + (
+            "from store_model import ORDERS\nfrom viewkeeper.stores.embedded import EmbeddedStore\n"
+            f"EmbeddedStore({str(store.root)!r}).put_many(ORDERS, [{{'id': i, 'n': 1}} for i in {ids}])"
+        )
+        (tmp_path / "armed").mkdir(exist_ok=True)
+        points.arm(tmp_path / "armed", "between nodes", 1)
+        environment = {**os.environ, "VIEWKEEPER_FAULTS": str(tmp_path / "armed")}
+        assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == -signal.SIGKILL
+    assert [words.unfinished for words in store._nodes.words] == [0, 0, 2, 2]
+    store.put_many(ORDERS, [{"id": of_node[node][1], "n": 2} for node in (1, 2)])
+    assert [store.get(ORDERS, of_node[node][0])["n"] for node in range(4)] == [1] * 4  # type: ignore[index]
+    assert [words.unfinished for words in store._nodes.words] == [None] * 4
+    store.close()
+
+
+@pytest.mark.faults
+def test_no_cut_holds_half_a_call_while_writers_are_killed_again_and_again(tmp_path: Path) -> None:
+    """Four writers, of which one is killed every few milliseconds at a random place, while a reader cuts."""
+    random_, store = random.Random(7), EmbeddedStore(tmp_path / "s", nodes=NODES, durability="process")
+    faults = tmp_path / "armed"
+    faults.mkdir()
+    environment = {**os.environ, "VIEWKEEPER_FAULTS": str(faults)}
+    running: dict[int, subprocess.Popen[bytes]] = {}
+    positions: dict[int, int] = {}
+    seen: dict[int, dict[int, int]] = {}
+    killed, deadline = 0, time.monotonic() + 25
+    try:
+        while time.monotonic() < deadline:
+            for writer in range(4):
+                if writer not in running or running[writer].poll() is not None:
+                    killed += writer in running and running[writer].returncode == -signal.SIGKILL
+                    command = start("put_again_and_again", store.root, writer, 10**6)
+                    running[writer] = subprocess.Popen(command, env=environment)
+            if not list(faults.glob("*")) or random_.random() < 0.2:
+                points.arm(faults, random_.choice(points.STORE_POINTS), random_.randrange(1, 60))
+            positions = cut_whole(store, positions, seen, random_.choice([1, 50, 10_000]))
+    finally:
+        for process in running.values():
+            process.kill()
+            process.wait()
+    while (cut := store.cut(10_000, positions)).operations:
+        positions = cut_whole(store, positions, seen, 10_000)
+        assert positions == cut.positions
+    assert killed > 3 and len(seen) == 4
+    assert as_bag(stored_rows(store, ORDERS)) == as_bag(replay(ORDERS, read_all(store, ORDERS)).values())
+    store.close()
+
+
+def cut_whole(
+    store: EmbeddedStore, positions: dict[int, int], seen: dict[int, dict[int, int]], limit: int
+) -> dict[int, int]:
+    """Read up to the next cut; there the six rows of each writer must agree.  `seen`: writer -> id -> n."""
+    cut = store.cut(limit, positions)
+    for node, end in cut.positions.items():
+        for row in as_dicts(ORDERS, store.read(node, positions.get(node, 0), end, {ORDERS.id: ORDERS}).operations):
+            if row["values"]["id"] != 999:
+                seen.setdefault(row["values"]["customer"], {})[row["values"]["id"]] = row["values"]["n"]
+    assert all(len(rows) == 6 and len(set(rows.values())) == 1 for rows in seen.values()), "half a call is in a cut"
+    return cut.positions
+
+
+def test_ctrl_c_leaves_put_many_whole_or_undone_and_the_store_usable(tmp_path: Path) -> None:
+    """150 interrupts at random moments of `put_many` and `put`: no half, no lock left, no thread or fork that waits."""
+    store, random_ = EmbeddedStore(tmp_path / "s", nodes=NODES, durability="process"), random.Random(3)
+    store.put_many(ORDERS, [{"id": id_, "n": 0} for id_ in range(8)])
+    came = call = 0
+    main = threading.get_ident()
+    while came < 150:
+        call += 1
+        timer = threading.Timer(random_.uniform(0, 0.006), lambda: signal.pthread_kill(main, signal.SIGINT))
+        try:
+            timer.start()
+            while True:
+                store.put_many(ORDERS, [{"id": id_, "n": call} for id_ in range(8)])
+                store.put(ORDERS, {"id": 100, "n": call})
+        except KeyboardInterrupt:
+            came += 1
+        timer.join()
+        assert len({store.get(ORDERS, id_)["n"] for id_ in range(8)}) == 1  # type: ignore[index]
+    thread = threading.Thread(target=store.put, args=(ORDERS, {"id": 101, "n": 1}))
+    thread.start()
+    thread.join(timeout=10)
+    assert not thread.is_alive()
+    begin = time.monotonic()
+    subprocess.run(start("put_one_row", store.root), check=True, timeout=30)
+    child = os.fork()
+    if child == 0:
+        store.put(ORDERS, {"id": 102, "n": 1})
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 and time.monotonic() - begin < 9
+    assert as_bag(stored_rows(store, ORDERS)) == as_bag(replay(ORDERS, read_all(store, ORDERS)).values())
+    store.close()
+
+
+def test_what_an_intent_took_is_freed_with_the_trimming_of_the_log(tmp_path: Path) -> None:
+    store = filled(tmp_path / "s")
+    store.trim(store.ends(), older_than_seconds=-1)
+    for number, node in enumerate(store._nodes.nodes):
+        with store._nodes.reading(number) as txn:
+            assert txn.stat(node.intent)["entries"] == 0
+    assert len(stored_rows(store, ORDERS)) == 20
+    store.close()

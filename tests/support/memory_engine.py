@@ -1,0 +1,226 @@
+"""The zone programs over states in memory: no files, no Spark, no store; any number of view servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from oracle.model import Operation
+from oracle.model import canonical as canonical_value
+from viewkeeper.catalog.model import ERRORS, Catalog, Index, StateSpec, Table, View
+from viewkeeper.catalog.types import logical_type, physical_type, to_logical, to_physical
+from viewkeeper.compiler.bind import bind_table, bind_view
+from viewkeeper.compiler.parse import parse_script
+from viewkeeper.compiler.relations import Relation
+from viewkeeper.compiler.statements import CreateTable, CreateView
+from viewkeeper.maintenance import declare
+from viewkeeper.maintenance.program import Program
+from viewkeeper.maintenance.task import Sent
+from viewkeeper.maintenance.zones import run_zone
+from viewkeeper.trace.hashing import hash_columns
+from viewkeeper.trace.keys import canonical
+from viewkeeper.trace.rows import Rows
+from viewkeeper.trace.run import Run
+from viewkeeper.trace.trace import Trace, difference
+
+
+class Context:
+    """One task's context: reads `states`, keeps what it writes and sends apart."""
+
+    def __init__(self, states: dict[int, list[Run]], seed: bool) -> None:
+        self.states, self.seed = states, seed
+        self.written: list[tuple[StateSpec, Rows]] = []
+        self.sent: list[tuple[str, Rows, np.ndarray]] = []
+        self.rejected: list[str] = []
+
+    def trace(self, spec: StateSpec) -> Trace:
+        return Trace(spec, self.states.get(spec.id, []))
+
+    def write(self, spec: StateSpec, rows: Rows) -> None:
+        self.written.append((spec, rows))
+
+    def send(self, target: str, rows: Rows, hashes: np.ndarray) -> None:
+        self.sent.append((target, rows, hashes))
+
+    def reject(self, table: Table, operations: Rows, reasons: Sequence[str]) -> None:
+        self.rejected += reasons
+
+    def count(self, name: str, number: int) -> None:
+        pass
+
+
+class MemoryEngine:
+    """Tables and views kept by the zone programs on `servers` view servers."""
+
+    def __init__(self, tables: Sequence[str], servers: int = 1) -> None:
+        self.catalog = Catalog()
+        self.servers = servers
+        self.states: dict[int, list[Run]] = {}
+        self.sequence = 0
+        self.rejected: list[str] = []
+        self.relations: dict[str, Relation] = {}
+        self.row_ids: dict[Any, list[int]] = {}
+        for text in tables:
+            (statement,) = parse_script(text)
+            assert isinstance(statement, CreateTable)
+            columns, key = bind_table(statement)
+            self.catalog = declare.declare_table(self.catalog, statement.name.name, columns, key)
+
+    def declare(self, views: Sequence[str], *, together: bool = False) -> None:
+        """Declares views, one after another or in one declaration (then none reads another)."""
+        texts = [";".join(views)] if together else views
+        for text in texts:
+            statements = [s for s in parse_script(text) if isinstance(s, CreateView)]
+            bound = [bind_view(self.catalog, statement) for statement in statements]
+            self.catalog = declare.declare_views(self.catalog, bound)
+            self.relations.update({view.name: view.relation for view in bound})
+
+    def unfilled(self) -> frozenset[int]:
+        items: list[View | Index] = [*self.catalog.views, *self.catalog.indexes]
+        return frozenset(i.id for i in items if i.filled is None)
+
+    def fill(self) -> None:
+        """Fills what is declared and not filled, from all rows."""
+        self.start_fill()
+        self.finish_fill()
+
+    def start_fill(self) -> None:
+        """Reads the tables as they are now; changes after it are taken by `finish_fill`."""
+        self.filling = self.unfilled()
+        self.held = {id_: list(runs) for id_, runs in self.states.items()}
+        program = Program(self.catalog, self.filling)
+        inbox = {}
+        for id_ in program.tables:
+            rows = self._declared_order(program.table(id_), self._delta(program.table(id_), self.held).scan())
+            inbox[f"delta:{id_}"] = rows
+        self.private = self._run(program, self._sent(program, inbox), {}, seed=True)
+
+    def finish_fill(self) -> None:
+        """Takes the changes since `start_fill`, and makes the views readable."""
+        program = Program(self.catalog, self.filling)
+        inbox = {}
+        for id_ in program.tables:
+            table = program.table(id_)
+            changes = difference(self._delta(table, self.held), self._delta(table, self.states))
+            inbox[f"delta:{id_}"] = self._declared_order(table, changes)
+        before = {id_: list(runs) for id_, runs in self.held.items()}
+        _add(before, self.private)
+        _add(self.private, self._run(program, self._sent(program, inbox), before, seed=False))
+        for id_, runs in self.private.items():
+            self.states[id_] = runs + self.states.get(id_, [])
+        self.catalog = declare.mark_filled(self.catalog, self.filling, 1)
+
+    def apply(self, batch: Sequence[Operation]) -> None:
+        """One batch of operations."""
+        program = Program(self.catalog)
+        blocks: dict[str, list[Rows]] = {}
+        for operation in batch:
+            table = self.catalog.find(operation.table)
+            assert isinstance(table, Table)
+            for row in operation.rows:
+                self.sequence += 1
+                row_id = None if table.key else self._row_id(table, operation, row)
+                if table.key or row_id is not None:
+                    blocks.setdefault(f"ops:{table.id}", []).append(self._block(table, operation, row, row_id))
+        inbox = {target: Rows.concat(rows) for target, rows in blocks.items()}
+        _add(self.states, self._run(program, self._sent(program, inbox), self.states, seed=False))
+
+    def rows(self, view: str) -> list[tuple[Any, ...]]:
+        """What the view holds, columns in declared order, as many times as it holds it."""
+        item = self.catalog.find(view)
+        assert isinstance(item, (View, Table, Index)) and not isinstance(item, Index)
+        stored = item.stored
+        rows = Trace(stored.state, self.states.get(stored.state.id, [])).scan()
+        if stored.member is not None:
+            rows = rows.filter(rows.columns[0].to_numpy() == stored.member)
+        columns = [to_logical(rows.columns[p], c.type) for p, c in zip(stored.order, item.columns, strict=True)]
+        found = zip(*(c.to_pylist() for c in columns), strict=True)
+        return [row for row, weight in zip(found, rows.weights, strict=True) for _ in range(weight)]
+
+    def errors(self, view: str) -> list[tuple[Any, ...]]:
+        item = self.catalog.find(view)
+        assert isinstance(item, View)
+        rows = Trace(ERRORS, self.states.get(ERRORS.id, [])).scan()
+        found = zip(*(c.to_pylist() for c in rows.columns), rows.weights.tolist(), strict=True)
+        return [row for *row, weight in found for _ in range(weight) if row[0] == item.id]  # type: ignore[misc]
+
+    def _delta(self, table: Table, states: dict[int, list[Run]]) -> Trace:
+        return Trace(table.stored.state, states.get(table.stored.state.id, []))
+
+    @staticmethod
+    def _declared_order(table: Table, rows: Rows) -> Rows:
+        order = table.stored.order if table.key else (*table.stored.order, 0)
+        return rows.select(order)
+
+    def _sent(self, program: Program, inbox: dict[str, Rows]) -> list[tuple[str, Rows, np.ndarray]]:
+        sent = []
+        for target, rows in inbox.items():
+            table = program.table(int(target.split(":")[1]))
+            keys = [canonical(rows.columns[i]) for i in table.key or (len(table.columns),)]
+            sent.append((target, rows, hash_columns(keys, len(rows))))
+        return sent
+
+    def _run(
+        self,
+        program: Program,
+        waiting: list[tuple[str, Rows, np.ndarray]],
+        states: dict[int, list[Run]],
+        seed: bool,
+    ) -> dict[int, list[Run]]:
+        new: dict[int, list[Run]] = {}
+        for zone in range(1, program.depth + 1):
+            here = [w for w in waiting if program.zone_of(w[0]) == zone]
+            waiting = [w for w in waiting if program.zone_of(w[0]) != zone]
+            for server in range(self.servers):
+                inbox: dict[str, list[Sent]] = {}
+                for target, rows, hashes in here:
+                    mine = np.flatnonzero((hashes >> np.uint64(56)) % np.uint64(self.servers) == server)
+                    if len(mine):
+                        inbox.setdefault(target, []).append(Sent(rows.take(mine), hashes[mine]))
+                context = Context(states, seed and zone == 1 and server == 0)
+                run_zone(program, zone, inbox, context)
+                waiting += context.sent
+                self.rejected += context.rejected
+                for spec, rows in context.written:
+                    run = Run.of(spec, rows)
+                    if run is not None:
+                        new.setdefault(spec.id, []).append(run)
+        assert not waiting, "everything that was sent has been taken"
+        return new
+
+    def _row_id(self, table: Table, operation: Operation, row: dict[str, Any]) -> int | None:
+        """The hidden row id of a put row, or of one row equal to a deleted one, as the store finds it."""
+        values = tuple(repr(canonical_value(row.get(c.name))) for c in table.columns)
+        held = self.row_ids.setdefault((table.name, values), [])
+        if operation.kind in ("put", "put_many"):
+            held.append(self.sequence)
+            return self.sequence
+        return held.pop() if held else None
+
+    def _block(self, table: Table, operation: Operation, row: dict[str, Any], row_id: int | None) -> Rows:
+        names = [c.name for c in table.columns]
+        kind = {"put": 0, "put_many": 0, "delete": 1, "delete_columns": 2}[operation.kind]
+        values = dict(row)
+        if kind == 2:
+            values.update(dict.fromkeys(operation.columns))
+        columns = []
+        for column in table.columns:
+            one = pa.array([values.get(column.name)], logical_type(column.type))
+            columns.append(to_physical(one, column.type))
+        if not table.key:
+            columns.append(pa.array([row_id], physical_type(table.stored.state.columns[0].type)))
+        bits = sum(1 << i for i, name in enumerate(names) if name in values)
+        mask = bits.to_bytes((len(names) + 7) // 8, "little")
+        columns += [
+            pa.array([kind], pa.int8()), pa.array([mask], pa.binary(len(mask))), pa.array([0], pa.int32()),
+            pa.array([self.sequence], pa.int64()), pa.array([self.sequence], pa.int64()),
+        ]  # fmt: skip
+        return Rows(columns, np.ones(1, dtype=np.int64))
+
+
+def _add(states: dict[int, list[Run]], new: dict[int, list[Run]]) -> None:
+    for id_, runs in new.items():
+        states[id_] = [*states.get(id_, []), *runs]

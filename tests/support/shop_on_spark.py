@@ -1,0 +1,55 @@
+"""Programs that tests run in processes of their own: they maintain by Spark, and are killed there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+
+import viewkeeper
+from pipeline_database import VIEWS, Shop
+from viewkeeper.pipeline.spark import SparkExecutor, session
+from viewkeeper.trace import points
+
+
+def maintain_on_spark(root: Path, point: str, victim: str) -> None:
+    """Run in a child process: maintains, with the fault armed for a worker or for this process."""
+    shop = Shop(root, views="")
+    shop.write(1, 40)
+    driver = shop.maintainer(SparkExecutor(session(2)[0], 2))
+    shop.catch_up(driver)
+    points.arm(root, point, 1, os.getpid() if victim == "driver" else 0)
+    for seed in range(2, 5):
+        shop.write(seed, 30)
+        shop.catch_up(driver)
+    driver.merging.step(driver.term, idle=True, barriers=[])
+    while driver.merging.step(driver.term, idle=True, barriers=[]):
+        time.sleep(0.01)
+    driver.close()
+    shop.declare(VIEWS)
+    shop.maintain_once(SparkExecutor(session(2)[0], 2))
+    assert points.passes(root, point) > 1, "the worker's task was not tried again"
+    assert shop.wrong_views() == []
+
+
+def outlive_java(root: Path, interrupted: bool) -> None:
+    """Run in a child process: maintains after Spark's Java process was killed, or its start interrupted."""
+    with viewkeeper.connect(root) as db:
+        db.sql("CREATE TABLE t (a INT, PRIMARY KEY (a))")
+        db.table("t").put({"a": 1})
+        if interrupted:
+            threading.Timer(1.0, signal.raise_signal, [signal.SIGINT]).start()
+            with pytest.raises(KeyboardInterrupt):
+                db.catch_up()
+        db.catch_up()
+        SparkContext._gateway.proc.kill()
+        SparkContext._gateway.proc.wait()
+        db.table("t").put({"a": 2})
+        for use in (db.catch_up, lambda: db.maintain().wait(), lambda: db.sql("SELECT a FROM t", engine="spark")):
+            with pytest.raises(viewkeeper.Error, match="Java process is gone.*start it again"):
+                use()

@@ -1,0 +1,94 @@
+"""The shape of the source: what may import what, and how long things may be."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+SOURCE = ROOT / "src" / "viewkeeper"
+
+ORDER = (
+    "errors", "interrupts", "permissions", "settings", "files", "catalog", "functions", "compiler", "spark", "trace",
+    "maintenance", "changes", "stores", "streams", "pipeline", "views", "checker", "server", "evidence", "rejections",
+    "database", "commands", "cli",
+)  # fmt: skip
+"""The layers in the order in which data flows; each may import only itself and those before it."""
+
+PROGRAMS = {"demo", "bench"}
+"""They use viewkeeper as a user would and may import anything; only the command line starts them."""
+
+MODULES = {module: ast.parse(module.read_text(), module) for module in sorted(SOURCE.rglob("*.py"))}
+ELSEWHERE = {file: ast.parse(file.read_text(), file)
+             for folder in ("tests", "benchmarks") for file in sorted((ROOT / folder).rglob("*.py"))}  # fmt: skip
+
+
+def layer(module: Path) -> str:
+    return module.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """The full names of all imported modules, wherever the import stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "." * node.level + str(node.module)
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def offences(module: Path, tree: ast.AST) -> Iterator[str]:
+    own = layer(module)
+    for name in imported(tree):
+        other = name.split(".")[1] if name.startswith("viewkeeper.") else None
+        if name.startswith("."):
+            yield f"{name}: imports are written in full"
+        elif other in ORDER and ORDER.index(other) > ORDER.index(own):
+            yield f"{name}: {own} comes before {other}"
+        elif other in PROGRAMS and own != "commands":
+            yield f"{name}: only the command line starts it"
+
+
+def test_a_module_imports_only_its_own_layer_and_those_before_it() -> None:
+    found = {f"{module.relative_to(SOURCE)} imports {offence}" for module, tree in MODULES.items()
+             if layer(module) not in {"__init__", *PROGRAMS} for offence in offences(module, tree)}  # fmt: skip
+    assert not found
+
+
+def test_every_module_has_a_place_in_the_order() -> None:
+    assert {layer(module) for module in MODULES} <= {"__init__", *ORDER, *PROGRAMS}
+
+
+def test_pyspark_is_imported_only_where_the_name_says_so() -> None:
+    allowed = {"pipeline", *PROGRAMS}
+    found = [module for module, tree in MODULES.items()
+             if layer(module) not in allowed and "spark" not in str(module.relative_to(SOURCE))
+             and any(name.split(".")[0] in ("pyspark", "py4j") for name in imported(tree))]  # fmt: skip
+    assert not found
+
+
+def test_the_checker_uses_nothing_that_it_judges() -> None:
+    judged = ("viewkeeper.maintenance", "viewkeeper.pipeline", "viewkeeper.streams")
+    data = ("streams.viewdf", "streams.program", "streams.patterns.plan", "streams.recognize.plan",
+            "streams.windows.plan")  # fmt: skip
+    reading = ("streams.spark.hidden", "streams.spark.quiet")  # how a query names PART_TIMESTAMP; no logs
+    admitted = tuple(f"viewkeeper.{name}" for name in (*data, *reading))
+    assert not {module.name: name for module, tree in MODULES.items() if layer(module) == "checker"
+                for name in imported(tree) if name.startswith(judged) and not name.startswith(admitted)}  # fmt: skip
+
+
+def test_files_and_functions_are_short_enough_to_read() -> None:
+    long = []
+    for file, tree in (MODULES | ELSEWHERE).items():
+        lines = file.read_text().count("\n")
+        if lines > 500:
+            long.append(f"{file.relative_to(ROOT)}: {lines} lines")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and node.end_lineno and node.end_lineno - node.lineno >= 70:
+                long.append(f"{file.relative_to(ROOT)}: {node.name}")
+    assert not long
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    assert not [module for module, tree in MODULES.items() if not ast.get_docstring(tree)]
