@@ -5,6 +5,7 @@ in the order in which data flows; each imports only those before it:
 
 - `errors`, `settings`, `files`
 - `catalog`      tables, views, column types
+- `plans`        queries as bound, and how each kind of view is kept
 - `compiler`     SQL text to relations
 - `trace`        state: runs, merges, manifests, commit
 - `maintenance`  relations to a plan of operators, and what they compute

@@ -19,8 +19,8 @@ from viewkeeper.checker.delta_proof import Key, LoggedOperation
 from viewkeeper.checker.row_evaluator import ErrorRow
 from viewkeeper.compiler.bind import bind_query
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.compiler.relations import Relation
 from viewkeeper.compiler.statements import Select
+from viewkeeper.plans.relations import Relation
 from viewkeeper.stores.contract import Store
 from viewkeeper.stores.values import to_python
 from viewkeeper.streams.part_files import PART, read_part, verify_part_file

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from viewkeeper.errors import Error, InputError
 from viewkeeper.permissions import make_root, open_new
 
-FORMAT = 1
+FORMAT = 2
 """The layout of a database's folder; a database of another format is refused."""
 
 

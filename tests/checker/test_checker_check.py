@@ -15,9 +15,9 @@ from viewkeeper.checker.check import StoreRows, check_view, check_views
 from viewkeeper.checker.delta_proof import LoggedOperation
 from viewkeeper.checker.row_evaluator import ErrorRow
 from viewkeeper.checker.tables import table_of
-from viewkeeper.compiler.expressions import ColumnRef, Literal, comparison
-from viewkeeper.compiler.relations import Aggregate, AggregateCall, Filter, Relation, Scan
 from viewkeeper.errors import CheckFailed, NotFound
+from viewkeeper.plans.expressions import ColumnRef, Literal, comparison
+from viewkeeper.plans.relations import Aggregate, AggregateCall, Filter, Relation, Scan
 
 NOWHERE = Stored(StateSpec(99, "keyed", (), 0), ())
 T = Table(16, "t", (Column("k", BIGINT, False), Column("g", STRING), Column("x", DOUBLE)), (0,), NOWHERE)

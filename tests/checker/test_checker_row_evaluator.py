@@ -10,7 +10,7 @@ import pytest
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TINYINT, Type
 from viewkeeper.checker.row_evaluator import Answer, ErrorRow, evaluate, evaluate_query
-from viewkeeper.compiler.expressions import (
+from viewkeeper.plans.expressions import (
     And,
     Arithmetic,
     Case,
@@ -24,7 +24,7 @@ from viewkeeper.compiler.expressions import (
     Or,
     comparison,
 )
-from viewkeeper.compiler.relations import Aggregate, AggregateCall, Filter, Join, Order, Project, Query, Relation, Scan
+from viewkeeper.plans.relations import Aggregate, AggregateCall, Filter, Join, Order, Project, Query, Relation, Scan
 
 T = Scan(1, "t", (Column("a", TINYINT), Column("b", TINYINT), Column("s", STRING)))
 A, B = ColumnRef(TINYINT, True, None, 0, "a"), ColumnRef(TINYINT, True, None, 1, "b")

@@ -11,10 +11,10 @@ import pytest
 
 from compiler_catalog import COLUMN_TYPES, EVERY_TYPE, catalog_of, query_of
 from viewkeeper.catalog.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
-from viewkeeper.compiler.expressions import Literal
 from viewkeeper.compiler.literals import convert
-from viewkeeper.compiler.relations import Project
 from viewkeeper.errors import DeclarationError
+from viewkeeper.plans.expressions import Literal
+from viewkeeper.plans.relations import Project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,11 +12,11 @@ from compiler_catalog import catalog_of, query_of
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.catalog.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
 from viewkeeper.compiler.bind import BoundView, bind_view
-from viewkeeper.compiler.expressions import Cast, ColumnRef, Compare, Expression, In, Literal, Or
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.compiler.relations import Aggregate, Filter, Join, Order, Project, Relation, Scan
 from viewkeeper.compiler.statements import CreateView
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.expressions import Cast, ColumnRef, Compare, Expression, In, Literal, Or
+from viewkeeper.plans.relations import Aggregate, Filter, Join, Order, Project, Relation, Scan
 
 SHOP = catalog_of("""
     CREATE TABLE orders (Id BIGINT PRIMARY KEY, customer BIGINT, price DECIMAL(15,2), placed DATE, note STRING);

@@ -9,10 +9,10 @@ import pytest
 
 from compiler_catalog import catalog_of, query_of
 from viewkeeper.catalog.types import BIGINT
-from viewkeeper.compiler.expressions import Compare, Literal
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.compiler.relations import Filter, Project
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.expressions import Compare, Literal
+from viewkeeper.plans.relations import Filter, Project
 
 CATALOG = catalog_of("""
     CREATE TABLE t (id BIGINT PRIMARY KEY, g INT, b BOOLEAN, p DECIMAL(5,2), s STRING);

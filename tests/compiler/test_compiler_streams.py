@@ -10,7 +10,6 @@ from sqlglot import exp
 import paper_views
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.parts import place_in_text
-from viewkeeper.compiler.references import Subscript
 from viewkeeper.compiler.source import Source
 from viewkeeper.compiler.statements import (
     AlterView,
@@ -30,6 +29,7 @@ from viewkeeper.compiler.statements import (
 )
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.references import Subscript
 
 STREAM = "CREATE STREAM m (ts TIMESTAMP NOT NULL, a INT) TIMESTAMP BY ts PARTITION LENGTH "
 

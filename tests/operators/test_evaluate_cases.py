@@ -22,7 +22,6 @@ from viewkeeper.catalog.types import (
     decimal,
     physical_type,
 )
-from viewkeeper.compiler import expressions as ir
 from viewkeeper.maintenance.error_codes import (
     ARITHMETIC_OVERFLOW,
     NUMERIC_VALUE_OUT_OF_RANGE,
@@ -31,6 +30,7 @@ from viewkeeper.maintenance.error_codes import (
     unpack_error,
 )
 from viewkeeper.maintenance.evaluate import evaluate, predicate
+from viewkeeper.plans import expressions as ir
 
 
 def column(type_, index=0):

@@ -31,8 +31,8 @@ from viewkeeper.catalog.types import (
     decimal,
     physical_type,
 )
-from viewkeeper.compiler import expressions as ir
 from viewkeeper.maintenance.evaluate import evaluate, predicate
+from viewkeeper.plans import expressions as ir
 
 places = st.tuples(st.integers(1, 300), st.integers(1, 2000))
 in_literals = [t for t in SCHEMA if t not in (DATE, TIMESTAMP, TIMESTAMP_NTZ)]  # those have Python classes: see below

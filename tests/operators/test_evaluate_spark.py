@@ -21,10 +21,10 @@ from viewkeeper.catalog.types import (
     to_logical,
     to_physical,
 )
-from viewkeeper.compiler import expressions as ir
 from viewkeeper.compiler.coercion import bounded_decimal, decimal_result
 from viewkeeper.maintenance import exact
 from viewkeeper.maintenance.evaluate import evaluate
+from viewkeeper.plans import expressions as ir
 
 pytestmark = pytest.mark.spark
 

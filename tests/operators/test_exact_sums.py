@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from viewkeeper.catalog.types import BIGINT, DOUBLE, FLOAT, INT, SMALLINT, TINYINT, decimal, physical_type
 from viewkeeper.maintenance import exact
+from viewkeeper.plans.sums import sum_columns
 
 LARGEST = 1.7976931348623157e308
 TYPES = [TINYINT, SMALLINT, INT, BIGINT, decimal(7, 2), decimal(18, 4), decimal(19, 0), decimal(38, 10), FLOAT, DOUBLE]
@@ -129,7 +130,7 @@ def placed(groups, state):
 def test_a_state_depends_on_the_rows_alone(history):
     """However rows come, go, are ordered and cut into batches, the state's bits are those of the rows that are left."""
     type_, batches, alive, shuffle = history
-    types = [physical_type(column) for column in exact.sum_columns(type_)]
+    types = [physical_type(column) for column in sum_columns(type_)]
     running = [pa.nulls(3, kind) for kind in types]
     for number, batch in enumerate(batches):
         groups, state = reduced(batch, type_, fused=number % 2 == 0)
@@ -243,7 +244,7 @@ def test_no_rows_and_no_groups():
         empty = pa.array([], physical_type(type_))
         lifted = exact.lift(empty, ints(), type_)
         for state in (exact.lift_reduce(empty, ints(), ints(), type_), lifted, exact.add(lifted, lifted, type_)):
-            assert [column.type for column in state] == [physical_type(column) for column in exact.sum_columns(type_)]
+            assert [column.type for column in state] == [physical_type(column) for column in sum_columns(type_)]
             assert all(len(column) == 0 for column in state)
 
 

@@ -17,10 +17,10 @@ from compiler_catalog import catalog_of, query_of
 from oracle.strategies import CORE_TYPES, domain
 from viewkeeper.catalog.types import STRING, Type, logical_type, to_logical, to_physical
 from viewkeeper.checker.row_evaluator import Answer, evaluate
-from viewkeeper.compiler.relations import Project
 from viewkeeper.errors import NotSupported
 from viewkeeper.functions.registry import FUNCTIONS
 from viewkeeper.maintenance.evaluate import evaluate as computed
+from viewkeeper.plans.relations import Project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

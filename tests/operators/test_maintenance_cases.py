@@ -11,9 +11,10 @@ from memory_engine import MemoryEngine
 from oracle.model import Operation
 from oracle.traps import RAISES, TRAPS, Trap
 from viewkeeper.catalog.model import Catalog
-from viewkeeper.maintenance import declare, plan
+from viewkeeper.maintenance import declare
 from viewkeeper.maintenance.explain import explain_view, expression_text
 from viewkeeper.maintenance.program import Program
+from viewkeeper.plans import maintenance as plan
 
 ORDERS = "CREATE TABLE orders (id BIGINT, customer BIGINT, price DECIMAL(15,2), PRIMARY KEY (id))"
 CUSTOMER = "CREATE TABLE customer (id BIGINT, segment INT, PRIMARY KEY (id))"

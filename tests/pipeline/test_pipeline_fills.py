@@ -11,10 +11,11 @@ import pytest
 
 from pipeline_database import VIEWS, Shop
 from viewkeeper.errors import Error
-from viewkeeper.maintenance import plan, zones
+from viewkeeper.maintenance import zones
 from viewkeeper.pipeline import batches, fills, maintain, note, status
 from viewkeeper.pipeline.job import Job, LogRange
 from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.receipt import Receipt
 
 

@@ -12,12 +12,13 @@ import pytest
 from pipeline_database import Shop
 from viewkeeper.database import Database
 from viewkeeper.errors import Busy, Error, Fenced, Timeout, ViewBroken
-from viewkeeper.maintenance import plan, zones
+from viewkeeper.maintenance import zones
 from viewkeeper.pipeline import fills
 from viewkeeper.pipeline.job import Job
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
 from viewkeeper.pipeline.status import lag, status
+from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.receipt import Receipt
 

@@ -12,8 +12,9 @@ import pytest
 from pipeline_database import VIEWS, Shop
 from viewkeeper.database import Database
 from viewkeeper.errors import DeclarationError, ViewBroken
-from viewkeeper.maintenance import plan, zones
+from viewkeeper.maintenance import zones
 from viewkeeper.pipeline import fills
+from viewkeeper.plans import maintenance as plan
 
 TEXTS = dict(re.findall(r"CREATE VIEW (\w+) AS (.*);", VIEWS))
 FAMILY = "SELECT customer, {} AS v FROM orders WHERE price < {} GROUP BY customer"

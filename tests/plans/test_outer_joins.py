@@ -14,10 +14,11 @@ from oracle.model import Operation
 from viewkeeper.compiler.bind import bind_view
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import CreateView
-from viewkeeper.maintenance import plan, zones
+from viewkeeper.maintenance import zones
 from viewkeeper.maintenance.explain import explain_view
 from viewkeeper.maintenance.operators import by_key, semi_join
 from viewkeeper.maintenance.task import Task
+from viewkeeper.plans import maintenance as plan
 
 TABLES = ["CREATE TABLE o (id BIGINT, c BIGINT, x INT, PRIMARY KEY (id))",
           "CREATE TABLE c (id BIGINT, name STRING, y INT, PRIMARY KEY (id))"]  # fmt: skip

@@ -14,9 +14,9 @@ from viewkeeper.catalog.types import BIGINT, INT, STRING
 from viewkeeper.compiler.source import QueryText, Source
 from viewkeeper.compiler.statements import Identifier
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.match import MatchElement
 from viewkeeper.streams.recognize.declare import source_name
 from viewkeeper.streams.recognize.explain import explain
-from viewkeeper.streams.recognize.plan import MatchElement
 from viewkeeper.streams.recognize.program import match_program
 
 BEFORE = "PARTITION BY g ORDER BY ts MEASURES count(*) AS n"

@@ -16,11 +16,11 @@ from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.parse_streams import AnyView
 from viewkeeper.compiler.statements import AlterView, CreateStream, Drop, RebuildView, Statement
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.viewdf import ViewDFPlan, inputs
 from viewkeeper.streams.alter import Altered, alter_view, drop, rebuild_view, users_of_dimension
 from viewkeeper.streams.analyst import Analyst, LazyAnalyst
 from viewkeeper.streams.declare import Known, Nothing, declare_stream, declare_view
 from viewkeeper.streams.explain import explain
-from viewkeeper.streams.viewdf import ViewDFPlan, inputs
 
 TABLES = "CREATE TABLE dims (src STRING PRIMARY KEY, site STRING);"
 CORE = catalog_of(TABLES)

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from viewkeeper.compiler.parts import read_view_query
-from viewkeeper.compiler.references import PartQuery
 from viewkeeper.compiler.source import Source
 from viewkeeper.compiler.syntax import tokenize
+from viewkeeper.plans.references import PartQuery
 from viewkeeper.streams.emptiness import Emptiness
 
 TABLES = ("m", "n", "o")

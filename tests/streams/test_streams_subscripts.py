@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from viewkeeper.compiler.references import Subscript
 from viewkeeper.compiler.source import Source
 from viewkeeper.compiler.subscript_text import read_subscript
 from viewkeeper.errors import DeclarationError
+from viewkeeper.plans.references import Subscript
 from viewkeeper.streams.bind_viewdf import ends_later
 from viewkeeper.streams.explain import subscript_text
 from viewkeeper.streams.subscripts import UNBOUNDED, greatest_at_most, lowest_at_least, naming

@@ -34,9 +34,9 @@ from viewkeeper.catalog.types import (
     to_physical,
 )
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.compiler.references import PartQuery
 from viewkeeper.compiler.statements import CreateViewDF
 from viewkeeper.errors import Error, ViewBroken
+from viewkeeper.plans.references import PartQuery
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_files import PartWriter, to_table
 from viewkeeper.streams.spark.analyst import SparkAnalyst

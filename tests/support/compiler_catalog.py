@@ -7,8 +7,8 @@ from dataclasses import replace
 from viewkeeper.catalog.model import Catalog, StateSpec, Stored, Table, View
 from viewkeeper.compiler.bind import bind_query, bind_table, bind_view
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.compiler.relations import Query
 from viewkeeper.compiler.statements import CreateTable, CreateView, Select
+from viewkeeper.plans.relations import Query
 
 NOWHERE = Stored(StateSpec(0, "keyed", (), 0), ())
 

@@ -25,7 +25,6 @@ from viewkeeper.catalog.types import (
     decimal,
     physical_type,
 )
-from viewkeeper.compiler import expressions as ir
 from viewkeeper.maintenance.error_codes import (
     ARITHMETIC_OVERFLOW,
     DIVIDE_BY_ZERO,
@@ -33,6 +32,7 @@ from viewkeeper.maintenance.error_codes import (
     REMAINDER_BY_ZERO,
     pack_error,
 )
+from viewkeeper.plans import expressions as ir
 
 INTEGERS = [TINYINT, SMALLINT, INT, BIGINT]
 DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}

@@ -14,12 +14,12 @@ from viewkeeper.catalog.model import ERRORS, Catalog, Index, StateSpec, Table, V
 from viewkeeper.catalog.types import logical_type, physical_type, to_logical, to_physical
 from viewkeeper.compiler.bind import bind_table, bind_view
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.compiler.relations import Relation
 from viewkeeper.compiler.statements import CreateTable, CreateView
 from viewkeeper.maintenance import declare
 from viewkeeper.maintenance.program import Program
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.maintenance.zones import run_zone
+from viewkeeper.plans.relations import Relation
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical
 from viewkeeper.trace.rows import Rows

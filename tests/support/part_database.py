@@ -11,13 +11,13 @@ import numpy as np
 
 from viewkeeper.catalog.model import PARTS, Catalog, Column, PartView, Stream, Table
 from viewkeeper.catalog.types import BIGINT, INT, STRING, TIMESTAMP
-from viewkeeper.compiler.references import PartQuery, Subscript
+from viewkeeper.plans.references import PartQuery, Subscript
+from viewkeeper.plans.viewdf import NamedInput, PlannedQuery, ViewDFPlan
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_files import PartWriter
 from viewkeeper.streams.parts import Part, PartIndex, read_index, rows_of
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.view_progress import ViewProgress
-from viewkeeper.streams.viewdf import NamedInput, PlannedQuery, ViewDFPlan
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.file import ZoneFile
 from viewkeeper.trace.naming import file_name

@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, STRING
-from viewkeeper.compiler.references import Subscript
 from viewkeeper.errors import ViewBroken
+from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_files import PartWriter, read_part
-from viewkeeper.streams.program import Carry, Input, Output, Past
+from viewkeeper.streams.program import Carry, Output, Past
 from viewkeeper.streams.work import Outcome, Piece, Place, Runner, Work
 from viewkeeper.trace import hashing
 from viewkeeper.trace.grouping import group_rows

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stream_database import StreamDatabase, bag, moment, query
 from viewkeeper.catalog.model import PartView
 from viewkeeper.catalog.types import logical_type
-from viewkeeper.compiler.references import Reference
+from viewkeeper.plans.references import Reference
 from viewkeeper.streams.subscripts import lowest_at_least
 
 STREAMS = """

@@ -13,29 +13,14 @@ import json
 from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
-from importlib import import_module
 from typing import Any, TypeVar
-
-_LATER = (
-    "viewkeeper.streams.viewdf", "viewkeeper.streams.patterns.plan", "viewkeeper.streams.recognize.plan",
-    "viewkeeper.streams.windows.plan", "viewkeeper.streams.work", "viewkeeper.maintenance.plan",
-    "viewkeeper.compiler.bind_pattern", "viewkeeper.compiler.expressions", "viewkeeper.compiler.references",
-    "viewkeeper.compiler.relations", "viewkeeper.compiler.window_functions", "viewkeeper.trace.receipt",
-)  # fmt: skip
-"""Modules with stored classes that a process may have to read before anything else has imported them: who reads one
-view need not know what the plans of all others are made of."""
 
 
 class _Classes(dict[str, type]):
-    """Stored classes by name."""
+    """Stored classes by name; importing `viewkeeper.plans` makes them all known."""
 
     def __missing__(self, name: str) -> type:
-        for module in _LATER:
-            if module.endswith(f".{name.partition('.')[0]}"):
-                import_module(module)
-        if name not in self:
-            raise ValueError(f"{name} is unknown here: this was stored by a newer viewkeeper")
-        return self[name]
+        raise ValueError(f"{name} is unknown here: this was stored by a newer viewkeeper")
 
 
 _CLASSES = _Classes()

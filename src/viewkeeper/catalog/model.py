@@ -134,7 +134,7 @@ class PartView:
     """A view over streams, kept part by part.  (Paper 003, section 4.1.)
 
     `kind` is "viewdf" (INITIALIZE and UPDATE, run by Spark SQL), "plain", "pattern", "window", "match" or "helper" (a
-    hidden one that others read).  `plan` is the kind's own (streams/plans.py).  `reads` are the ids of the streams and
+    hidden one that others read).  `plan` is the kind's own (plans/).  `reads` are the ids of the streams and
     part views it reads, `dimensions` those of base tables and core views.  `helpers` are the objects that its program
     writes beside it.  `first` is its initial subscript where that was fixed when it was declared; `fills`: it is filled
     from the oldest kept part on.
@@ -189,7 +189,7 @@ FIRST_FREE_ID = 16
 @stored
 @dataclass(frozen=True)
 class Catalog:
-    """All declarations at one version.  `plan` is the maintenance plan in its JSON form (`maintenance.plan`)."""
+    """All declarations at one version.  `plan` is the maintenance plan (`plans.maintenance`)."""
 
     tables: tuple[Table, ...] = ()
     views: tuple[View, ...] = ()

@@ -12,9 +12,9 @@ from fractions import Fraction
 from typing import Any
 
 from viewkeeper.checker.values import NAN, canonical, exact_average, exact_sum, order_key
-from viewkeeper.compiler.expressions import Expression
-from viewkeeper.compiler.relations import AggregateCall
-from viewkeeper.compiler.window_functions import fraction_of
+from viewkeeper.compiler.bind_window import fraction_of
+from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.relations import AggregateCall
 
 VARIANCES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 

@@ -21,8 +21,8 @@ from viewkeeper.checker.exact_judge import exact_answer, needs_exact
 from viewkeeper.checker.report import Report
 from viewkeeper.checker.row_evaluator import Answer, ErrorRow, evaluate
 from viewkeeper.checker.tables import rows_of, table_of
-from viewkeeper.compiler.relations import Relation
 from viewkeeper.errors import NotFound
+from viewkeeper.plans.relations import Relation
 
 ROW_ID = Column("__row", BIGINT, False)
 """Where a table has no primary key, its hidden row id is the last column of what the proof is given."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.types import BIGINT, DOUBLE
 from viewkeeper.checker.row_evaluator import Answer, Row, evaluate
-from viewkeeper.compiler.expressions import Case, Cast, ColumnRef, Expression, Literal, Negate, comparison
-from viewkeeper.compiler.relations import Aggregate, AggregateCall, Filter, Join, OuterJoin, Project, Relation
+from viewkeeper.plans.expressions import Case, Cast, ColumnRef, Expression, Literal, Negate, comparison
+from viewkeeper.plans.relations import Aggregate, AggregateCall, Filter, Join, OuterJoin, Project, Relation
 
 _EPSILON = 2.0**-52
 

@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 
 from viewkeeper.catalog.types import INTEGER_BITS
 from viewkeeper.checker.values import Raised
-from viewkeeper.compiler.expressions import FunctionCall
 from viewkeeper.functions.upper import UPPER_SINCE_14
+from viewkeeper.plans.expressions import FunctionCall
 
 
 def called(values: tuple[Any, ...], node: FunctionCall, zone: str) -> Any:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Catalog, PartView, Stream, Table, View
 from viewkeeper.catalog.types import logical_type
-from viewkeeper.streams.program import Input
+from viewkeeper.plans.references import Input
 
 PART = "__part"
 """The column that says of which part a row is: no declared column is called so."""

@@ -15,10 +15,9 @@ from viewkeeper.checker.recognize import expected_parts
 from viewkeeper.checker.row_evaluator import Answer, Row, evaluate, place_text
 from viewkeeper.checker.tables import table_of
 from viewkeeper.checker.values import Raised, canonical
-from viewkeeper.compiler.bind_pattern import BoundPattern
-from viewkeeper.compiler.relations import Project, Scan
-from viewkeeper.streams.patterns.plan import PatternAnswer, PatternMatches
-from viewkeeper.streams.recognize.plan import MatchPlan
+from viewkeeper.plans.match import MatchPlan
+from viewkeeper.plans.pattern import BoundPattern, PatternAnswer, PatternMatches
+from viewkeeper.plans.relations import Project, Scan
 
 
 class PatternParts:

@@ -36,8 +36,8 @@ from viewkeeper.checker.part_sql import AT_ONCE, Asked, Recomputed, SqlParts
 from viewkeeper.checker.tables import table_of
 from viewkeeper.compiler.part_tables import PART_TIMESTAMP
 from viewkeeper.errors import DeclarationError
+from viewkeeper.plans.viewdf import PlannedQuery, ViewDFPlan
 from viewkeeper.streams.spark.hidden import without_hidden
-from viewkeeper.streams.viewdf import PlannedQuery, ViewDFPlan
 
 
 @dataclass(frozen=True)

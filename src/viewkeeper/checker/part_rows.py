@@ -15,12 +15,12 @@ from viewkeeper.checker.part_sql import Asked
 from viewkeeper.checker.row_evaluator import Answer, Row, evaluate, evaluate_query
 from viewkeeper.checker.tables import rows_of
 from viewkeeper.compiler.bind import bind_query, bind_view
+from viewkeeper.compiler.bind_window import WindowBinder
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.part_tables import part_table
-from viewkeeper.compiler.relations import Aggregate, Filter, Project, Relation, Scan
 from viewkeeper.compiler.statements import AlterView, CreateView, CreateWindowView, Identifier, Select
-from viewkeeper.compiler.window_functions import WindowBinder
-from viewkeeper.streams.viewdf import PlannedQuery
+from viewkeeper.plans.relations import Aggregate, Filter, Project, Relation, Scan
+from viewkeeper.plans.viewdf import PlannedQuery
 
 
 def query_rows(evidence: PartsEvidence, query: PlannedQuery, asked: Asked) -> Answer:

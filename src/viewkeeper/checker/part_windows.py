@@ -33,10 +33,9 @@ from viewkeeper.checker.part_rows import bind_window, history, joined_rows
 from viewkeeper.checker.part_sql import AT_ONCE, Asked, Recomputed, SqlParts
 from viewkeeper.checker.row_evaluator import Answer
 from viewkeeper.checker.tables import rows_of, table_of
-from viewkeeper.compiler.references import Subscript
-from viewkeeper.compiler.relations import AggregateCall
-from viewkeeper.streams.program import Input
-from viewkeeper.streams.windows.plan import Window
+from viewkeeper.plans.references import Input, Subscript
+from viewkeeper.plans.relations import AggregateCall
+from viewkeeper.plans.window import Window
 
 _ROUNDED = (*VARIANCES, "sum_distinct", "avg_distinct")
 _OWN = Subscript(1, 0)

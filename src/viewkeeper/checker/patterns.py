@@ -17,9 +17,9 @@ from typing import Any
 
 from viewkeeper.checker.row_evaluator import Answer, Row, evaluate
 from viewkeeper.checker.values import Raised, canonical, exact_average, exact_sum, order_key
-from viewkeeper.compiler.bind_pattern import BoundPattern, PatternCall
-from viewkeeper.compiler.expressions import Expression
-from viewkeeper.compiler.relations import Project, Scan
+from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.pattern import BoundPattern, PatternCall
+from viewkeeper.plans.relations import Project, Scan
 
 Given = tuple[int, ...]
 """Where each variable begins in a sequence: as many positions as variables have rows."""

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 from viewkeeper.catalog.model import Column
 from viewkeeper.checker.row_evaluator import Answer, ErrorRow, Row, evaluate, place_text
 from viewkeeper.checker.values import Raised, canonical, exact_average, exact_sum, order_key
-from viewkeeper.compiler.expressions import Expression
-from viewkeeper.compiler.relations import Project, Scan
+from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.relations import Project, Scan
 
 Element = tuple[int, int, int | None]
 """A variable and the least and the greatest number of rows that it takes (None: any)."""
@@ -29,7 +29,7 @@ Holds = Callable[[int, int], bool]
 
 
 class MatchQuery(Protocol):
-    """What is asked, bound and typed; see `streams/recognize/plan.py`."""
+    """What is asked, bound and typed; see `plans/match.py`."""
 
     @property
     def columns(self) -> tuple[Column, ...]: ...

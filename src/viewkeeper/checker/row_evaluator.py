@@ -28,7 +28,7 @@ from viewkeeper.checker.values import (
     negate,
     order_key,
 )
-from viewkeeper.compiler.expressions import (
+from viewkeeper.plans.expressions import (
     And,
     Arithmetic,
     Case,
@@ -44,8 +44,9 @@ from viewkeeper.compiler.expressions import (
     Negate,
     Not,
     Or,
+    Several,
 )
-from viewkeeper.compiler.relations import (
+from viewkeeper.plans.relations import (
     Aggregate,
     AggregateCall,
     Filter,
@@ -57,7 +58,6 @@ from viewkeeper.compiler.relations import (
     Relation,
     Scan,
 )
-from viewkeeper.compiler.window_functions import Several
 
 Row = tuple[Any, ...]
 _TRUE = Literal(BOOLEAN, False, None, True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from viewkeeper.catalog.types import BIGINT, DOUBLE, STRING, VOID, Type
 from viewkeeper.compiler.coercion import bounded_decimal
 from viewkeeper.compiler.conversion import Refused, converted
-from viewkeeper.compiler.expressions import ColumnRef, Expression, Literal
-from viewkeeper.compiler.relations import Aggregate, AggregateCall, Relation
-from viewkeeper.compiler.rewriting import identity, rewrite, walk
 from viewkeeper.compiler.source import Place
+from viewkeeper.plans.expressions import ColumnRef, Expression, Literal
+from viewkeeper.plans.relations import Aggregate, AggregateCall, Relation
+from viewkeeper.plans.rewriting import identity, rewrite, walk
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from sqlglot import exp
 from viewkeeper.catalog.model import Catalog, Column, Index, Table, View
 from viewkeeper.catalog.types import VOID
 from viewkeeper.compiler.bind_select import SelectBinder
-from viewkeeper.compiler.relations import Aggregate as AggregateRelation
-from viewkeeper.compiler.relations import Filter, Join, OuterJoin, Project, Query, Relation, Scan
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.compiler.statements import CreateIndex, CreateTable, CreateView, Identifier, Select
 from viewkeeper.compiler.view_key import view_key
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.relations import Aggregate as AggregateRelation
+from viewkeeper.plans.relations import Filter, Join, OuterJoin, Project, Query, Relation, Scan
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,13 @@ from viewkeeper.compiler.conversion import (
     to_common,
     whole_number,
 )  # fmt: skip
-from viewkeeper.compiler.expressions import (
+from viewkeeper.compiler.names import INFIX, Namer
+from viewkeeper.compiler.scope import Scope, Unresolved
+from viewkeeper.compiler.source import Place, QueryText, raw_text
+from viewkeeper.compiler.supported import FUNCTIONS, number_suffix, typed_literal
+from viewkeeper.errors import NotSupported
+from viewkeeper.functions.registry import BY_NODE
+from viewkeeper.plans.expressions import (
     And,
     Case,
     Coalesce,
@@ -45,12 +51,6 @@ from viewkeeper.compiler.expressions import (
     Not,
     Or,
 )  # fmt: skip
-from viewkeeper.compiler.names import INFIX, Namer
-from viewkeeper.compiler.scope import Scope, Unresolved
-from viewkeeper.compiler.source import Place, QueryText, raw_text
-from viewkeeper.compiler.supported import FUNCTIONS, number_suffix, typed_literal
-from viewkeeper.errors import NotSupported
-from viewkeeper.functions.registry import BY_NODE
 
 MAX_DEPTH = 100
 """Expressions are walked by recursion here and wherever they are used; AND, OR and IN of any length are one level."""

@@ -13,13 +13,13 @@ from sqlglot import exp
 
 from viewkeeper.catalog.model import Catalog, Table, View
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
-from viewkeeper.compiler.expressions import Compare, Expression
 from viewkeeper.compiler.part_tables import PartTable
-from viewkeeper.compiler.relations import Filter, Join, OuterJoin, Relation, Scan
-from viewkeeper.compiler.rewriting import conjunction, conjuncts, references, renumber
 from viewkeeper.compiler.scope import Item, Scope, did_you_mean
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.expressions import Compare, Expression
+from viewkeeper.plans.relations import Filter, Join, OuterJoin, Relation, Scan
+from viewkeeper.plans.rewriting import conjunction, conjuncts, references, renumber
 
 _IN_WHERE = Clause("an aggregate cannot stand in WHERE; put the condition into HAVING")
 _MIXED = (

@@ -8,27 +8,27 @@ one and the row before that.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
-from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column
-from viewkeeper.catalog.types import VOID, Type
+from viewkeeper.catalog.types import VOID
 from viewkeeper.compiler.accounting import refuse_unaccounted
 from viewkeeper.compiler.aggregates import Call, Grouping, NotGrouped, has_call
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.conversion import Refused
-from viewkeeper.compiler.expressions import ColumnRef, Expression
 from viewkeeper.compiler.names import Namer
-from viewkeeper.compiler.relations import AggregateCall, Scan
-from viewkeeper.compiler.rewriting import conjuncts, rewrite, walk
 from viewkeeper.compiler.scope import Item, Scope
-from viewkeeper.compiler.source import Place, QueryText
+from viewkeeper.compiler.source import QueryText
 from viewkeeper.compiler.statements import CreatePatternView, Identifier
 from viewkeeper.compiler.supported import ADMITTED, function_refused, refuse_unsupported
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.expressions import ColumnRef, Expression
+from viewkeeper.plans.pattern import BoundPattern, PatternCall, PatternCondition, PatternOrder
+from viewkeeper.plans.relations import AggregateCall, Scan
+from viewkeeper.plans.rewriting import conjuncts, rewrite, walk
 
 MORE: dict[type[exp.Expr], frozenset[str]] = {
     exp.First: frozenset(["this"]), exp.Last: frozenset(["this"]), exp.Anonymous: frozenset(["this", "expressions"]),
@@ -43,72 +43,6 @@ _SELECT_PARTS = {
     "limit": "LIMIT has no meaning here; leave it out",
     "offset": "OFFSET has no meaning here; leave it out",
 }
-
-
-@stored
-@dataclass(frozen=True)
-class PatternCondition:
-    """A term of WHERE.  It belongs to variable `owner` (from 1); `earlier` is the variable before it whose last row it
-    reads too, 0 where there is none."""
-
-    owner: int
-    earlier: int
-    predicate: Expression
-
-
-@stored
-@dataclass(frozen=True)
-class PatternCall:
-    """An aggregate over the rows of variable `variable` in the match, or of the whole match (0).
-
-    `function` is count_star, count, sum, min, max, avg, first or last.
-    """
-
-    function: str
-    variable: int
-    argument: Expression | None
-    type: Type
-    nullable: bool
-    place: Place | None
-    name: str
-
-
-@stored
-@dataclass(frozen=True)
-class PatternOrder:
-    """One term of ORDER BY, over a row."""
-
-    expression: Expression
-    ascending: bool
-    nulls_first: bool
-
-
-@stored
-@dataclass(frozen=True)
-class BoundPattern:
-    """A pattern query as bound.
-
-    `keys` are over a row, `outputs` over the keys and then the calls; places are lines and columns of `sql`.  `time` is
-    the column by which rows are taken first, None over a view.
-    """
-
-    sql: str
-    width: int
-    variables: tuple[str, ...]
-    plus: tuple[bool, ...]
-    conditions: tuple[PatternCondition, ...]
-    keys: tuple[Expression, ...]
-    key_names: tuple[str, ...]
-    order: tuple[PatternOrder, ...]
-    time: int | None
-    calls: tuple[PatternCall, ...]
-    outputs: tuple[Expression, ...]
-    names: tuple[str, ...]
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """What the view's rows hold."""
-        return tuple(Column(n, e.type, e.nullable) for n, e in zip(self.names, self.outputs, strict=True))
 
 
 def bind_pattern(statement: CreatePatternView, columns: Sequence[Column], time: int | None, zone: str) -> BoundPattern:

@@ -13,12 +13,12 @@ from viewkeeper.compiler.aggregates import Grouping, NotGrouped, has_call
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.bind_from import bind_from
 from viewkeeper.compiler.coercion import cannot_fail
-from viewkeeper.compiler.expressions import Cast, ColumnRef, Expression
-from viewkeeper.compiler.relations import Aggregate, Filter, Order, Project, Query, Relation
-from viewkeeper.compiler.rewriting import identity, walk
 from viewkeeper.compiler.scope import Unresolved
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.errors import NotSupported
+from viewkeeper.plans.expressions import Cast, ColumnRef, Expression
+from viewkeeper.plans.relations import Aggregate, Filter, Order, Project, Query, Relation
+from viewkeeper.plans.rewriting import identity, walk
 
 _IN_OUTPUT = Clause()
 _IN_GROUP_BY = "an aggregate cannot stand in GROUP BY"

@@ -16,11 +16,11 @@ from viewkeeper.compiler.coercion import (
     decimal_result,
     may_become_null,
 )  # fmt: skip
-from viewkeeper.compiler.expressions import Arithmetic, Cast, ColumnRef, Compare, Expression, Literal, comparison
 from viewkeeper.compiler.literals import convert, smallest_decimal
-from viewkeeper.compiler.rewriting import walk
 from viewkeeper.compiler.source import Place
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.expressions import Arithmetic, Cast, ColumnRef, Compare, Expression, Literal, comparison
+from viewkeeper.plans.rewriting import walk
 
 
 class Refused(Exception):

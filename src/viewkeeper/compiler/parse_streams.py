@@ -10,7 +10,6 @@ from sqlglot.tokens import Token, TokenType
 from viewkeeper.compiler.accounting import refuse_unaccounted
 from viewkeeper.compiler.lengths import LengthReader
 from viewkeeper.compiler.parts import PartText, has_brackets, quoted, read_query, read_view_query
-from viewkeeper.compiler.references import PartQuery
 from viewkeeper.compiler.source import QueryText, Source
 from viewkeeper.compiler.statements import (
     AlterView,
@@ -28,6 +27,7 @@ from viewkeeper.compiler.statements import (
 from viewkeeper.compiler.supported import NO_WITH, RELATIONAL, refuse_unsupported
 from viewkeeper.compiler.syntax import syntax_tree
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.references import PartQuery
 
 AnyView = CreateView | CreateViewDF | CreatePatternView | CreateWindowView | CreateMatchView
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from viewkeeper.catalog.model import Catalog, Column, PartView, StateSpec, Stored, Stream, Table
 from viewkeeper.catalog.types import TIMESTAMP
-from viewkeeper.compiler.references import PartQuery, Reference
+from viewkeeper.plans.references import PartQuery, Reference
 
 PART_TIMESTAMP = Column("PART_TIMESTAMP", TIMESTAMP, False)
 """The moment at which a row's part begins.  Hidden: not in `*`, only where it is named (paper 003, section 4.1)."""

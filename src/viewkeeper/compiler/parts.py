@@ -15,12 +15,12 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.compiler.lexing import printed
-from viewkeeper.compiler.references import PartQuery, Reference
 from viewkeeper.compiler.source import Place, Source, offset_of
 from viewkeeper.compiler.subscript_text import read_subscript
 from viewkeeper.compiler.supported import NOT_DETERMINISTIC
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.errors import NotSupported
+from viewkeeper.plans.references import PartQuery, Reference
 
 Tree = Callable[[Source, Sequence[Token]], exp.Expr]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from viewkeeper.catalog.model import Column
-from viewkeeper.compiler.relations import Relation, nullable
+from viewkeeper.plans.relations import Relation, nullable
 
 
 @dataclass

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from viewkeeper.catalog.types import Type
-from viewkeeper.compiler.references import PartQuery
 from viewkeeper.compiler.source import Place, QueryText
 from viewkeeper.errors import NotSupported
+from viewkeeper.plans.references import PartQuery
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from math import gcd
 
-from viewkeeper.compiler.references import Subscript
 from viewkeeper.compiler.source import Source
 from viewkeeper.errors import NotSupported
+from viewkeeper.plans.references import Subscript
 
 _TOKEN = re.compile(
     r"(?P<skip>\s+|--[^\n]*|/\*.*?\*/)|(?P<number>\d+)|(?P<range>\.\.)|(?P<name>[^\W\d]\w*)|(?P<sign>[-+*()])", re.S

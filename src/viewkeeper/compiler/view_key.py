@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from viewkeeper.catalog.model import Catalog, Table, View
 from viewkeeper.compiler.coercion import is_injective
-from viewkeeper.compiler.expressions import Cast, ColumnRef, Expression
-from viewkeeper.compiler.relations import Aggregate, Filter, Join, OuterJoin, Project, Relation, Scan
+from viewkeeper.plans.expressions import Cast, ColumnRef, Expression
+from viewkeeper.plans.relations import Aggregate, Filter, Join, OuterJoin, Project, Relation, Scan
 
 
 def view_key(relation: Relation, catalog: Catalog) -> tuple[tuple[int, ...], bool]:

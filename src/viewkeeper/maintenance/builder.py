@@ -10,16 +10,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.model import Catalog, Column, Table, View
-from viewkeeper.compiler.expressions import ColumnRef, Expression
-from viewkeeper.compiler.relations import Aggregate as AggregateRelation
-from viewkeeper.compiler.relations import Filter, OuterJoin, Project, Relation, Scan
-from viewkeeper.compiler.relations import Join as JoinRelation
-from viewkeeper.compiler.rewriting import conjunction, conjuncts, references, renumber
-from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.joined import Side, joined
 from viewkeeper.maintenance.outer_joins import outer_join
 from viewkeeper.maintenance.raising import can_raise, shared_form
 from viewkeeper.maintenance.sharing import MEMBER, Current, SharedPlan
+from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.expressions import ColumnRef, Expression
+from viewkeeper.plans.relations import Aggregate as AggregateRelation
+from viewkeeper.plans.relations import Filter, OuterJoin, Project, Relation, Scan
+from viewkeeper.plans.relations import Join as JoinRelation
+from viewkeeper.plans.rewriting import conjunction, conjuncts, references, renumber
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,10 @@ from viewkeeper.catalog.model import (
 )
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.compiler.bind import BoundView
-from viewkeeper.compiler.relations import Scan
-from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.builder import PlanBuilder
 from viewkeeper.maintenance.sharing import MEMBER
+from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.relations import Scan
 
 ROW_ID = Column("row id", BIGINT, False)
 

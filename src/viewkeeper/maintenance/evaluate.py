@@ -1,4 +1,4 @@
-"""Evaluates expressions (compiler/expressions.py) on physical columns, a whole batch at once, as Spark 4 in ANSI mode.
+"""Evaluates expressions (plans/expressions.py) on physical columns, a whole batch at once, as Spark 4 in ANSI mode.
 
 An expression is compiled once to a closure over vectors (vectors.py).  Everything is computed for every row; what AND,
 OR, CASE and COALESCE would not have reached is dropped afterwards with its errors, so laziness is exact.  Elsewhere all
@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import BOOLEAN, Type
-from viewkeeper.compiler import expressions as ir
 from viewkeeper.functions.registry import FUNCTIONS
 from viewkeeper.maintenance.arithmetic import arithmetic, negation
 from viewkeeper.maintenance.casts import cast
@@ -36,6 +35,7 @@ from viewkeeper.maintenance.vectors import (
     write,
     write_errors,
 )
+from viewkeeper.plans import expressions as ir
 
 __all__ = ["ERROR_CODES", "compile_expression", "evaluate", "predicate"]
 

@@ -13,17 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.catalog.types import BIGINT, BINARY, Type
+from viewkeeper.catalog.types import Type
 from viewkeeper.maintenance import exact_float, exact_integer
 
 Overflow = np.ndarray | None  # where the value does not fit its type (and is NULL); None: nowhere
-
-
-def sum_columns(type_: Type) -> tuple[Type, ...]:
-    """The types of the state columns of a running sum of values of `type_` (a number type)."""
-    if type_.is_float:
-        return (BINARY, BIGINT, BIGINT, BIGINT)
-    return (BIGINT,) * exact_integer.limb_count(type_)
 
 
 def lift(values: pa.Array, weights: np.ndarray, type_: Type) -> list[pa.Array]:

@@ -14,14 +14,10 @@ import pyarrow as pa
 from viewkeeper.catalog.types import MAX_PRECISION, Type, decimal, physical_type
 from viewkeeper.maintenance import limbs as wide
 from viewkeeper.maintenance.vectors import numbers, validity
+from viewkeeper.plans.sums import limb_count
 
 _INT64_BOUND = 1 << 63
 _WEIGHT_BOUND = 1 << 31
-
-
-def limb_count(type_: Type) -> int:
-    """How many limbs a sum of values of `type_` takes."""
-    return 5 if type_.is_decimal and type_.precision > 18 else 2
 
 
 def lift(values: pa.Array, weights: np.ndarray, type_: Type) -> list[pa.Array]:

@@ -10,7 +10,10 @@ from collections.abc import Iterable
 
 from viewkeeper.catalog.model import Catalog, StateSpec, View
 from viewkeeper.compiler.bind import bind_view
-from viewkeeper.compiler.expressions import (
+from viewkeeper.compiler.statements import CreateView
+from viewkeeper.maintenance import declare
+from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.expressions import (
     And,
     Arithmetic,
     Case,
@@ -27,8 +30,6 @@ from viewkeeper.compiler.expressions import (
     Not,
     Or,
 )
-from viewkeeper.compiler.statements import CreateView
-from viewkeeper.maintenance import declare, plan
 
 CLASSES = {
     plan.Delta: "by key", plan.Select: "linear", plan.Pick: "linear", plan.Aggregate: "by key",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.model import Column
-from viewkeeper.maintenance import plan
+from viewkeeper.plans import maintenance as plan
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from viewkeeper.compiler.relations import OuterJoin
-from viewkeeper.compiler.rewriting import references, renumber
-from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.joined import Joined, Side
+from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.relations import OuterJoin
+from viewkeeper.plans.rewriting import references, renumber
 
 _ALONE = {"LEFT": (0,), "RIGHT": (1,), "FULL": (0, 1)}
 """The sides of which rows come that meet nothing."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from viewkeeper.catalog.model import Catalog, Index, StateSpec, Table, View
-from viewkeeper.maintenance import plan
+from viewkeeper.plans import maintenance as plan
 
 
 class Program:

@@ -12,13 +12,13 @@ import numpy as np
 
 from viewkeeper.catalog.model import Catalog, StateSpec, Table
 from viewkeeper.catalog.types import physical_type
-from viewkeeper.compiler.relations import Relation
 from viewkeeper.errors import ViewBroken
-from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.builder import PlanBuilder
 from viewkeeper.maintenance.program import Program
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.maintenance.zones import run_zone
+from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.relations import Relation
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
 

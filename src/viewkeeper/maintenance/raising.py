@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from viewkeeper.compiler.expressions import Arithmetic, Expression, FunctionCall, Negate
-from viewkeeper.compiler.rewriting import identity, walk
 from viewkeeper.functions.registry import FUNCTIONS
+from viewkeeper.plans.expressions import Arithmetic, Expression, FunctionCall, Negate
+from viewkeeper.plans.rewriting import identity, walk
 
 
 def can_raise(expression: Expression) -> bool:

@@ -12,9 +12,10 @@ from typing import Any
 
 from viewkeeper.catalog.model import Catalog, Column, Index, StateSpec, View
 from viewkeeper.catalog.types import BIGINT, INT
-from viewkeeper.compiler.expressions import Expression
-from viewkeeper.maintenance import exact, plan
 from viewkeeper.maintenance.raising import shared_form
+from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.sums import sum_columns
 
 MEMBER = Column("member", INT, False)
 
@@ -183,7 +184,7 @@ class SharedPlan:
             given.append(replace(item, ordered=ordered))
             columns.append(Column(f"n{n}", BIGINT, False))
             if item.sum:
-                columns += [Column(f"s{n}_{i}", t) for i, t in enumerate(exact.sum_columns(item.type))]
+                columns += [Column(f"s{n}_{i}", t) for i, t in enumerate(sum_columns(item.type))]
             columns += [Column(f"min{n}", item.type)] * item.smallest + [Column(f"max{n}", item.type)] * item.greatest
         state = replace(operator.state, columns=tuple(columns))
         return replace(operator, columns=tuple(columns), running=tuple(given), state=state)

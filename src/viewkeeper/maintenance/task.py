@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from viewkeeper.catalog.model import ERRORS, StateSpec, Table
 from viewkeeper.catalog.types import physical_type, to_logical
-from viewkeeper.maintenance import error_codes, plan
+from viewkeeper.maintenance import error_codes
 from viewkeeper.maintenance.program import Program
+from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.grouping import Groups, group_rows
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace

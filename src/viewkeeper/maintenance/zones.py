@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import physical_type
-from viewkeeper.maintenance import exact, plan
 from viewkeeper.maintenance.operators import (
     aggregate,
     by_key,
@@ -31,6 +30,8 @@ from viewkeeper.maintenance.operators import (
 )
 from viewkeeper.maintenance.program import Program
 from viewkeeper.maintenance.task import Context, Sent, Task
+from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.sums import sum_columns
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.rows import Rows
 
@@ -87,6 +88,6 @@ def _nothing(item: plan.Exchange, length: int) -> list[pa.Array]:
     zero = pa.array(np.zeros(length, np.int64))
     columns = [zero]
     for running in item.partial:
-        sums = exact.sum_columns(running.type) if running.sum else ()
+        sums = sum_columns(running.type) if running.sum else ()
         columns += [zero, *(pa.nulls(length, physical_type(type_)) for type_ in sums)]
     return columns

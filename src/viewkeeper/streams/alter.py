@@ -9,11 +9,11 @@ from viewkeeper.catalog.model import Catalog, Column, PartView, Stream
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.statements import AlterView, CreateView, Drop, Identifier, RebuildView
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.viewdf import Earlier, ViewDFPlan
 from viewkeeper.streams.analyst import Analyst
 from viewkeeper.streams.bind_plain import sources_in
 from viewkeeper.streams.declare import Known, declare_view, is_over_parts, new_views
 from viewkeeper.streams.subscripts import lowest_at_least
-from viewkeeper.streams.viewdf import Earlier, ViewDFPlan
 from viewkeeper.streams.waiting import inputs
 
 

@@ -13,17 +13,17 @@ from viewkeeper.catalog.model import Catalog, Column, PartView, Stream, Table, V
 from viewkeeper.compiler.bind import bind_view
 from viewkeeper.compiler.part_tables import with_parts
 from viewkeeper.compiler.parts import is_common, read_view_query
-from viewkeeper.compiler.references import Subscript
-from viewkeeper.compiler.relations import Aggregate, Filter, Join, OuterJoin, Project, Relation, Scan
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.compiler.statements import CreateView
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.maintenance.raising import can_raise
+from viewkeeper.plans.references import Subscript
+from viewkeeper.plans.relations import Aggregate, Filter, Join, OuterJoin, Project, Relation, Scan
+from viewkeeper.plans.viewdf import NamedDimension, NamedInput, PlannedQuery, ViewDFPlan
 from viewkeeper.streams.analyst import Analyst, NotByRows
 from viewkeeper.streams.bind_viewdf import asked_columns, known_columns, refused_names, timed
-from viewkeeper.streams.viewdf import NamedDimension, NamedInput, PlannedQuery, ViewDFPlan
 
 OWN_PART = Subscript(1, 0)
 

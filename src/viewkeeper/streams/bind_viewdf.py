@@ -13,14 +13,14 @@ from viewkeeper.catalog.types import VOID, Type
 from viewkeeper.compiler.coercion import cannot_fail, common_type
 from viewkeeper.compiler.part_tables import PART_TIMESTAMP
 from viewkeeper.compiler.parts import place_in_text
-from viewkeeper.compiler.references import PartQuery, Reference, Subscript
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source import Place, Source
 from viewkeeper.compiler.statements import CreateViewDF
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.references import PartQuery, Reference, Subscript
+from viewkeeper.plans.viewdf import NamedDimension, NamedInput, PlannedQuery
 from viewkeeper.streams.analyst import Analyst
-from viewkeeper.streams.viewdf import NamedDimension, NamedInput, PlannedQuery
 
 HIDDEN = ("part_timestamp", "__part", "__group")
 """Names (in small letters) that no column of a stream or of a view over one can have."""

@@ -23,11 +23,11 @@ from viewkeeper.compiler.statements import (
     Identifier,
 )
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.viewdf import PlannedQuery, ViewDFPlan
 from viewkeeper.streams.analyst import Analyst
 from viewkeeper.streams.bind_plain import bind_plain, sources_in
 from viewkeeper.streams.bind_viewdf import bind_viewdf, refused_names, viewdf_columns
 from viewkeeper.streams.subscripts import lowest_at_least
-from viewkeeper.streams.viewdf import PlannedQuery, ViewDFPlan
 
 
 class Known(Protocol):

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from viewkeeper.compiler.references import PartQuery
 from viewkeeper.compiler.source import Source
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
+from viewkeeper.plans.references import PartQuery
 
 Form = frozenset[frozenset[str]]
 """Any of these sets of names, all of it empty: a formula in its disjunctive normal form, without supersets."""

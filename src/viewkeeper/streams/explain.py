@@ -9,13 +9,13 @@ from sqlglot import exp
 
 from viewkeeper.catalog.model import Catalog, PartView
 from viewkeeper.compiler.parse_streams import AnyView
-from viewkeeper.compiler.references import Subscript
 from viewkeeper.compiler.source import Source
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
+from viewkeeper.plans.references import Subscript
+from viewkeeper.plans.viewdf import NamedInput, PlannedQuery, ViewDFPlan
 from viewkeeper.streams.analyst import Analyst
 from viewkeeper.streams.declare import Known, Nothing, declare_view
 from viewkeeper.streams.emptiness import Emptiness
-from viewkeeper.streams.viewdf import NamedInput, PlannedQuery, ViewDFPlan
 
 _TITLES = {"viewdf": "a ViewDF", "plain": "plain", "pattern": "a pattern", "window": "a sliding window",
            "match": "MATCH_RECOGNIZE", "helper": "a hidden helper"}  # fmt: skip

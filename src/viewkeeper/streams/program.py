@@ -21,21 +21,12 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 
 from viewkeeper.catalog.model import Column
-from viewkeeper.compiler.references import Subscript
+from viewkeeper.plans.references import Input
 from viewkeeper.streams.blocks import Block
 
 Carry = Literal["none", "part", "row"]
 """Whether `advance` reads what the program itself wrote: not at all; of part j - 1; or of the last part before j in
 which the source has rows."""
-
-
-@dataclass(frozen=True)
-class Input:
-    """The parts `low` to `high` (as functions of j) of a stream, view or helper that part j reads."""
-
-    object: int
-    low: Subscript
-    high: Subscript
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from viewkeeper.streams.program import Program
 
 def program_of(catalog: Catalog, view: PartView) -> Program:
     """How the parts of `view`, which is no ViewDF, are computed."""
-    from viewkeeper.streams.patterns.plan import PatternAnswer, PatternMatches
-    from viewkeeper.streams.recognize.plan import MatchPlan
+    from viewkeeper.plans.match import MatchPlan
+    from viewkeeper.plans.pattern import PatternAnswer, PatternMatches
 
     if isinstance(view.plan, (PatternMatches, PatternAnswer)):
         from viewkeeper.streams.patterns.program import pattern_program

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.compiler.expressions import Expression
-from viewkeeper.compiler.relations import Filter, Join, Project, Relation, Scan
 from viewkeeper.errors import ViewBroken
 from viewkeeper.maintenance.error_codes import format_error
 from viewkeeper.maintenance.evaluate import evaluate, predicate
+from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.relations import Filter, Join, Project, Relation, Scan
 from viewkeeper.streams.blocks import Block
 from viewkeeper.trace.grouping import spread, stable_argsort
 from viewkeeper.trace.hashing import hash_columns

@@ -5,7 +5,7 @@ A subscript is floor((factor * j + offset) / divisor), so it never falls as j ri
 
 from __future__ import annotations
 
-from viewkeeper.compiler.references import Subscript
+from viewkeeper.plans.references import Subscript
 
 UNBOUNDED = 2**62
 """Stands for "any j, however great" (and its negative for however small): subscripts stay far below it."""

@@ -9,11 +9,11 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from viewkeeper.catalog.model import Catalog, PartView, Stream
-from viewkeeper.streams.program import Input
+from viewkeeper.plans.references import Input
+from viewkeeper.plans.viewdf import ViewDFPlan
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.subscripts import lowest_at_least
 from viewkeeper.streams.view_progress import ViewProgress
-from viewkeeper.streams.viewdf import ViewDFPlan
 
 Progresses = Mapping[int, Mapping[str, Any]]
 

@@ -8,10 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
-from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column, PartView
-from viewkeeper.compiler.references import PartQuery
-from viewkeeper.compiler.relations import Relation
+from viewkeeper.plans.references import PartQuery
+from viewkeeper.plans.relations import Relation
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.program import Program
 from viewkeeper.trace.receipt import FileRef
@@ -22,7 +21,6 @@ Place = tuple[int, int]
 GREATEST_HASH = 2**64 - 1
 
 
-@stored
 @dataclass(frozen=True)
 class Piece:
     """Rows of one part: `rows` of them from row `offset` on, in a Parquet file of the state folder.

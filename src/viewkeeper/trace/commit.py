@@ -18,6 +18,7 @@ from viewkeeper.catalog import codec
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.errors import Damaged, Fenced, NotFound
 from viewkeeper.permissions import make_folder, make_root
+from viewkeeper.plans import read_catalog
 from viewkeeper.trace import lease
 from viewkeeper.trace.local import LocalDisk
 from viewkeeper.trace.manifest import CatalogRef, Manifest
@@ -196,7 +197,7 @@ class Storage:
             data = (self.catalogs / ref.name).read_bytes()
             if len(data) != ref.length or zlib.crc32(data) != ref.checksum:
                 raise Damaged(f"catalog {ref.name} is damaged: its {len(data)} bytes are not the {ref.length} written")
-            catalog = codec.loads(data)
+            catalog = read_catalog(data)
             self._remember(ref, catalog)
         return catalog
 

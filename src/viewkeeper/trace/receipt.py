@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from viewkeeper.catalog.codec import stored
 
-
-@stored
 @dataclass(frozen=True)
 class RunRef:
     """One run: section `section` of `file`, holding `rows` rows of state `state`.
@@ -27,7 +24,6 @@ class RunRef:
     last: int
 
 
-@stored
 @dataclass(frozen=True)
 class FileRef:
     """A zone file: its name within the state folder, its length in bytes, and the CRC-32 of its directory (which holds
@@ -38,7 +34,6 @@ class FileRef:
     checksum: int
 
 
-@stored
 @dataclass(frozen=True)
 class Receipt:
     """What one task wrote: at most one file, and its runs; and what it counted (names to numbers)."""

@@ -13,10 +13,10 @@ from typing import TypeGuard
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.compiler.expressions import ColumnRef, Compare, Expression
-from viewkeeper.compiler.relations import Aggregate, Filter, Join, OuterJoin, Project, Relation, Scan
-from viewkeeper.compiler.rewriting import conjuncts, references, renumber
 from viewkeeper.maintenance.evaluate import predicate
+from viewkeeper.plans.expressions import ColumnRef, Compare, Expression
+from viewkeeper.plans.relations import Aggregate, Filter, Join, OuterJoin, Project, Relation, Scan
+from viewkeeper.plans.rewriting import conjuncts, references, renumber
 
 
 @dataclass

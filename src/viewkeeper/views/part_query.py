@@ -8,11 +8,11 @@ import pyarrow as pa
 from viewkeeper.catalog.model import PartView, Stream
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.compiler.part_tables import with_parts
-from viewkeeper.compiler.references import Reference
-from viewkeeper.compiler.relations import Relation
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.statements import Select
 from viewkeeper.errors import DeclarationError
+from viewkeeper.plans.references import Reference
+from viewkeeper.plans.relations import Relation
 from viewkeeper.trace.rows import Rows
 from viewkeeper.views.part_pruning import Use, uses
 from viewkeeper.views.parts import Parts

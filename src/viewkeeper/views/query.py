@@ -6,10 +6,10 @@ import numpy as np
 
 from viewkeeper.catalog.model import Index, Table, View
 from viewkeeper.compiler.bind import bind_query
-from viewkeeper.compiler.relations import Query
 from viewkeeper.compiler.statements import Select
 from viewkeeper.errors import NotFound
 from viewkeeper.maintenance.query import run_query
+from viewkeeper.plans.relations import Query
 from viewkeeper.trace.rows import Rows
 from viewkeeper.views.ordering import Term, sort_indices
 from viewkeeper.views.part_pruning import uses

@@ -18,10 +18,10 @@ import pyarrow.parquet
 from viewkeeper.catalog.model import Index, PartView, Stream
 from viewkeeper.compiler.lexing import lexemes
 from viewkeeper.compiler.parts import has_brackets, quoted, read_query
-from viewkeeper.compiler.references import Reference
 from viewkeeper.compiler.source import Source
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.references import Reference
 from viewkeeper.spark.asking import ask, parsed, refused
 from viewkeeper.spark.sessions import active, own_session
 from viewkeeper.streams.spark.hidden import without_hidden

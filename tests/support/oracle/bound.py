@@ -13,8 +13,8 @@ from viewkeeper.checker.row_evaluator import Answer, ErrorRow, evaluate
 from viewkeeper.checker.tables import table_of
 from viewkeeper.compiler.bind import bind_table, bind_view
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.compiler.relations import Relation
 from viewkeeper.compiler.statements import CreateTable, CreateView
+from viewkeeper.plans.relations import Relation
 
 from .model import Base, Case
 

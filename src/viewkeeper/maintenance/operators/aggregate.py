@@ -6,8 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import MAX_PRECISION, decimal
-from viewkeeper.maintenance import error_codes, exact, plan
+from viewkeeper.maintenance import error_codes, exact
 from viewkeeper.maintenance.task import Task
+from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.sums import sum_columns
 from viewkeeper.trace.keys import equal_rows
 from viewkeeper.trace.rows import Rows
 
@@ -54,7 +56,7 @@ def _outputs(
             continue
         item, at = below.running[call.argument], slots[call.argument]
         counts = _counts(state[at])
-        sums = state[at + 1 : at + 1 + (len(exact.sum_columns(item.type)) if item.sum else 0)]
+        sums = state[at + 1 : at + 1 + (len(sum_columns(item.type)) if item.sum else 0)]
         if call.function == "count":
             outputs.append(counts)
         elif call.function in ("min", "max"):
@@ -78,7 +80,7 @@ def _slots(below: plan.PreAggregate) -> list[int]:
     slots, at = [], 1
     for item in below.running:
         slots.append(at)
-        at += 1 + (len(exact.sum_columns(item.type)) if item.sum else 0) + item.smallest + item.greatest
+        at += 1 + (len(sum_columns(item.type)) if item.sum else 0) + item.smallest + item.greatest
     return slots
 
 

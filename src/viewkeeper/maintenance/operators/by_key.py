@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.operators import outer_join
 from viewkeeper.maintenance.operators.keyed_rows import Answer, KeyedRows, consolidated, touched
 from viewkeeper.maintenance.task import Arrived, Task
+from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.rows import Rows
 

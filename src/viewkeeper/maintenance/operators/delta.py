@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.task import Sent, Task
+from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.grouping import Groups, group_rows
 from viewkeeper.trace.keys import canonical, equal_rows
 from viewkeeper.trace.rows import Rows

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.compiler.expressions import ColumnRef
-from viewkeeper.maintenance import exact, plan
+from viewkeeper.maintenance import exact
 from viewkeeper.maintenance.evaluate import evaluate
 from viewkeeper.maintenance.task import Task
+from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.expressions import ColumnRef
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.task import Arrived, Task
+from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.keys import canonical, order_code
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.task import Arrived, Task
+from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import physical_type
-from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.evaluate import predicate
 from viewkeeper.maintenance.operators.keyed_rows import Answer, KeyedRows
+from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.grouping import spread, stable_argsort
 from viewkeeper.trace.rows import Rows
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.task import Task
+from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.rows import Rows
 
 

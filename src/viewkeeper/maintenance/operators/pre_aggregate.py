@@ -10,10 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from viewkeeper.maintenance import exact, plan
+from viewkeeper.maintenance import exact
 from viewkeeper.maintenance.operators import extremes
 from viewkeeper.maintenance.operators.exchange import counted
 from viewkeeper.maintenance.task import Arrived, GroupChanges, Task
+from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.sums import sum_columns
 from viewkeeper.trace.keys import equal_rows
 from viewkeeper.trace.rows import Rows
 
@@ -56,7 +58,7 @@ class _Columns:
         at = 1
         for item in operator.running:
             count, at = before[at], at + 1
-            width = len(exact.sum_columns(item.type)) if item.sum else 0
+            width = len(sum_columns(item.type)) if item.sum else 0
             sums, at = before[at : at + width], at + width
             smallest, at = (before[at], at + 1) if item.smallest else (None, at)
             greatest, at = (before[at], at + 1) if item.greatest else (None, at)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.task import Arrived, Task
+from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.arrange import arrange
 
 

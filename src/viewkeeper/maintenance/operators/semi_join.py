@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import physical_type
-from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.operators.keyed_rows import Touched, touched
 from viewkeeper.maintenance.task import Arrived, Task
+from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
 

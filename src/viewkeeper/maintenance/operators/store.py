@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.maintenance import plan
 from viewkeeper.maintenance.task import Task
+from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical

@@ -15,10 +15,10 @@ import numpy as np
 
 from viewkeeper.catalog.model import ERRORS, PartView, Stream, Table, View
 from viewkeeper.errors import Error
+from viewkeeper.plans.references import Input
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.keeping.stage import Stage, new_files
 from viewkeeper.streams.part_files import PartWriter
-from viewkeeper.streams.program import Input
 from viewkeeper.streams.subscripts import UNBOUNDED, greatest_at_most
 from viewkeeper.streams.view_progress import Rebuilt
 from viewkeeper.streams.work import Piece

@@ -11,12 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.model import Catalog, PartView, Stream
+from viewkeeper.plans.references import Input
+from viewkeeper.plans.viewdf import ViewDFPlan
 from viewkeeper.streams.intake.taking import MICROSECONDS, too_late
 from viewkeeper.streams.keeping.stage import Stage
-from viewkeeper.streams.program import Carry, Input
+from viewkeeper.streams.program import Carry
 from viewkeeper.streams.programs import program_of
 from viewkeeper.streams.subscripts import UNBOUNDED, lowest_at_least
-from viewkeeper.streams.viewdf import ViewDFPlan
 from viewkeeper.trace.points import reached
 
 

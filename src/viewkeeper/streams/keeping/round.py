@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from viewkeeper.catalog.model import Catalog, PartView, Stream
+from viewkeeper.plans.viewdf import ViewDFPlan
 from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.streams.intake.taking import advance, sealed_upto
 from viewkeeper.streams.keeping.dimensions import Dimensions
@@ -22,7 +23,6 @@ from viewkeeper.streams.keeping.rollup import roll_up
 from viewkeeper.streams.keeping.stage import Stage, new_files
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep
 from viewkeeper.streams.parts import Part
-from viewkeeper.streams.viewdf import ViewDFPlan
 from viewkeeper.streams.work import Runner
 from viewkeeper.trace.points import reached
 from viewkeeper.trace.snapshot import Snapshot

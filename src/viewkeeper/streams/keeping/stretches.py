@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from viewkeeper.plans.references import Input
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.keeping.stage import Stage
 from viewkeeper.streams.part_files import read_part
 from viewkeeper.streams.parts import Range
-from viewkeeper.streams.program import Input
 from viewkeeper.streams.running import changed_hashes
 from viewkeeper.streams.subscripts import UNBOUNDED, greatest_at_most
 

@@ -10,18 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
-from viewkeeper.compiler.bind_pattern import PatternCall
-from viewkeeper.compiler.references import Subscript
 from viewkeeper.errors import ViewBroken
 from viewkeeper.maintenance import exact
 from viewkeeper.maintenance.error_codes import ARITHMETIC_OVERFLOW, format_error, pack_error
 from viewkeeper.maintenance.evaluate import evaluate
 from viewkeeper.maintenance.raising import can_raise
+from viewkeeper.plans.pattern import PatternAnswer, PatternCall, PatternMatches
+from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.patterns.faults import group_text
-from viewkeeper.streams.patterns.plan import PatternAnswer, PatternMatches
 from viewkeeper.streams.patterns.shape import BEST, helper_shape
-from viewkeeper.streams.program import Carry, Input, Output, Past
+from viewkeeper.streams.program import Carry, Output, Past
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.compiler.expressions import ColumnRef, Compare, Expression
-from viewkeeper.compiler.rewriting import conjunction, references
 from viewkeeper.maintenance.evaluate import evaluate, predicate
+from viewkeeper.plans.expressions import ColumnRef, Compare, Expression
+from viewkeeper.plans.pattern import PatternMatches
+from viewkeeper.plans.rewriting import conjunction, references
 from viewkeeper.streams.patterns.faults import raise_first
-from viewkeeper.streams.patterns.plan import PatternMatches
 from viewkeeper.streams.patterns.sequences import Sequences
 from viewkeeper.trace.keys import order_code, valid
 

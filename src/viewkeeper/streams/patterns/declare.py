@@ -6,20 +6,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from viewkeeper.catalog.model import Catalog, PartView, Stream
-from viewkeeper.compiler.bind_pattern import BoundPattern, PatternCall, PatternOrder, bind_pattern
-from viewkeeper.compiler.expressions import ColumnRef, Expression
-from viewkeeper.compiler.rewriting import references, renumber, walk
+from viewkeeper.compiler.bind_pattern import bind_pattern
 from viewkeeper.compiler.statements import CreatePatternView
 from viewkeeper.errors import NotSupported
 from viewkeeper.maintenance.raising import shared_form
-from viewkeeper.streams.patterns.fsm import relation_of
-from viewkeeper.streams.patterns.plan import (
+from viewkeeper.plans.expressions import ColumnRef, Expression
+from viewkeeper.plans.pattern import (
+    BoundPattern,
     PatternAnswer,
+    PatternCall,
     PatternMatches,
     PatternMeasure,
+    PatternOrder,
     PatternSlot,
     PatternVariable,
 )  # fmt: skip
+from viewkeeper.plans.rewriting import references, renumber, walk
+from viewkeeper.streams.patterns.fsm import relation_of
 from viewkeeper.streams.patterns.shape import helper_shape
 
 _MEASURES = {"count": "count", "sum": "sum", "avg": "sum", "min": "min", "max": "max", "first": "first", "last": "last"}

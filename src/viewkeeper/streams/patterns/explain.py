@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from viewkeeper.catalog.model import Catalog, Column, PartView
-from viewkeeper.compiler.expressions import ColumnRef, Expression
-from viewkeeper.compiler.rewriting import rewrite
 from viewkeeper.maintenance.explain import expression_text
+from viewkeeper.plans.expressions import ColumnRef, Expression
+from viewkeeper.plans.pattern import PatternAnswer, PatternMatches, PatternMeasure
+from viewkeeper.plans.rewriting import rewrite
 from viewkeeper.streams.patterns.fsm import Edge, Machine
-from viewkeeper.streams.patterns.plan import PatternAnswer, PatternMatches, PatternMeasure
 
 
 def explain(catalog: Catalog, view: PartView) -> list[str]:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from viewkeeper.compiler.expressions import Arithmetic, Cast, ColumnRef, Compare, Expression, Literal
-from viewkeeper.compiler.rewriting import identity, references, walk
-from viewkeeper.streams.patterns.plan import PatternMatches, PatternSlot, PatternVariable
+from viewkeeper.plans.expressions import Arithmetic, Cast, ColumnRef, Compare, Expression, Literal
+from viewkeeper.plans.pattern import PatternMatches, PatternSlot, PatternVariable
+from viewkeeper.plans.rewriting import identity, references, walk
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 

@@ -10,21 +10,21 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
-from viewkeeper.compiler.expressions import Expression
-from viewkeeper.compiler.references import Subscript
-from viewkeeper.compiler.rewriting import conjunction, references
 from viewkeeper.maintenance.evaluate import evaluate, predicate
+from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.pattern import PatternMatches
+from viewkeeper.plans.references import Input, Subscript
+from viewkeeper.plans.rewriting import conjunction, references
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.patterns.crossing import Crossing
 from viewkeeper.streams.patterns.faults import raise_first
 from viewkeeper.streams.patterns.fsm import Machine
 from viewkeeper.streams.patterns.matches import BEGIN, GROUP, PARENT, Choice, Matches
-from viewkeeper.streams.patterns.plan import PatternMatches
 from viewkeeper.streams.patterns.sequences import Sequences
 from viewkeeper.streams.patterns.shape import LIVE, HelperShape, PreparedShape, helper_shape, prepared_shape
 from viewkeeper.streams.patterns.simulation import Simulation
 from viewkeeper.streams.patterns.writing import helper_block
-from viewkeeper.streams.program import Carry, Input, Output, Past
+from viewkeeper.streams.program import Carry, Output, Past
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical
 

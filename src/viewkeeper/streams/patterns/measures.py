@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import Type, physical_type
-from viewkeeper.compiler.expressions import ColumnRef
-from viewkeeper.compiler.rewriting import references
 from viewkeeper.maintenance import exact
 from viewkeeper.maintenance.evaluate import evaluate
 from viewkeeper.maintenance.raising import can_raise
-from viewkeeper.streams.patterns.plan import PatternMeasure
+from viewkeeper.plans.expressions import ColumnRef
+from viewkeeper.plans.pattern import PatternMeasure
+from viewkeeper.plans.rewriting import references
 from viewkeeper.streams.patterns.sequences import Sequences
 from viewkeeper.trace.grouping import spread
 from viewkeeper.trace.keys import canonical, order_code, valid

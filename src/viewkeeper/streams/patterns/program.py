@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from viewkeeper.catalog.model import Catalog, PartView
+from viewkeeper.plans.pattern import PatternAnswer, PatternMatches
 from viewkeeper.streams.patterns.answer import AnswerProgram
 from viewkeeper.streams.patterns.machine import MatchesProgram
-from viewkeeper.streams.patterns.plan import PatternAnswer, PatternMatches
 from viewkeeper.streams.program import Program
 
 

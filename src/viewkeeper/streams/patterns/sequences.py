@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.plans.pattern import PatternMatches
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.patterns.plan import PatternMatches
 from viewkeeper.streams.patterns.shape import HelperShape, PreparedShape
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.keys import canonical, equal_rows, order_code, valid

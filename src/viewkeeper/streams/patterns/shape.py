@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, INT, TINYINT, Type
-from viewkeeper.compiler.expressions import ColumnRef, Expression
-from viewkeeper.compiler.rewriting import references
-from viewkeeper.maintenance import exact
 from viewkeeper.maintenance.raising import can_raise
-from viewkeeper.streams.patterns.plan import PatternMatches, PatternMeasure
+from viewkeeper.plans.expressions import ColumnRef, Expression
+from viewkeeper.plans.pattern import PatternMatches, PatternMeasure
+from viewkeeper.plans.rewriting import references
+from viewkeeper.plans.sums import sum_columns
 
 LIVE, BEST = 1, 2
 """Bits of `role`: a partial match that may go on; the group's answer in this part.  0: kept for PREV alone."""
@@ -109,7 +109,7 @@ def measure_types(measure: PatternMeasure) -> tuple[Type, ...]:
         case "count":
             types = (BIGINT,)
         case "sum":
-            types = (BIGINT, *exact.sum_columns(type_))
+            types = (BIGINT, *sum_columns(type_))
         case _:
             types = (type_,)
     return (*types, BIGINT) if can_raise(measure.argument) else types

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.streams.recognize.plan import MatchOrder
+from viewkeeper.plans.match import MatchOrder
 from viewkeeper.trace.grouping import Groups, group_sorted, stable_argsort
 from viewkeeper.trace.keys import order_code, valid
 

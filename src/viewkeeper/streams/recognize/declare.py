@@ -13,20 +13,20 @@ from viewkeeper.compiler.accounting import refuse_unaccounted
 from viewkeeper.compiler.bind_expression import Clause as Where
 from viewkeeper.compiler.bind_expression import ExpressionBinder
 from viewkeeper.compiler.bind_select import SelectBinder
-from viewkeeper.compiler.expressions import ColumnRef, Expression
 from viewkeeper.compiler.part_tables import PART_TIMESTAMP
-from viewkeeper.compiler.relations import Filter, Project, Scan
-from viewkeeper.compiler.rewriting import rewrite
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.compiler.statements import CreateMatchView, Identifier
 from viewkeeper.compiler.supported import refuse_unsupported
 from viewkeeper.compiler.syntax import syntax_tree
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.expressions import ColumnRef, Expression
+from viewkeeper.plans.match import MatchElement, MatchOrder, MatchPlan, MatchPrevious
+from viewkeeper.plans.relations import Filter, Project, Scan
+from viewkeeper.plans.rewriting import rewrite
 from viewkeeper.streams.recognize.clause import Clause, read_clause
 from viewkeeper.streams.recognize.expressions import Navigation, NavigationReader, VariableScope, expression_tree
 from viewkeeper.streams.recognize.measures import MeasureBinder
-from viewkeeper.streams.recognize.plan import MatchElement, MatchOrder, MatchPlan, MatchPrevious
 
 TRUTH = Column("__truth", BIGINT, False)
 """Of an open row: bit v says whether it satisfies variable v."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from viewkeeper.catalog.model import Catalog, PartView
 from viewkeeper.maintenance.explain import expression_text
-from viewkeeper.streams.recognize.plan import MatchElement, MatchPlan, MatchSlot
+from viewkeeper.plans.match import MatchElement, MatchPlan, MatchSlot
 
 
 def explain(catalog: Catalog, view: PartView) -> list[str]:

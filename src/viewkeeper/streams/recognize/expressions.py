@@ -10,12 +10,12 @@ from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.compiler.accounting import refuse_unaccounted
-from viewkeeper.compiler.relations import Scan
 from viewkeeper.compiler.scope import Item, Scope, Unresolved, did_you_mean
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.compiler.supported import refuse_unsupported
 from viewkeeper.compiler.syntax import syntax_tree
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.relations import Scan
 
 MOST_BACK = 100
 """How many rows PREV, FIRST and LAST may count: PREV's are kept for each group."""

@@ -11,12 +11,12 @@ from viewkeeper.catalog.types import STRING
 from viewkeeper.compiler.aggregates import Call
 from viewkeeper.compiler.bind_expression import Clause as Where
 from viewkeeper.compiler.bind_expression import ExpressionBinder
-from viewkeeper.compiler.expressions import ColumnRef, Expression
-from viewkeeper.compiler.rewriting import rewrite, walk
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.errors import NotSupported
+from viewkeeper.plans.expressions import ColumnRef, Expression
+from viewkeeper.plans.match import MatchElement, MatchSlot
+from viewkeeper.plans.rewriting import rewrite, walk
 from viewkeeper.streams.recognize.expressions import Navigation, NavigationReader, VariableScope, expression_tree
-from viewkeeper.streams.recognize.plan import MatchElement, MatchSlot
 
 _NESTED = "FIRST, LAST and CLASSIFIER cannot stand inside an aggregate"
 _MIXED = "an aggregate is over the rows of one variable, or of the whole match; split it"

@@ -15,18 +15,18 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Catalog, Column, PartView
-from viewkeeper.compiler.expressions import Expression
-from viewkeeper.compiler.references import Subscript
-from viewkeeper.compiler.rewriting import references
 from viewkeeper.errors import ViewBroken
 from viewkeeper.maintenance.error_codes import format_error
 from viewkeeper.maintenance.evaluate import evaluate, predicate
+from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.match import MatchPlan
+from viewkeeper.plans.references import Input, Subscript
+from viewkeeper.plans.rewriting import references
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.program import Carry, Input, Output, Past
+from viewkeeper.streams.program import Carry, Output, Past
 from viewkeeper.streams.recognize.arrange import in_order
 from viewkeeper.streams.recognize.declare import TRUTH
 from viewkeeper.streams.recognize.machine import Automaton, Found
-from viewkeeper.streams.recognize.plan import MatchPlan
 from viewkeeper.streams.recognize.slots import Matched, slot_values
 from viewkeeper.trace.grouping import spread
 from viewkeeper.trace.hashing import hash_columns

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import MAX_PRECISION, Type, decimal
-from viewkeeper.compiler.expressions import ColumnRef, Expression
-from viewkeeper.compiler.rewriting import references
 from viewkeeper.maintenance import exact
 from viewkeeper.maintenance.error_codes import ARITHMETIC_OVERFLOW, NUMERIC_VALUE_OUT_OF_RANGE, pack_error
-from viewkeeper.streams.recognize.plan import MatchSlot
+from viewkeeper.plans.expressions import ColumnRef, Expression
+from viewkeeper.plans.match import MatchSlot
+from viewkeeper.plans.rewriting import references
 from viewkeeper.trace.keys import canonical, order_code
 
 

@@ -9,9 +9,9 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.base import QueryContextType
 
 from viewkeeper.compiler.parts import place_in_text
-from viewkeeper.compiler.references import PartQuery
 from viewkeeper.compiler.source import Place
 from viewkeeper.errors import DeclarationError, Error, StorageError, is_shortage
+from viewkeeper.plans.references import PartQuery
 from viewkeeper.streams.spark.hidden import HiddenQuery
 
 FAILURES = (PySparkException, Py4JJavaError)

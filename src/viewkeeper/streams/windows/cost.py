@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewkeeper.streams.windows.plan import ADDITIVE, BLOCKS, CUMULATIVE, MERGE, ROWS, RUNNING, Layout
+from viewkeeper.plans.window import ADDITIVE, BLOCKS, CUMULATIVE, MERGE, ROWS, RUNNING, Layout
 
 SOURCE_ROW_SECONDS = 4e-7
 GROUP_ROW_SECONDS = 1.5e-7

@@ -13,18 +13,16 @@ from typing import Any
 from viewkeeper.catalog.model import Catalog, Column, HelperParts, PartView, StateSpec, Stored, Stream, Table
 from viewkeeper.compiler.accounting import refuse_unaccounted
 from viewkeeper.compiler.bind import bind_view
-from viewkeeper.compiler.expressions import ColumnRef, Expression
-from viewkeeper.compiler.relations import Aggregate, AggregateCall, Filter, Join, Project, Relation, Scan
+from viewkeeper.compiler.bind_window import MORE, WindowBinder, fraction_of, strategy
 from viewkeeper.compiler.statements import CreateView, CreateWindowView
 from viewkeeper.compiler.supported import refuse_unsupported
 from viewkeeper.compiler.syntax import query_tokens
-from viewkeeper.compiler.window_functions import MORE, Several, WindowBinder, fraction_of, strategy
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.maintenance.raising import shared_form
-from viewkeeper.streams.windows import plan as plans
-from viewkeeper.streams.windows.cost import NAIVE, Candidate, Sizes, candidates
-from viewkeeper.streams.windows.naive import naive_window
-from viewkeeper.streams.windows.plan import (
+from viewkeeper.plans import window as plans
+from viewkeeper.plans.expressions import ColumnRef, Expression, Several
+from viewkeeper.plans.relations import Aggregate, AggregateCall, Filter, Join, Project, Relation, Scan
+from viewkeeper.plans.window import (
     BLOCKS,
     COUNT,
     CUMULATIVE,
@@ -39,6 +37,8 @@ from viewkeeper.streams.windows.plan import (
     Slot,
     WindowCall,
 )
+from viewkeeper.streams.windows.cost import NAIVE, Candidate, Sizes, candidates
+from viewkeeper.streams.windows.naive import naive_window
 from viewkeeper.streams.windows.program import cumulated_layout, level_count
 
 _KINDS: dict[str, tuple[str, ...]] = {

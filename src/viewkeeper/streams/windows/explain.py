@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from viewkeeper.catalog.model import Catalog, PartView
-from viewkeeper.compiler.relations import Filter, Join, Project, Relation, Scan
 from viewkeeper.maintenance.explain import expression_text
-from viewkeeper.streams.windows import plan as plans
+from viewkeeper.plans import window as plans
+from viewkeeper.plans.relations import Filter, Join, Project, Relation, Scan
+from viewkeeper.plans.window import BLOCKS, CUMULATIVE, GREATEST, LEAST, RUNNING, Layout, PartAggregate, Piece
 from viewkeeper.streams.windows.cost import NAIVE, Sizes, candidates
 from viewkeeper.streams.windows.declare import KnownSizes
-from viewkeeper.streams.windows.plan import BLOCKS, CUMULATIVE, GREATEST, LEAST, RUNNING, Layout, PartAggregate, Piece
 from viewkeeper.streams.windows.program import level_count
 
 _STATES = {LEAST: "min", GREATEST: "max"}

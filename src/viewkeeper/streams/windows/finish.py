@@ -10,9 +10,9 @@ import pyarrow as pa
 from viewkeeper.catalog.types import MAX_PRECISION, decimal
 from viewkeeper.errors import ViewBroken
 from viewkeeper.maintenance import error_codes, exact, exact_square
+from viewkeeper.plans.window import Layout, Piece, Window, WindowCall
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.rows import computed, filtered
-from viewkeeper.streams.windows.plan import Layout, Piece, Window, WindowCall
 from viewkeeper.streams.windows.states import align
 from viewkeeper.streams.windows.values import result, values_of
 from viewkeeper.trace.keys import numbers

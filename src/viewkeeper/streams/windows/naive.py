@@ -9,14 +9,14 @@ from sqlglot.tokens import TokenType
 
 from viewkeeper.catalog.model import Column, PartView, Stream
 from viewkeeper.compiler.parts import read_view_query
-from viewkeeper.compiler.references import Subscript
-from viewkeeper.compiler.relations import AggregateCall
 from viewkeeper.compiler.source import Source
 from viewkeeper.compiler.statements import CreateWindowView
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import NotSupported
+from viewkeeper.plans.references import Subscript
+from viewkeeper.plans.relations import AggregateCall
+from viewkeeper.plans.viewdf import NamedInput, PlannedQuery, ViewDFPlan
 from viewkeeper.streams.bind_viewdf import timed
-from viewkeeper.streams.viewdf import NamedInput, PlannedQuery, ViewDFPlan
 
 
 def naive_window(

@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Catalog, Column, PartView
 from viewkeeper.catalog.types import BIGINT, BINARY, physical_type
-from viewkeeper.compiler.references import Subscript
+from viewkeeper.plans import window as plans
+from viewkeeper.plans.references import Input, Subscript
+from viewkeeper.plans.window import BLOCKS, CUMULATIVE, GREATEST, LEAST, MERGE, RUNNING, Layout, Piece, Slot
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.program import Carry, Input, Output, Past, Program, Wanted
+from viewkeeper.streams.program import Carry, Output, Past, Program, Wanted
 from viewkeeper.streams.rows import computed, rows_of
-from viewkeeper.streams.windows import plan as plans
 from viewkeeper.streams.windows.finish import finish
-from viewkeeper.streams.windows.plan import BLOCKS, CUMULATIVE, GREATEST, LEAST, MERGE, RUNNING, Layout, Piece, Slot
 from viewkeeper.streams.windows.states import combine, lift, reduce
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical, numbered

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import DOUBLE, Type
-from viewkeeper.compiler.window_functions import fraction_of
+from viewkeeper.compiler.bind_window import fraction_of
 from viewkeeper.maintenance import exact
 from viewkeeper.maintenance.casts import cast
 from viewkeeper.maintenance.vectors import read, write
+from viewkeeper.plans.window import Layout, WindowCall
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.windows.plan import Layout, WindowCall
 from viewkeeper.trace.grouping import group_sorted
 from viewkeeper.trace.keys import numbers, order_code
 

@@ -1,4 +1,8 @@
-"""How a pattern view is kept, as stored values: its hidden Helper's machine, and how its rows follow from the Helper's.
+"""A pattern view: its query as bound, the machine of its hidden Helper, and how its rows follow from the Helper's.
+
+In the query, a condition or an argument is over four rows side by side, each of the source's `width` columns: the row
+at hand, the group's row before it (PREV; NULL where there is none), and for a condition on two variables the last row
+of the earlier one and the row before that.
 
 Expressions of the machine are over `2 * width` columns, a row's own and those of the group's row before it (PREV), and
 then the slots: what is remembered of earlier variables (paper 003, Algorithm 1: auxlist).
@@ -9,9 +13,75 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from viewkeeper.catalog.codec import stored
+from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import Type
-from viewkeeper.compiler.bind_pattern import BoundPattern, PatternOrder
-from viewkeeper.compiler.expressions import Expression
+from viewkeeper.plans.expressions import Expression
+
+
+@stored
+@dataclass(frozen=True)
+class PatternCondition:
+    """A term of WHERE.  It belongs to variable `owner` (from 1); `earlier` is the variable before it whose last row it
+    reads too, 0 where there is none."""
+
+    owner: int
+    earlier: int
+    predicate: Expression
+
+
+@stored
+@dataclass(frozen=True)
+class PatternCall:
+    """An aggregate over the rows of variable `variable` in the match, or of the whole match (0).
+
+    `function` is count_star, count, sum, min, max, avg, first or last.
+    """
+
+    function: str
+    variable: int
+    argument: Expression | None
+    type: Type
+    nullable: bool
+    place: tuple[int, int] | None
+    name: str
+
+
+@stored
+@dataclass(frozen=True)
+class PatternOrder:
+    """One term of ORDER BY, over a row."""
+
+    expression: Expression
+    ascending: bool
+    nulls_first: bool
+
+
+@stored
+@dataclass(frozen=True)
+class BoundPattern:
+    """A pattern query as bound.
+
+    `keys` are over a row, `outputs` over the keys and then the calls; places are lines and columns of `sql`.  `time` is
+    the column by which rows are taken first, None over a view.
+    """
+
+    sql: str
+    width: int
+    variables: tuple[str, ...]
+    plus: tuple[bool, ...]
+    conditions: tuple[PatternCondition, ...]
+    keys: tuple[Expression, ...]
+    key_names: tuple[str, ...]
+    order: tuple[PatternOrder, ...]
+    time: int | None
+    calls: tuple[PatternCall, ...]
+    outputs: tuple[Expression, ...]
+    names: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """What the view's rows hold."""
+        return tuple(Column(n, e.type, e.nullable) for n, e in zip(self.names, self.outputs, strict=True))
 
 
 @stored

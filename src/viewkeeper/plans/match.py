@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import Type
-from viewkeeper.compiler.expressions import Expression
-from viewkeeper.compiler.rewriting import references
+from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.rewriting import references
 
 
 @stored

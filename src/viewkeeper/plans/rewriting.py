@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from viewkeeper.compiler.expressions import And, ColumnRef, Expression, operands
+from viewkeeper.plans.expressions import And, ColumnRef, Expression, operands
 
 
 def rewrite(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:

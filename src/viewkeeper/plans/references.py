@@ -1,4 +1,5 @@
-"""Part references, `t[j]`, `t[j-1]`, `t[j-w+1..j]`, `t[i*60-59..i*60]`: which parts a query names (paper 003, 4.1)."""
+"""Part references, `t[j]`, `t[j-1]`, `t[j-w+1..j]`, `t[i*60-59..i*60]`: which parts a query names and a plan reads
+(paper 003, 4.1)."""
 
 from __future__ import annotations
 
@@ -45,3 +46,12 @@ class PartQuery:
     text: str
     sql: str
     references: tuple[Reference, ...]
+
+
+@dataclass(frozen=True)
+class Input:
+    """The parts `low` to `high` (as functions of j) of a stream, view or helper that part j reads."""
+
+    object: int
+    low: Subscript
+    high: Subscript

@@ -7,9 +7,8 @@ from functools import cached_property
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import PartView
-from viewkeeper.compiler.references import PartQuery, Subscript
-from viewkeeper.compiler.relations import Relation
-from viewkeeper.streams.program import Input
+from viewkeeper.plans.references import Input, PartQuery, Subscript
+from viewkeeper.plans.relations import Relation
 
 
 @stored

@@ -168,6 +168,14 @@ class Cast(Expression):
     argument: Expression
 
 
+@stored
+@dataclass(frozen=True)
+class Several(Expression):
+    """The arguments of COUNT(DISTINCT x, y), as one; it has no value of its own."""
+
+    arguments: tuple[Expression, ...]
+
+
 def comparison(operator: str, left: Expression, right: Expression, place: tuple[int, int] | None = None) -> Compare:
     """`left operator right`, both of one type already."""
     nullable = operator != "<=>" and (left.nullable or right.nullable)

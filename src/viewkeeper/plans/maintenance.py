@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column, StateSpec
 from viewkeeper.catalog.types import Type
-from viewkeeper.compiler.expressions import Expression
+from viewkeeper.plans.expressions import Expression
 
 Identity = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
 """Which base row a row comes from: for each table its name and (key column, position in the stream)."""

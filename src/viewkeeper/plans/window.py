@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, BINARY, Type
-from viewkeeper.compiler.expressions import ColumnRef, Expression
-from viewkeeper.compiler.relations import Relation
-from viewkeeper.maintenance import exact
+from viewkeeper.plans.expressions import ColumnRef, Expression
+from viewkeeper.plans.relations import Relation
+from viewkeeper.plans.sums import sum_columns
 
 ROWS, COUNT, SUM, SQUARES, LEAST, GREATEST = "rows", "count", "sum", "squares", "least", "greatest"
 
@@ -42,7 +42,7 @@ class Slot:
         if self.kind in (LEAST, GREATEST):
             return (self.type,)
         if self.kind == SUM:
-            return exact.sum_columns(self.type)
+            return sum_columns(self.type)
         return (BINARY,) if self.kind == SQUARES else (BIGINT,)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import Type
-from viewkeeper.compiler.expressions import Expression
+from viewkeeper.plans.expressions import Expression
 
 
 class Relation:

@@ -5,26 +5,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import ClassVar
 
 from sqlglot import exp
 from sqlglot.tokens import TokenType
 
-from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID
 from viewkeeper.compiler.aggregates import Call, call
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.bind_select import SelectBinder
 from viewkeeper.compiler.conversion import Refused, converted
-from viewkeeper.compiler.expressions import Case, Expression, Literal
 from viewkeeper.compiler.names import Namer
 from viewkeeper.compiler.scope import Scope
 from viewkeeper.compiler.source import QueryText, raw_text
 from viewkeeper.compiler.supported import ADMITTED, FUNCTIONS
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import NotSupported
+from viewkeeper.plans.expressions import Case, Expression, Literal, Several
 
 MORE: dict[type[exp.Expr], frozenset[str]] = {
     kind: frozenset(parts.split())
@@ -58,14 +57,6 @@ def percentile_name(fraction: float) -> str:
 def fraction_of(function: str) -> float | None:
     """The inverse of `percentile_name`; None for another function."""
     return float(function.removeprefix(_PERCENTILE)) if function.startswith(_PERCENTILE) else None
-
-
-@stored
-@dataclass(frozen=True)
-class Several(Expression):
-    """The arguments of COUNT(DISTINCT x, y), as one; it has no value of its own."""
-
-    arguments: tuple[Expression, ...]
 
 
 def strategy(query: QueryText) -> tuple[str, int] | None:
