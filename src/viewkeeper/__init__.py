@@ -8,6 +8,7 @@ in the order in which data flows; each imports only those before it:
 - `plans`        queries as bound, and how each kind of view is kept
 - `compiler`     SQL text to relations
 - `trace`        state: runs, merges, manifests, commit
+- `jobs`         what view servers share, and how rows cross between them
 - `maintenance`  relations to a plan of operators, and what they compute
 - `changes`      operations and the logs they stand in
 - `stores`       where base tables live

@@ -30,7 +30,6 @@ from part_programs import (
 )  # fmt: skip
 from viewkeeper.streams import part_files, past, preparing, running
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.intervals import interval, split
 from viewkeeper.streams.local import LocalRunner
 from viewkeeper.streams.running import changed_hashes
 from viewkeeper.trace import hashing
@@ -270,19 +269,6 @@ def test_equal_rows_are_compared_as_bags() -> None:
     assert changed_hashes(old, new).tolist() == [2, 3, 5, 2**64 - 1]
     assert changed_hashes(old, old).tolist() == []
     assert changed_hashes(block([]), block([])).tolist() == []
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.integers(0, 2**64 - 1)), st.integers(1, 7))
-def test_every_hash_has_one_server(hashes: list[int], servers: int) -> None:
-    """The intervals of the view servers make up all hashes, and rows go to the one in whose interval they lie."""
-    intervals = [interval(server, servers) for server in range(servers)]
-    assert (intervals[0][0], intervals[-1][1]) == (0, 2**64 - 1)
-    assert all(one[1] + 1 == other[0] for one, other in zip(intervals, intervals[1:], strict=False))
-    edges = [edge for each in intervals for edge in each]
-    array = np.array([*hashes, *edges], dtype=np.uint64)
-    for (low, high), rows in zip(intervals, split(array, servers), strict=True):
-        assert rows.tolist() == [i for i, h in enumerate(array.tolist()) if low <= h <= high]
 
 
 def test_small_parts_share_a_task() -> None:

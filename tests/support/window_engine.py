@@ -15,8 +15,8 @@ from viewkeeper.catalog.model import Catalog, Column, PartView, Stream
 from viewkeeper.catalog.types import logical_type, physical_type, to_logical, to_physical
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import CreateWindowView
+from viewkeeper.jobs.ring import are_within, interval
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.intervals import are_within, interval
 from viewkeeper.streams.program import Dividing, Program
 from viewkeeper.streams.windows.declare import declare_window
 from viewkeeper.streams.windows.program import window_program

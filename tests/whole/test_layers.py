@@ -11,8 +11,8 @@ SOURCE = ROOT / "src" / "viewkeeper"
 
 ORDER = (
     "errors", "interrupts", "permissions", "settings", "files", "catalog", "functions", "plans", "compiler", "spark",
-    "trace", "maintenance", "changes", "stores", "streams", "pipeline", "views", "checker", "server", "evidence",
-    "rejections", "database", "commands", "cli",
+    "trace", "jobs", "maintenance", "changes", "stores", "streams", "pipeline", "views", "checker", "server",
+    "evidence", "rejections", "database", "commands", "cli",
 )  # fmt: skip
 """The layers in the order in which data flows; each may import only itself and those before it."""
 

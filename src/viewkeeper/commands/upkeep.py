@@ -18,6 +18,7 @@ from viewkeeper.commands.output import cell, console, database_option, json_opti
 from viewkeeper.commands.status_text import status_lines
 from viewkeeper.database import Database, connect
 from viewkeeper.database import init as make
+from viewkeeper.jobs.ring import INTERVALS
 
 _REFRESH_SECONDS = 0.5
 
@@ -37,7 +38,7 @@ def init(db: Path, nodes: int | None, zone: str | None) -> None:
 
 
 @click.command()
-@click.option("--servers", type=click.IntRange(1, 256), help="How many view servers share the work.")
+@click.option("--servers", type=click.IntRange(1, INTERVALS), help="How many view servers share the work.")
 @click.option("--seconds", type=float, help="Stop after so long; without it, at Ctrl-C.")
 @database_option
 def maintain(db: Path, servers: int | None, seconds: float | None) -> None:

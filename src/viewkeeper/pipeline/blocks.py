@@ -13,8 +13,8 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.jobs import ring
 from viewkeeper.maintenance.task import Sent
-from viewkeeper.pipeline import ring
 from viewkeeper.trace.receipt import Receipt
 from viewkeeper.trace.rows import Rows
 

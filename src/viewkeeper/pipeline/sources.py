@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import REJECTED, Table
+from viewkeeper.jobs import ring
 from viewkeeper.maintenance.task import Sent
-from viewkeeper.pipeline import ring
 from viewkeeper.pipeline.context import ZoneContext
 from viewkeeper.pipeline.job import GivenOperations, Job, LogRange, TableDifference, TableRows
 from viewkeeper.stores.log import read_operations
@@ -46,7 +46,7 @@ def _signed(job: Job, server: int, storage: Storage, base: Snapshot, id_: int) -
     """The server's share of a table's signed rows, None where there are none."""
     table = base.catalog.by_id(id_)
     assert isinstance(table, Table) and isinstance(job.source, TableRows | TableDifference)
-    spec, (low, high) = table.stored.state, ring.words(server, job.servers)
+    spec, (low, high) = table.stored.state, ring.interval(server, job.servers)
     if isinstance(job.source, TableRows):
         trace = storage.at(*job.source.at).trace(spec)
         if server == 0:  # damage that one server finds stops them all
@@ -97,5 +97,5 @@ def key_hashes(table: Table, rows: Rows) -> np.ndarray:
 def _own(sent: Sent, server: int, servers: int) -> Sent:
     if servers == 1:
         return sent
-    mine = ring.split(sent.hashes, servers)[server]
+    mine = np.flatnonzero(ring.are_within(sent.hashes, *ring.interval(server, servers)))
     return Sent(sent.rows.take(mine), sent.hashes[mine])

@@ -7,9 +7,9 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.intervals import Touched, chosen
 from viewkeeper.streams.part_files import read_part
 from viewkeeper.streams.preparing import storage_of
+from viewkeeper.streams.touched import Touched, chosen
 from viewkeeper.streams.work import Piece, Place, Work
 
 MEMORY_BYTES = 256 << 20

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
+from viewkeeper.jobs.ring import are_within, split
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.calling import called, require_shape
-from viewkeeper.streams.intervals import Touched, are_in, are_within, split, union
 from viewkeeper.streams.part_files import ROW_GROUP_ROWS, read_part, read_piece
 from viewkeeper.streams.program import Dividing
+from viewkeeper.streams.touched import Touched, are_in, union
 from viewkeeper.streams.work import GREATEST_HASH, Piece, Work
 from viewkeeper.trace.commit import Storage
 

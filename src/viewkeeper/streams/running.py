@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.jobs.ring import interval
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.calling import DEFECT, ProgramFailed, called, require_shape
-from viewkeeper.streams.intervals import Touched, chosen, interval, left_out, union, within
 from viewkeeper.streams.part_files import PartWriter, by_hash, narrowed, read_part
 from viewkeeper.streams.past import MEMORY_BYTES, History, PartPast
 from viewkeeper.streams.preparing import prepare_here, storage_of, touched_anywhere
 from viewkeeper.streams.program import Output
+from viewkeeper.streams.touched import Touched, chosen, left_out, union, within
 from viewkeeper.streams.work import Made, Outcome, Piece, Place, Work
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.hashing import hash_columns

@@ -11,13 +11,14 @@ from viewkeeper.catalog.model import PartView
 from viewkeeper.errors import ViewBroken
 from viewkeeper.plans.references import Input
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.keeping.stage import Touched, new_files, pieces_between, union
+from viewkeeper.streams.keeping.stage import new_files, pieces_between
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep, ViewFailed
 from viewkeeper.streams.part_files import PartWriter, read_part
 from viewkeeper.streams.parts import Range
 from viewkeeper.streams.programs import program_of
 from viewkeeper.streams.recognize.program import MatchProgram
 from viewkeeper.streams.subscripts import UNBOUNDED
+from viewkeeper.streams.touched import Touched, union
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.streams.windows.program import Sliding
 from viewkeeper.streams.work import Outcome, Piece, Place, Work

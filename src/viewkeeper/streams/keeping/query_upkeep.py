@@ -12,9 +12,9 @@ from viewkeeper.compiler.part_tables import PART_TIMESTAMP
 from viewkeeper.plans.references import Input
 from viewkeeper.plans.viewdf import PlannedQuery, ViewDFPlan
 from viewkeeper.streams.emptiness import Emptiness
-from viewkeeper.streams.keeping.stage import Touched
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep
 from viewkeeper.streams.subscripts import UNBOUNDED, naming
+from viewkeeper.streams.touched import Touched
 from viewkeeper.streams.work import Outcome, Piece, QueryWork
 
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from viewkeeper.catalog.model import PARTS, REJECTED, Catalog, Column, PartView, Stream
 from viewkeeper.streams.parts import Part, PartIndex, Range, read_index, rows_of
 from viewkeeper.streams.progress import StreamProgress
+from viewkeeper.streams.touched import Touched, union
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.streams.work import Piece, Place
 from viewkeeper.trace.commit import Storage
@@ -29,9 +28,6 @@ PENDING = -1
 """Stands for the version, and the time, of the commit to come."""
 
 NO_PARTS = PartIndex()
-
-Touched = np.ndarray | None
-"""Hashes of groups; None: any."""
 
 
 @dataclass(frozen=True)
@@ -221,11 +217,6 @@ def _files(index: PartIndex, parts: Iterable[int]) -> set[str]:
     """The files in which pieces of these parts stand."""
     found = (index.at(part) for part in parts)
     return {piece.file for part in found if part is not None for piece in part.pieces}
-
-
-def union(left: Touched, right: Touched) -> Touched:
-    """The hashes of both."""
-    return None if left is None or right is None else np.union1d(left, right)
 
 
 def columns_of(catalog: Catalog) -> dict[int, tuple[Column, ...]]:

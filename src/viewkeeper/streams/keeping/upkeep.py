@@ -18,10 +18,11 @@ from viewkeeper.catalog.model import PartView
 from viewkeeper.errors import Error
 from viewkeeper.plans.references import Input
 from viewkeeper.streams.keeping.dimensions import Dimensions, Unreadable, last_change, rebuilt_too
-from viewkeeper.streams.keeping.stage import Stage, Touched, new_files, union
+from viewkeeper.streams.keeping.stage import Stage, new_files
 from viewkeeper.streams.keeping.stretches import are_equal, reads_same_until, stretches
 from viewkeeper.streams.parts import Range
 from viewkeeper.streams.subscripts import UNBOUNDED, greatest_at_most, lowest_at_least, naming
+from viewkeeper.streams.touched import Touched, union
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.streams.work import Outcome, Piece, Runner
 from viewkeeper.trace.points import reached

@@ -1,4 +1,4 @@
-"""How the hashes of groups are divided among view servers, and rows chosen by hash."""
+"""`Touched`: groups whose rows are to be computed, or have changed; and rows chosen by the hash of their group."""
 
 from __future__ import annotations
 
@@ -8,21 +8,7 @@ from viewkeeper.streams.blocks import Block
 from viewkeeper.trace.grouping import spread
 
 Touched = np.ndarray | None
-"""Hashes (uint64, ascending, distinct); None: all."""
-
-
-def interval(server: int, servers: int) -> tuple[int, int]:
-    """The smallest and the greatest hash that `server` (0 .. servers - 1) owns, both inclusive."""
-    return _bound(server, servers), _bound(server + 1, servers) - 1
-
-
-def split(hashes: np.ndarray, servers: int) -> list[np.ndarray]:
-    """The positions of the `hashes` (uint64[n]) that each server owns, in input order."""
-    if servers == 1:
-        return [np.arange(len(hashes))]
-    bounds = np.array([_bound(server, servers) for server in range(1, servers)], dtype=np.uint64)
-    owner = np.searchsorted(bounds, hashes, side="right")
-    return [np.flatnonzero(owner == server) for server in range(servers)]
+"""Hashes of groups (uint64, ascending, distinct); None: all."""
 
 
 def within(touched: Touched, low: int, high: int) -> Touched:
@@ -59,15 +45,6 @@ def are_in(hashes: np.ndarray, touched: np.ndarray) -> np.ndarray:
     return found
 
 
-def are_within(hashes: np.ndarray, low: int, high: int) -> np.ndarray:
-    """bool[n]: which of `hashes` lie from `low` to `high`."""
-    return (hashes >= np.uint64(low)) & (hashes <= np.uint64(high))
-
-
 def _rows(block: Block, touched: np.ndarray) -> np.ndarray:
     starts = np.searchsorted(block.hashes, touched)
     return spread(starts, np.searchsorted(block.hashes, touched, side="right") - starts)
-
-
-def _bound(server: int, servers: int) -> int:
-    return -(-(server << 64) // servers)
