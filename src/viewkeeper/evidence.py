@@ -12,7 +12,7 @@ import pyarrow as pa
 from viewkeeper.catalog.model import ERRORS, REJECTED, Column, PartView, StateSpec, Stream, Table, View
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.changes.operations import DELETE, TableForm
-from viewkeeper.changes.positions import Place
+from viewkeeper.changes.positions import Cut, Place
 from viewkeeper.changes.verify import operation_from_bytes
 from viewkeeper.checker.check import ROW_ID, StoreRows
 from viewkeeper.checker.delta_proof import Key, LoggedOperation
@@ -90,11 +90,10 @@ class DatabaseEvidence:
                 self._store.require_same(snapshot.positions, snapshot.hashes)
 
     def _logged(self, table: Table, upto: dict[int, int]) -> Iterator[LoggedOperation]:
-        at = self._version.snapshot.positions
-        for node, end in upto.items():
-            if end > at.get(node, 0):
-                for _, rows in self._store.read(node, at.get(node, 0), end, {table.id: table}).operations:
-                    yield from self._decoded(table, rows)
+        log = self._store.log
+        for slice_ in log.slices(Cut.between(self._version.snapshot.positions, upto)):
+            for _, rows in log.read(slice_, {table.id: table}).operations:
+                yield from self._decoded(table, rows)
 
     def _decoded(self, table: Table, rows: Rows) -> Iterator[LoggedOperation]:
         width = len(_columns(table))

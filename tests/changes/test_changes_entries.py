@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store_model import BAG, ORDERS, PAIRS, append_raw, as_dicts, make_table, stored_rows
+from store_model import BAG, ORDERS, PAIRS, append_raw, as_dicts, make_table, read_range, stored_rows
 from viewkeeper.catalog.model import REJECTED, Table
 from viewkeeper.catalog.types import BIGINT, BOOLEAN, DATE, INT, STRING, decimal, physical_type
 from viewkeeper.changes import entries, verify
@@ -71,7 +71,7 @@ def raw_entry(table: Table, operations: Operations, stamp: int = 5) -> bytes:
 
 
 def read(store: EmbeddedStore, *tables: Table) -> LogBatch:
-    return store.read(0, 0, store.ends()[0], {table.id: table for table in tables})
+    return read_range(store, 0, 0, store.ends()[0], {table.id: table for table in tables})
 
 
 def reasons(batch: LogBatch) -> list[tuple[int, str]]:
@@ -182,7 +182,7 @@ def test_an_entry_that_cannot_be_read_is_rejected_whole(store: EmbeddedStore, wh
     assert batch.rejected.columns[5].to_pylist() == [entry]
     assert len(as_dicts(WIDE, batch.operations)) == 60
     positions: dict[int, int] = {}
-    while (cut := store.cut(7, positions)).operations:
+    while (cut := store.log.cut(7, positions)).operations:
         positions = cut.positions
     assert positions == store.ends(), "cuts pass over it"
 
@@ -256,7 +256,7 @@ def test_a_large_call_is_several_entries_of_bounded_size_with_one_stamp(store: E
         lengths = [len(value) for _, value in txn.cursor(nodes.nodes[0].log)]
     nodes.close()
     assert len(lengths) > 4 and max(lengths) <= entries.BLOCK_BYTES_MAX + entries.HEADER.size
-    assert store.cut(100, {}).operations == 10_000
+    assert store.log.cut(100, {}).operations == 10_000
     assert len({row["stamp"] for row in as_dicts(ORDERS, read(store, ORDERS).operations)}) == 2
 
 
@@ -264,23 +264,26 @@ def test_a_clock_that_was_ahead_once_does_not_keep_the_log_for_ever(store: Embed
     """Entries whose stamps a clock gave that was far ahead are trimmed behind the positions like any others."""
     for id_ in range(20):
         store.put(ORDERS, {"id": id_, "n": 1})
-    assert store.trim(store.ends(), older_than_seconds=60) == 0
+    assert store.log.forget(store.ends(), older_than_seconds=60) == 0
     store._nodes.stamps.next(at_least=time.time_ns() // 1000 + 10**12)
     for id_ in range(20):
         store.put(ORDERS, {"id": id_, "n": 2})
-    assert store.trim(store.ends(), older_than_seconds=60) == 0, "the first entry is not old yet"
-    assert store.trim({0: 20}, older_than_seconds=-1) == 20
-    assert store.trim(store.ends(), older_than_seconds=60) == 19
+    assert store.log.forget(store.ends(), older_than_seconds=60) == 0, "the first entry is not old yet"
+    assert store.log.forget({0: 20}, older_than_seconds=-1) == 20
+    assert store.log.forget(store.ends(), older_than_seconds=60) == 19
     assert all(store.get(ORDERS, id_) for id_ in range(20))
 
 
 def test_a_log_that_was_trimmed_too_far_says_so(store: EmbeddedStore) -> None:
     for i in range(5):
         store.put(ORDERS, {"id": i, "n": i})
-    store.trim({0: 3}, older_than_seconds=-1)
+    store.log.forget({0: 3}, older_than_seconds=-1)
     with pytest.raises(Damaged, match="does not hold sequence 3"):
-        store.read(0, 2, 5, {ORDERS.id: ORDERS})
-    assert len(stored_rows(store, ORDERS)) == 5 and len(store.read(0, 3, 5, {ORDERS.id: ORDERS}).operations[0][1]) == 2
+        read_range(store, 0, 2, 5, {ORDERS.id: ORDERS})
+    assert (
+        len(stored_rows(store, ORDERS)) == 5
+        and len(read_range(store, 0, 3, 5, {ORDERS.id: ORDERS}).operations[0][1]) == 2
+    )
 
 
 def log_of(store: EmbeddedStore) -> list[bytes]:

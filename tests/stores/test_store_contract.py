@@ -22,6 +22,7 @@ from store_model import (
     as_dicts,
     make_table,
     read_all,
+    read_range,
     replay,
     stored_rows,
 )
@@ -277,7 +278,7 @@ class TestPositions:
         for limit in (1, 17, 200, 10_000):
             positions: dict[int, int] = {}
             seen = 0
-            while (cut := store.cut(limit, positions)).operations:
+            while (cut := store.log.cut(limit, positions)).operations:
                 seen += cut.operations
                 assert all(cut.positions[node] >= at for node, at in positions.items())
                 assert cut.backlog == (cut.positions != store.ends())
@@ -290,19 +291,19 @@ class TestPositions:
         with store.scan(ORDERS) as scan:
             store.put_many(ORDERS, [{"id": i, "n": -1} for i in range(50, 150)])
             rows = [row for batch in scan.batches for row in batch.to_pylist()]
-        upto = [store.read(node, 0, end, {ORDERS.id: ORDERS}) for node, end in scan.positions.items()]
+        upto = [read_range(store, node, 0, end, {ORDERS.id: ORDERS}) for node, end in scan.positions.items()]
         assert as_bag(rows) == as_bag(replay(ORDERS, [o for batch in upto for o in batch.operations]).values())
 
     def test_trimming_keeps_what_is_behind_the_positions_and_the_numbering(self, store: Store) -> None:
         for i in range(100):
             store.put(ORDERS, {"id": i, "n": i})
-        cut = store.cut(60, {})
-        assert store.trim(cut.positions, older_than_seconds=3600) == 0
-        assert store.trim(cut.positions, older_than_seconds=-1) > 0
+        cut = store.log.cut(60, {})
+        assert store.log.forget(cut.positions, older_than_seconds=3600) == 0
+        assert store.log.forget(cut.positions, older_than_seconds=-1) > 0
         rest = as_dicts(ORDERS, read_all(store, ORDERS, after=cut.positions))
         assert len(rest) == 100 - cut.operations
         ends = store.ends()
-        store.trim(ends, older_than_seconds=-1)
+        store.log.forget(ends, older_than_seconds=-1)
         token = store.put(ORDERS, {"id": 1, "n": 0})
         assert store.ends() == {**ends, **token.positions} and all(
             token.positions[n] == ends[n] + 1 for n in token.positions
@@ -311,7 +312,7 @@ class TestPositions:
     def test_operations_of_tables_that_are_not_declared_are_counted(self, store: Store) -> None:
         store.put_many(ORDERS, [{"id": i, "n": i} for i in range(10)])
         store.put(PAIRS, {"a": 1, "b": "x"})
-        batches = [store.read(node, 0, end, {PAIRS.id: PAIRS}) for node, end in store.ends().items()]
+        batches = [read_range(store, node, 0, end, {PAIRS.id: PAIRS}) for node, end in store.ends().items()]
         assert sum(batch.skipped.get(ORDERS.id, 0) for batch in batches) == 10
         assert sum(len(rows) for batch in batches for _, rows in batch.operations) == 1
 

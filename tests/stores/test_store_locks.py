@@ -59,7 +59,7 @@ def test_a_wait_for_a_stopped_writer_ends_and_names_it(tmp_path: Path, monkeypat
             with pytest.raises(Busy, match=f"process {pid}"):
                 table.put_many([{"id": i} for i in range(10)])
             with pytest.raises(Busy, match=f"process {pid}"):
-                db._store.cut(100, {})
+                db._store.log.cut(100, {})
             begin = time.monotonic()
             assert db.lag()["nodes"] and table.get(1) == {"id": 1} and db.status()["nodes"]
             assert time.monotonic() - begin < 0.9, "three reads take less than one wait"

@@ -15,7 +15,7 @@ from typing import Any
 import lmdb
 import pytest
 
-from store_model import ORDERS, as_bag, as_dicts, read_all, replay, stored_rows
+from store_model import ORDERS, as_bag, as_dicts, read_all, read_range, replay, stored_rows
 from store_processes import start
 from viewkeeper.changes.positions import Token
 from viewkeeper.errors import Error, InputError
@@ -157,7 +157,7 @@ def test_a_commit_that_fails_behind_another_nodes_says_what_is_written_and_is_fi
     with pytest.raises(Error, match="No space left"):
         stored_rows(store, ORDERS)
     monkeypatch.undo()
-    assert store.cut(100, {}).operations == 20
+    assert store.log.cut(100, {}).operations == 20
     assert len(stored_rows(store, ORDERS)) == 20
     store.close()
 
@@ -193,9 +193,9 @@ def test_a_cut_never_splits_a_call_nor_holds_a_write_without_those_before_it(tmp
     with running(*(start("count_together", store.root, 100) for _ in range(3))) as processes:
         while True:
             done = all(process.poll() is not None for process in processes)
-            cut = store.cut(random_.choice([1, 10, 100, 10_000]), positions)
+            cut = store.log.cut(random_.choice([1, 10, 100, 10_000]), positions)
             for node, end in cut.positions.items():
-                batch = store.read(node, positions.get(node, 0), end, {ORDERS.id: ORDERS})
+                batch = read_range(store, node, positions.get(node, 0), end, {ORDERS.id: ORDERS})
                 for row in as_dicts(ORDERS, batch.operations):
                     values = row["values"]
                     seen.setdefault((values["customer"], values["n"]), set()).add(values["id"])
@@ -216,16 +216,16 @@ def test_a_write_after_an_acknowledged_one_in_another_process_has_no_smaller_sta
     """But a greater one, also if the clock goes back: the shared word only rises, and is rebuilt from the logs."""
     store = EmbeddedStore(tmp_path / "s", nodes=3, durability="process")
     store.put_many(ORDERS, [{"id": i, "n": i} for i in range(20)])
-    greatest = store.cut(1000, {}).stamp
+    greatest = store.log.cut(1000, {}).stamp
     ahead = greatest + 3_600_000_000
     StampWord(store.root / "stamp").next(at_least=ahead)
     store.put(ORDERS, {"id": 1, "n": 1})
-    assert store.cut(1000, {}).stamp == ahead + 1
+    assert store.log.cut(1000, {}).stamp == ahead + 1
     store.close()
     (tmp_path / "s" / "stamp").write_bytes(bytes(8))
     store = EmbeddedStore(tmp_path / "s")
     store.put(ORDERS, {"id": 2, "n": 1})
-    assert store.cut(1000, {}).stamp == ahead + 2
+    assert store.log.cut(1000, {}).stamp == ahead + 2
     store.close()
 
 
@@ -244,7 +244,7 @@ def test_after_one_write_with_the_clock_an_hour_ahead_batches_can_still_be_cut(
     store.put_many(ORDERS, [{"id": i, "n": i} for i in range(500)])
     positions: dict[int, int] = {}
     sizes = []
-    while (cut := store.cut(1000, positions)).operations:
+    while (cut := store.log.cut(1000, positions)).operations:
         sizes.append(cut.operations)
         positions = cut.positions
     assert sizes == [1000, 1000, 1000, 1000, 1000, 501] and positions == store.ends()
@@ -313,7 +313,7 @@ def test_a_reader_that_was_killed_does_not_let_the_file_grow(tmp_path: Path) -> 
     def grow() -> int:
         for _ in range(30):
             store.put_many(ORDERS, rows)
-            store.trim(store.ends(), older_than_seconds=-1)
+            store.log.forget(store.ends(), older_than_seconds=-1)
         return int(store.statistics()["nodes"][0]["file_bytes"])
 
     grown = grow()

@@ -4,6 +4,7 @@ looks, and `rebase` makes the views equal to the store."""
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -29,7 +30,7 @@ from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
 from viewkeeper.pipeline.rebase import Rebased, rebase
 from viewkeeper.pipeline.status import lag, status
-from viewkeeper.stores.log import read_operations
+from viewkeeper.stores.log import NodeRange
 from viewkeeper.trace.points import arm
 from viewkeeper.views.version import Version
 
@@ -176,13 +177,13 @@ def test_an_older_store_is_noticed_where_its_log_was_trimmed(copies: Copies, mor
     copies.put(1000, 20, price=2)
     copies.shop.maintain_once()
     copies.put(2000, 5)
-    copies.shop.store.trim(copies.shop.snapshot.positions, -1)
+    copies.shop.store.log.forget(copies.shop.snapshot.positions, -1)
     copies.shop.maintain_once()
-    copies.shop.store.trim(copies.shop.snapshot.positions, -1)
+    copies.shop.store.log.forget(copies.shop.snapshot.positions, -1)
     copies.shop.maintain_once()
     copies.put_back("nodes")
     copies.put(5000, more, price=3)
-    copies.shop.store.trim(copies.shop.snapshot.positions, -1)
+    copies.shop.store.log.forget(copies.shop.snapshot.positions, -1)
     with pytest.raises(StoreReplaced):
         copies.step()
     copies.rebase()
@@ -201,7 +202,7 @@ def test_older_views_beside_a_newer_store_go_on_from_its_log(copies: Copies) -> 
     copies.put_back(*views)
     copies.shop.maintain_once()
     assert copies.wrong() == [] and copies.shop.view("everything").keys() == {(29, 49)}
-    copies.shop.store.trim(copies.shop.snapshot.positions, -1)
+    copies.shop.store.log.forget(copies.shop.snapshot.positions, -1)
     copies.put_back(*views)
     with pytest.raises(StoreReplaced, match=r"begins at .* an older copy of the views.*viewkeeper rebase"):
         copies.step()
@@ -228,7 +229,7 @@ def test_a_token_of_a_lost_write_is_never_taken_for_in(copies: Copies) -> None:
                 everything.get(after=lost, timeout=5)
             copies.put(6000, 50, price=4)
             copies.shop.maintain_once()
-        copies.shop.store.trim(copies.shop.snapshot.positions, -1)
+        copies.shop.store.log.forget(copies.shop.snapshot.positions, -1)
         with pytest.raises(StoreReplaced, match="from before the rebase"):
             everything.get(after=lost, timeout=5)
         assert everything.get(after=copies.put(6000, 0), timeout=5) == {"n": 65, "total": 225}
@@ -289,10 +290,10 @@ def test_entries_of_other_programs_stop_no_log(copies: Copies) -> None:
             append_raw(shop.store, entry)
             shop.maintain_once()
             if trimmed:
-                shop.store.trim(shop.snapshot.positions, -1)
+                shop.store.log.forget(shop.snapshot.positions, -1)
             append_raw(shop.store, entry)
             if trimmed:
-                shop.store.trim(shop.snapshot.positions, -1)
+                shop.store.log.forget(shop.snapshot.positions, -1)
             shop.maintain_once()
             copies.put(10, 3)
             shop.maintain_once()
@@ -326,14 +327,15 @@ def test_rows_written_while_rebase_runs_are_in_it_or_come_with_the_next_batch(co
 
 def test_a_task_reads_nothing_of_another_log_than_the_driver_has_cut(copies: Copies) -> None:
     copies.put(0, 20)
-    cut = copies.shop.store.cut(10, {})
+    cut = copies.shop.store.log.cut(10, {})
     tables = {table.id: table for table in copies.shop.snapshot.catalog.tables}
+    reader = pickle.loads(pickle.dumps(copies.shop.store.log))
     for node, upto in cut.positions.items():
         right, wrong = cut.hashes[node], "0" * 31 + "1"
-        assert read_operations(copies.root, node, 0, upto, tables, ("", right)).operations
+        assert reader.read(NodeRange(node, 0, upto, ("", right)), tables).operations
         for hashes in ((wrong, right), ("", wrong)):
             with pytest.raises(StoreReplaced, match=f"the log of node {node}"):
-                read_operations(copies.root, node, upto if hashes[0] else 0, upto, tables, hashes)
+                reader.read(NodeRange(node, upto if hashes[0] else 0, upto, hashes), tables)
 
 
 def test_only_one_rebases_or_maintains_at_a_time(copies: Copies) -> None:

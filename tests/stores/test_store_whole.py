@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from child import SUPPORT
-from store_model import BAG, ORDERS, PAIRS, as_bag, as_dicts, read_all, replay, stored_rows
+from store_model import BAG, ORDERS, PAIRS, as_bag, as_dicts, read_all, read_range, replay, stored_rows
 from store_processes import CALLS, start
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.trace import points
@@ -66,7 +66,7 @@ def test_a_call_over_several_nodes_is_whole_after_kill_9_at_every_point(tmp_path
                 store = filled(root)
                 assert run_armed(tmp_path / "armed", point, count, "call_once", root, call) == -signal.SIGKILL
                 if comes_next == "cut":
-                    assert store.cut(10_000, {}).positions == store.ends()
+                    assert store.log.cut(10_000, {}).positions == store.ends()
                 elif comes_next == "write":
                     CALLS[call if "delete" not in call and "key" not in call else "whole rows"](store)
                 elif comes_next == "another process":
@@ -101,7 +101,7 @@ def test_a_call_that_a_power_loss_cut_is_finished_at_the_next_opening(tmp_path: 
         assert run_armed(tmp_path / "armed", "between nodes", 1, "call_once", store.root, "some columns") < 0
         (store.root / "stamp").write_bytes(b"")
         store = EmbeddedStore(store.root)
-        assert store.cut(10_000, {}).positions == store.ends() and contents(store) == after
+        assert store.log.cut(10_000, {}).positions == store.ends() and contents(store) == after
         store.close()
 
 
@@ -153,7 +153,7 @@ def test_no_cut_holds_half_a_call_while_writers_are_killed_again_and_again(tmp_p
         for process in running.values():
             process.kill()
             process.wait()
-    while (cut := store.cut(10_000, positions)).operations:
+    while (cut := store.log.cut(10_000, positions)).operations:
         positions = cut_whole(store, positions, seen, 10_000)
         assert positions == cut.positions
     assert killed > 3 and len(seen) == 4
@@ -165,9 +165,11 @@ def cut_whole(
     store: EmbeddedStore, positions: dict[int, int], seen: dict[int, dict[int, int]], limit: int
 ) -> dict[int, int]:
     """Read up to the next cut; there the six rows of each writer must agree.  `seen`: writer -> id -> n."""
-    cut = store.cut(limit, positions)
+    cut = store.log.cut(limit, positions)
     for node, end in cut.positions.items():
-        for row in as_dicts(ORDERS, store.read(node, positions.get(node, 0), end, {ORDERS.id: ORDERS}).operations):
+        for row in as_dicts(
+            ORDERS, read_range(store, node, positions.get(node, 0), end, {ORDERS.id: ORDERS}).operations
+        ):
             if row["values"]["id"] != 999:
                 seen.setdefault(row["values"]["customer"], {})[row["values"]["id"]] = row["values"]["n"]
     assert all(len(rows) == 6 and len(set(rows.values())) == 1 for rows in seen.values()), "half a call is in a cut"
@@ -209,7 +211,7 @@ def test_ctrl_c_leaves_put_many_whole_or_undone_and_the_store_usable(tmp_path: P
 
 def test_what_an_intent_took_is_freed_with_the_trimming_of_the_log(tmp_path: Path) -> None:
     store = filled(tmp_path / "s")
-    store.trim(store.ends(), older_than_seconds=-1)
+    store.log.forget(store.ends(), older_than_seconds=-1)
     for number, node in enumerate(store._nodes.nodes):
         with store._nodes.reading(number) as txn:
             assert txn.stat(node.intent)["entries"] == 0

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from viewkeeper.catalog.model import Column, StateSpec, Stored, Table
-from viewkeeper.catalog.types import BIGINT, INT, STRING, Type, to_logical
+from viewkeeper.catalog.model import REJECTED, Column, StateSpec, Stored, Table
+from viewkeeper.catalog.types import BIGINT, INT, STRING, Type, physical_type, to_logical
+from viewkeeper.changes.positions import Cut
+from viewkeeper.changes.verify import LogBatch
 from viewkeeper.errors import InputError
 from viewkeeper.stores.contract import Store
 from viewkeeper.stores.embedded import EmbeddedStore
@@ -78,11 +80,23 @@ def as_dicts(table: Table, operations: Iterable[tuple[int, Rows]]) -> list[dict[
     return result
 
 
+def read_range(store: Store, node: int, after: int, upto: int, tables: Mapping[int, Table]) -> LogBatch:
+    """The operations of a node with sequences from after + 1 to `upto`."""
+    found = LogBatch([], Rows.empty([physical_type(column.type) for column in REJECTED.columns]), {})
+    for slice_ in store.log.slices(Cut.between({node: after}, {node: upto})):
+        batch = store.log.read(slice_, tables)
+        found.operations += batch.operations
+        found.rejected = Rows.concat([found.rejected, batch.rejected])
+        found.skipped = {id_: found.skipped.get(id_, 0) + batch.skipped.get(id_, 0)
+                         for id_ in {**found.skipped, **batch.skipped}}  # fmt: skip
+    return found
+
+
 def read_all(store: Store, *tables: Table, after: Mapping[int, int] | None = None) -> list[tuple[int, Rows]]:
     """All operations in the logs behind `after`; nothing may be rejected."""
     result = []
     for node, end in store.ends().items():
-        batch = store.read(node, (after or {}).get(node, 0), end, {table.id: table for table in tables})
+        batch = read_range(store, node, (after or {}).get(node, 0), end, {table.id: table for table in tables})
         assert batch.rejected.columns[4].to_pylist() == []
         result += batch.operations
     return result

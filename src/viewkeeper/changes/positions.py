@@ -28,11 +28,11 @@ class Place(Enum):
 
 @dataclass(frozen=True)
 class Cut:
-    """Where a batch ends.
+    """A range of the logs: what a batch holds.
 
-    `positions` are the last sequences in it, `operations` their number behind the batch before, `stamp` the greatest
-    stamp (microseconds) among the last entries, and `backlog` says that the logs hold more.  `hashes` are the running
-    hashes at the positions.
+    It begins behind `after` and ends at `positions`, the last sequences in it; `operations` is their number, `stamp`
+    the greatest stamp (microseconds) among the last entries, and `backlog` says that the logs hold more.
+    `hashes_after` and `hashes` are the running hashes at both ends; a missing one stands for any.
     """
 
     positions: dict[int, int]
@@ -40,6 +40,14 @@ class Cut:
     stamp: int
     backlog: bool
     hashes: dict[int, str] = field(default_factory=dict)
+    after: Mapping[int, int] = field(default_factory=dict)
+    hashes_after: Mapping[int, str] = field(default_factory=dict)
+
+    @staticmethod
+    def between(after: Mapping[int, int], upto: Mapping[int, int]) -> Cut:
+        """All that lies behind `after` up to `upto`, of any log that has ends of entries there."""
+        operations = sum(max(0, end - after.get(node, 0)) for node, end in upto.items())
+        return Cut(dict(upto), operations, 0, False, after=after)
 
 
 class Token:

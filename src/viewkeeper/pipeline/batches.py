@@ -14,7 +14,7 @@ from viewkeeper.pipeline.declare import declared_anew
 from viewkeeper.pipeline.job import Executor, Job, LogRange
 from viewkeeper.pipeline.shortage import APART_SECONDS, Apart
 from viewkeeper.pipeline.term import Term
-from viewkeeper.stores.contract import Store
+from viewkeeper.stores.contract import LogReader, Store
 from viewkeeper.trace.receipt import Receipt
 from viewkeeper.trace.snapshot import Change
 
@@ -45,13 +45,13 @@ class Batches:
         after = term.snapshot.positions
         if all(after.get(node, 0) >= end for node, end in self._store.ends().items()):
             return None
-        cut = self._store.cut(self._operations_max, after, term.snapshot.hashes)
+        cut = self._store.log.cut(self._operations_max, after, term.snapshot.hashes)
         if not cut.operations:
             return None
         for tried in range(1, ATTEMPTS + 1):
             with term.attempt() as attempt:
                 try:
-                    receipts = self._executor.run(job_of(term, cut, attempt, self._executor.servers))
+                    receipts = self._executor.run(job_of(term, self._store.log, cut, attempt, self._executor.servers))
                 except Fenced:
                     raise
                 except Exception as error:  # noqa: BLE001 - whatever went wrong in a task, a new attempt may succeed
@@ -76,7 +76,7 @@ class Batches:
         def succeeds(left_out: frozenset[int]) -> bool:
             with term.attempt() as attempt:
                 try:
-                    self._executor.run(job_of(term, cut, attempt, self._executor.servers, left_out))
+                    self._executor.run(job_of(term, self._store.log, cut, attempt, self._executor.servers, left_out))
                 except Exception as error:
                     if not is_shortage(error):
                         raise
@@ -133,20 +133,18 @@ def _stop(term: Term, ids: set[int], reason: str) -> None:
     term.commit(Change("catalog", snapshot.version + 1, catalog=declared_anew(catalog)))
 
 
-def job_of(term: Term, cut: Cut, attempt: int, servers: int, left_out: frozenset[int] = frozenset()) -> Job:
-    """The job that makes the version after the newest from `cut`; without the programs of the views `left_out`."""
+def job_of(
+    term: Term, log: LogReader, cut: Cut, attempt: int, servers: int, left_out: frozenset[int] = frozenset()
+) -> Job:
+    """The job that makes the version after the newest from `cut` of `log`, without the programs of `left_out`."""
     snapshot = term.snapshot
     program = tasks.programs_without(snapshot.catalog, None, left_out)
     zones = program.reach([table.id for table in snapshot.catalog.tables]) | {1}
-    cuts = tuple(
-        (node, snapshot.positions.get(node, 0), upto, (snapshot.hashes.get(node, ""), cut.hashes.get(node, "")))
-        for node, upto in sorted(cut.positions.items())
-        if upto > snapshot.positions.get(node, 0)
-    )
     root, version = term.storage.root, snapshot.version + 1
     return Job(
         root=str(root), base=snapshot.ref, version=version, epoch=term.epoch, attempt=attempt,
-        source=LogRange(cuts), servers=servers if cut.operations > CHAINED_MAX else 1, zones=tuple(sorted(zones)),
+        source=LogRange(log, log.slices(cut)), servers=servers if cut.operations > CHAINED_MAX else 1,
+        zones=tuple(sorted(zones)),
         title=f"viewkeeper {root.name}: batch {version}, {cut.operations:,} operations",
         left_out=left_out,
     )  # fmt: skip

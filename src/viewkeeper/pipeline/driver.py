@@ -144,7 +144,7 @@ class Maintainer:
         oldest = collect(self.term.storage, snapshot, self.term.running, now).oldest
         # A check of an older version that is held reads the log from there on.
         positions = {node: min(oldest.positions.get(node, 0), upto) for node, upto in snapshot.positions.items()}
-        self._store.trim(positions, LOG_KEPT_SECONDS)
+        self._store.log.forget(positions, LOG_KEPT_SECONDS)
         self.parts.tidy(self.term, now)
         self._forgetting = True
         requests.clear_forgotten(self.term.storage.root, now)

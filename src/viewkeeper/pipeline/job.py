@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from viewkeeper.stores.contract import LogReader, LogSlice
 from viewkeeper.streams.analyst import Analyst
 from viewkeeper.streams.work import Runner
 from viewkeeper.trace.manifest import ManifestRef
@@ -18,10 +19,10 @@ from viewkeeper.trace.receipt import Receipt, RunRef
 
 @dataclass(frozen=True)
 class LogRange:
-    """Operations of the logs: for each node those with `after` < sequence <= `upto`, as (node, after, upto, running
-    hashes of its log at both)."""
+    """Operations of the store's logs: those of `slices`, which `reader` reads wherever a task runs."""
 
-    cuts: tuple[tuple[int, int, int, tuple[str, str]], ...]
+    reader: LogReader
+    slices: tuple[LogSlice, ...]
 
 
 REBASE_FOLDER = "rebase"

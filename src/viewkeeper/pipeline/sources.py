@@ -7,7 +7,6 @@ shuffle (docs/decisions/030-spark-jobs.md), and one stage is saved.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,6 @@ from viewkeeper.jobs import ring
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.pipeline.context import ZoneContext
 from viewkeeper.pipeline.job import GivenOperations, Job, LogRange, TableDifference, TableRows
-from viewkeeper.stores.log import read_operations
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.hashing import canonical, hash_columns
 from viewkeeper.trace.points import reached
@@ -67,8 +65,8 @@ def _operations(
     job: Job, source: LogRange, server: int, base: Snapshot, context: ZoneContext
 ) -> Iterator[tuple[str, Sent]]:
     tables = {table.id: table for table in base.catalog.tables}
-    for node, after, upto, hashes in source.cuts:
-        batch = read_operations(Path(job.root), node, after, upto, tables, hashes, base.catalog.zone)
+    for slice_ in source.slices:
+        batch = source.reader.read(slice_, tables, ring.interval(server, job.servers))
         if server == 0:  # one server speaks for what is read by all
             context.write(REJECTED, batch.rejected)
             for id_, number in batch.skipped.items():

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -68,6 +68,43 @@ class Moment(ABC):
         """bool[n]: whether there is a row with each key, given as canonical physical columns (or the row ids)."""
 
 
+LogSlice = Any
+"""A part of a range of the logs that is read at once: the store's own plain data, which travels pickled."""
+
+Interval = tuple[int, int]
+"""Hashes of keys: the least and the greatest, both inclusive."""
+
+WHOLE_RING: Interval = (0, (1 << 64) - 1)
+
+
+class LogReader(Protocol):
+    """Reads the logs of one store, in any process: it travels pickled, in jobs, beside the slices to be read."""
+
+    def cut(self, limit: int, after: Mapping[int, int], hashes: Mapping[int, str] = NO_HASHES) -> Cut:
+        """The end of the batch behind `after`, of about `limit` operations (see `Traits.consistent_cuts`).
+
+        Raises StoreReplaced where the logs have not the running hashes `hashes` at `after`.
+        """
+
+    def slices(self, cut: Cut) -> tuple[LogSlice, ...]:
+        """What has to be read for all that is in `cut`, whenever and however often: none where it is empty."""
+
+    def read(self, slice_: LogSlice, tables: Mapping[int, Table], interval: Interval = WHOLE_RING) -> LogBatch:
+        """The operations of a slice on keys whose hashes lie in `interval`.
+
+        A reader that has to decode all of them anyway gives them all.  What is rejected, or is of tables that are not
+        in `tables`, is told to whoever asks for the hash 0; others may be told of it too.  Raises StoreReplaced where
+        the logs have not the running hashes of the cut, Damaged where they do not go back as far.
+        """
+
+    def forget(self, positions: Mapping[int, int], older_than_seconds: float) -> int:
+        """Remove log entries at or before `positions` that are older than that; how many.
+
+        The last entry of each log stays: the next sequence and stamp follow from it.  The running hashes at `positions`
+        stay known.
+        """
+
+
 class Store(ABC):
     """Rows of base tables on nodes, and a log of operations a node.
 
@@ -79,6 +116,7 @@ class Store(ABC):
 
     traits: Traits
     nodes: int
+    log: LogReader
 
     @abstractmethod
     def put(self, table: Table, row: Mapping[str, Any]) -> Token:
@@ -127,13 +165,6 @@ class Store(ABC):
         """The stamp of the first operation behind `position` on `node`, None where there is none; takes no lock."""
 
     @abstractmethod
-    def cut(self, limit: int, after: Mapping[int, int], hashes: Mapping[int, str] = NO_HASHES) -> Cut:
-        """The end of the batch behind `after`, of about `limit` operations (see `Traits.consistent_cuts`).
-
-        Raises StoreReplaced where the logs have not the running hashes `hashes` at `after`.
-        """
-
-    @abstractmethod
     def compare(self, node: int, *places: tuple[int, str]) -> list[Place]:
         """For each position and running hash: whether the log of `node` up to there is the one that has that hash."""
 
@@ -144,18 +175,6 @@ class Store(ABC):
     @abstractmethod
     def require_same(self, positions: Mapping[int, int], hashes: Mapping[int, str]) -> None:
         """Raises StoreReplaced where any node is `replaced`; costs microseconds."""
-
-    @abstractmethod
-    def read(self, node: int, after: int, upto: int, tables: Mapping[int, Table]) -> LogBatch:
-        """The operations with sequences from after + 1 to `upto` on `node`; both are ends of entries."""
-
-    @abstractmethod
-    def trim(self, positions: Mapping[int, int], older_than_seconds: float) -> int:
-        """Remove log entries at or before `positions` that are older than that; how many.
-
-        The last entry of each log stays: the next sequence and stamp follow from it.  The running hashes at `positions`
-        stay known.
-        """
 
     @abstractmethod
     def stored_tables(self) -> set[int]:

@@ -21,15 +21,15 @@ from viewkeeper.catalog.model import Table
 from viewkeeper.changes import entries, verify
 from viewkeeper.changes.entries import Body
 from viewkeeper.changes.operations import DELETE, PUT, Operations
-from viewkeeper.changes.positions import Cut, Place, Token
-from viewkeeper.changes.verify import LogBatch
+from viewkeeper.changes.positions import Place, Token
 from viewkeeper.errors import InputError
 from viewkeeper.stores import history, keyed, keyless, log
 from viewkeeper.stores.access import KEY_BYTES_MAX, Apply, TableAccess, remove_some, table_ids
-from viewkeeper.stores.contract import NO_HASHES, Moment, Store, TableScan, Traits
+from viewkeeper.stores.contract import Moment, Store, TableScan, Traits
 from viewkeeper.stores.environment import Nodes, Transactions
 from viewkeeper.stores.forks import forks
 from viewkeeper.stores.intents import Intent, Part
+from viewkeeper.stores.log import EmbeddedLog
 from viewkeeper.stores.moment import EmbeddedMoment
 from viewkeeper.stores.node import SEQUENCE, Node, Tail
 
@@ -52,6 +52,7 @@ class EmbeddedStore(Store):
         self._nodes = Nodes.open(Path(root), nodes, durability)
         self._nodes.finish_dead_calls(_redo)
         self.root, self.zone, self.nodes = self._nodes.root, zone, self._nodes.count
+        self.log = EmbeddedLog(self._nodes, zone)
         self._tables: dict[int, TableAccess] = {}
         self._closed = False
 
@@ -129,10 +130,6 @@ class EmbeddedStore(Store):
                 found[number] = node.end(txn)
         return found
 
-    def cut(self, limit: int, after: Mapping[int, int], hashes: Mapping[int, str] = NO_HASHES) -> Cut:
-        self.reader_check()
-        return log.cut(self._nodes, limit, after, hashes)
-
     def compare(self, node: int, *places: tuple[int, str]) -> list[Place]:
         with self._nodes.reading(node, buffers=True) as txn:
             return [history.compare(self._nodes.nodes[node], txn, position, hash_) for position, hash_ in places]
@@ -143,13 +140,6 @@ class EmbeddedStore(Store):
     def require_same(self, positions: Mapping[int, int], hashes: Mapping[int, str]) -> None:
         if reasons := self.replaced(positions, hashes):
             raise history.store_replaced(self._nodes, list(reasons.values()))
-
-    def read(self, node: int, after: int, upto: int, tables: Mapping[int, Table]) -> LogBatch:
-        return log.read(self._nodes, node, after, upto, tables, zone=self.zone)
-
-    def trim(self, positions: Mapping[int, int], older_than_seconds: float) -> int:
-        self._nodes.clear_intents()
-        return log.trim(self._nodes, positions, older_than_seconds)
 
     def reader_check(self) -> int:
         """Free what killed readers hold; how many there were.  Done at opening and with every batch."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from viewkeeper.changes.operations import TableForm
 from viewkeeper.changes.positions import Cut
 from viewkeeper.changes.verify import LogBatch, judge
 from viewkeeper.errors import Damaged
-from viewkeeper.stores.contract import NO_HASHES
+from viewkeeper.stores.contract import NO_HASHES, WHOLE_RING, Interval
 from viewkeeper.stores.environment import Nodes, Transactions
 from viewkeeper.stores.forks import forks
 from viewkeeper.stores.history import hash_at, require_same
@@ -24,7 +24,62 @@ from viewkeeper.stores.node import SEQUENCE
 _TRIMMED_AT_ONCE = 1000
 
 
-def cut(nodes: Nodes, limit: int, after: Mapping[int, int], hashes: Mapping[int, str]) -> Cut:
+class NodeRange(NamedTuple):
+    """The operations of one node with sequences from `after` + 1 to `upto`, both ends of entries; the running hashes of
+    its log at both, "" for any."""
+
+    node: int
+    after: int
+    upto: int
+    hashes: tuple[str, str] = ("", "")
+
+
+class EmbeddedLog:
+    """The logs of an open store (`contract.LogReader`); in another process, of the one in its folder."""
+
+    def __init__(self, nodes: Nodes, zone: str) -> None:
+        self._root, self._zone = nodes.root, zone
+        self._nodes: Nodes | None = nodes
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_nodes": None}
+
+    @contextmanager
+    def _opened(self) -> Iterator[Nodes]:
+        if self._nodes is not None:
+            yield self._nodes
+            return
+        nodes = Nodes.open(self._root)
+        try:
+            yield nodes
+        finally:
+            nodes.close()
+
+    def cut(self, limit: int, after: Mapping[int, int], hashes: Mapping[int, str] = NO_HASHES) -> Cut:
+        with self._opened() as nodes:
+            nodes.reader_check()
+            return _cut(nodes, limit, after, hashes)
+
+    def slices(self, cut: Cut) -> tuple[NodeRange, ...]:
+        """A node's log is one slice."""
+        return tuple(
+            NodeRange(node, after, upto, (cut.hashes_after.get(node, ""), cut.hashes.get(node, "")))
+            for node, upto in sorted(cut.positions.items())
+            if upto > (after := cut.after.get(node, 0))
+        )
+
+    def read(self, slice_: NodeRange, tables: Mapping[int, Table], interval: Interval = WHOLE_RING) -> LogBatch:
+        """All that is in a slice: entries are not sorted by key, and to decode them is most of the work."""
+        with self._opened() as nodes:
+            return _read(nodes, slice_, tables, self._zone)
+
+    def forget(self, positions: Mapping[int, int], older_than_seconds: float) -> int:
+        with self._opened() as nodes:
+            nodes.clear_intents()
+            return _trim(nodes, positions, older_than_seconds)
+
+
+def _cut(nodes: Nodes, limit: int, after: Mapping[int, int], hashes: Mapping[int, str]) -> Cut:
     """The end of the batch behind `after`: a moment at which no write was under way on any node.
 
     Everything where that is at most `limit` operations; else the greatest stamp at which it is (but at least one
@@ -39,7 +94,8 @@ def cut(nodes: Nodes, limit: int, after: Mapping[int, int], hashes: Mapping[int,
 
         def ending(positions: list[int], stamp: int) -> Cut:
             found = {n: hash_at(nodes.nodes[n], txns[n], position) for n, position in enumerate(positions)}
-            return Cut(dict(enumerate(positions)), sum(positions) - sum(starts), stamp, positions != ends, found)
+            return Cut(dict(enumerate(positions)), sum(positions) - sum(starts), stamp, positions != ends, found,
+                       after, hashes)  # fmt: skip
 
         starts = [after.get(number, 0) for number in range(nodes.count)]
         ends = [max(log.end, start) for log, start in zip(logs, starts, strict=True)]
@@ -102,26 +158,9 @@ class _Log:
         return SEQUENCE.unpack(cursor.key())[0], last, counted[1]
 
 
-def read_operations(
-    root: Path, node: int, after: int, upto: int, tables: Mapping[int, Table], hashes: tuple[str, str],
-    zone: str = "UTC",
-) -> LogBatch:  # fmt: skip
-    """The operations after `after` up to `upto` in the log of `node` of the store in `root`.
-
-    Operations of tables that are not in `tables` are counted as skipped; `zone` is the database's time zone.  Raises
-    Damaged if the log does not go back as far as `after`, StoreReplaced if it has not the `hashes` given for `after`
-    and `upto` ("" for any).
-    """
-    nodes = Nodes.open(root)
-    try:
-        return read(nodes, node, after, upto, tables, hashes, zone)
-    finally:
-        nodes.close()
-
-
-def read(nodes: Nodes, node: int, after: int, upto: int, tables: Mapping[int, Table],
-         hashes: tuple[str, str] = ("", ""), zone: str = "UTC") -> LogBatch:  # fmt: skip
-    """`read_operations` of an open store."""
+def _read(nodes: Nodes, range_: NodeRange, tables: Mapping[int, Table], zone: str) -> LogBatch:
+    """Operations of tables that are not in `tables` are counted as skipped; `zone` is the database's time zone."""
+    node, after, upto, hashes = range_
     firsts, found = [], []
     with nodes.reading(node) as txn:
         for position, hash_ in zip((after, upto), hashes, strict=True):
@@ -148,7 +187,7 @@ def read(nodes: Nodes, node: int, after: int, upto: int, tables: Mapping[int, Ta
     return judge(entries.decode(found, sequences, upto + 1, form_of), node)
 
 
-def trim(nodes: Nodes, positions: Mapping[int, int], older_than_seconds: float) -> int:
+def _trim(nodes: Nodes, positions: Mapping[int, int], older_than_seconds: float) -> int:
     """Remove entries at or before `positions` and older than that, in small transactions; how many.
 
     Stamps never fall, so a clock that was ahead once leaves stamps from the future: these say nothing of the age, and
