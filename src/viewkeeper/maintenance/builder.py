@@ -19,7 +19,7 @@ from viewkeeper.plans.expressions import ColumnRef, Expression
 from viewkeeper.plans.relations import Aggregate as AggregateRelation
 from viewkeeper.plans.relations import Filter, OuterJoin, Project, Relation, Scan
 from viewkeeper.plans.relations import Join as JoinRelation
-from viewkeeper.plans.rewriting import conjunction, conjuncts, references, renumber
+from viewkeeper.plans.rewriting import references, renumber
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class PlanBuilder(SharedPlan):
         if isinstance(relation, Scan):
             return self._lower_scan(relation)
         if isinstance(relation, AggregateRelation):
-            return self._lower_aggregate(relation, family=family, identify=identify)
+            return self._lower_aggregate(relation, family=family)
         outputs, predicate = None, None
         if isinstance(relation, Project):
             outputs, relation = relation.outputs, relation.input
@@ -95,13 +95,12 @@ class PlanBuilder(SharedPlan):
     ) -> Stream:
         raising = any(can_raise(e) for e in outputs.values()) or (predicate is not None and can_raise(predicate))
         needed = set().union(*(references(e) for e in outputs.values()))
+        needed |= references(predicate) if predicate is not None else set()
         if isinstance(below, OuterJoin):
-            needed |= references(predicate) if predicate is not None else set()
             stream = self._lower_outer_join(below, needed, identify=identify or raising)
         elif isinstance(below, JoinRelation):
-            stream, predicate = self._lower_join(below, predicate, needed, identify=identify or raising)
+            stream = self._lower_join(below, needed, identify=identify or raising)
         else:
-            needed |= references(predicate) if predicate is not None else set()
             stream = self.lower(below, needed, family=family, identify=identify or raising)
         if predicate is None and all(isinstance(e, ColumnRef) for e in outputs.values()):
             return Stream(stream.operator, {i: stream.positions[e.index] for i, e in outputs.items()})  # type: ignore[attr-defined]
@@ -151,27 +150,19 @@ class PlanBuilder(SharedPlan):
 
     # --- joins ---------------------------------------------------------------------------------------------------
 
-    def _lower_join(
-        self, join: JoinRelation, where: Expression | None, needed: set[int], *, identify: bool
-    ) -> tuple[Stream, Expression | None]:
-        """The join's stream, and what is left of `where` to be tested above it."""
+    def _lower_join(self, join: JoinRelation, needed: set[int], *, identify: bool) -> Stream:
+        """An inner join, over both sides' REVERSE-JOINs."""
+        assert join.residual is None, "a rule makes it a filter"
         width = len(join.left.columns)
-        tests = tuple(part for e in (join.residual, where) if e is not None for part in conjuncts(e))
-        left_tests, right_tests, rest = _push_down(join, tests, width)
-        needed = needed | set().union(*(references(e) for e in rest))
-        sides = []
-        for relation, keys, pushed, wanted in (
-            (join.left, join.left_keys, left_tests, {i for i in needed if i < width}),
-            (join.right, join.right_keys, right_tests, {i - width for i in needed if i >= width}),
-        ):
-            condition = conjunction(pushed)
-            below = Filter(relation, condition) if condition is not None else relation
-            sides.append(self._side(below, keys, wanted, identify=identify))
-        zone = 1 + max(self.operators[stream.operator].zone for stream, _, _ in sides)
-        left, right = (self._reverse_join(stream, keys, wanted, zone, identify) for stream, keys, wanted in sides)
+        streams = (
+            self._side(join.left, join.left_keys, {i for i in needed if i < width}, identify=identify),
+            self._side(join.right, join.right_keys, {i - width for i in needed if i >= width}, identify=identify),
+        )
+        zone = 1 + max(self.operators[stream.operator].zone for stream, _, _ in streams)
+        left, right = (self._reverse_join(*side, zone, identify) for side in streams)
         made = joined(self.operators, (left, right), width)
         operator = plan.Join(0, zone, made.columns, False, made.identity, left.reverse, right.reverse, made.outputs)
-        return Stream(self.add(operator), made.positions), conjunction(rest)
+        return Stream(self.add(operator), made.positions)
 
     def _lower_outer_join(self, join: OuterJoin, needed: set[int], *, identify: bool) -> Stream:
         """An outer, semi or anti join, over both sides' REVERSE-JOINs."""
@@ -194,18 +185,9 @@ class PlanBuilder(SharedPlan):
     def _side(
         self, relation: Relation, keys: tuple[Expression, ...], wanted: set[int], *, identify: bool
     ) -> tuple[Stream, tuple[Expression, ...], set[int]]:
-        """One side's stream, its keys (over the stream, not raising), and the side's columns that are wanted."""
-        raising = any(can_raise(key) for key in keys)
-        if raising:
-            width = len(relation.columns)
-            columns = tuple(ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(relation.columns))
-            names = tuple(c.name for c in relation.columns) + tuple(f"key{i}" for i in range(len(keys)))
-            relation = Project(relation, columns + keys, names)
-            keys = tuple(
-                ColumnRef(key.type, key.nullable, key.place, width + i, f"key{i}") for i, key in enumerate(keys)
-            )
+        """One side's stream, its keys over the stream, and the side's columns that are wanted."""
         needed = wanted | set().union(*(references(key) for key in keys))
-        stream = self.lower(relation, needed, family=False, identify=identify or raising)
+        stream = self.lower(relation, needed, family=False, identify=identify)
         return stream, tuple(renumber(key, stream.positions) for key in keys), wanted
 
     def _reverse_join(
@@ -231,18 +213,11 @@ class PlanBuilder(SharedPlan):
 
     # --- aggregates ----------------------------------------------------------------------------------------------
 
-    def _lower_aggregate(self, relation: AggregateRelation, *, family: bool, identify: bool) -> Stream:
+    def _lower_aggregate(self, relation: AggregateRelation, *, family: bool) -> Stream:
         keys, below = relation.keys, relation.input
         arguments = {i: c.argument for i, c in enumerate(relation.calls) if c.argument is not None}
-        raising = any(can_raise(e) for e in (*keys, *arguments.values()))
-        if raising:
-            outputs = (*keys, *arguments.values())
-            below = Project(below, outputs, tuple(f"c{i}" for i in range(len(outputs))))
-            computed = [ColumnRef(e.type, e.nullable, e.place, i, f"c{i}") for i, e in enumerate(outputs)]
-            keys = tuple(computed[: len(keys)])
-            arguments = dict(zip(arguments, computed[len(keys) :], strict=True))
         needed = set().union(*(references(e) for e in (*keys, *arguments.values())))
-        stream = self.lower(below, needed, family=family, identify=raising)
+        stream = self.lower(below, needed, family=family)
         source = self.operators[stream.operator]
         keys = tuple(renumber(k, stream.positions) for k in keys)
         # Calls over one argument share what runs for it: arguments are compared by what they are over the stream.
@@ -289,26 +264,3 @@ def _carry_identity(
         if all(position in at for _, position in key):
             names.append((table, tuple((name, at[position]) for name, position in key)))
     return tuple(kept), tuple(names)
-
-
-def _push_down(
-    join: JoinRelation, tests: tuple[Expression, ...], width: int
-) -> tuple[tuple[Expression, ...], tuple[Expression, ...], tuple[Expression, ...]]:
-    """The tests that may be made on the left and on the right before joining, and the rest.
-
-    Nothing moves past an expression that can raise: which rows raise is decided by the query as written.
-    """
-    left: list[Expression] = []
-    right: list[Expression] = []
-    rest: list[Expression] = []
-    blocked = any(can_raise(key) for key in (*join.left_keys, *join.right_keys))
-    for test in tests:
-        blocked = blocked or can_raise(test)
-        used = references(test)
-        if not blocked and used and max(used) < width:
-            left.append(test)
-        elif not blocked and used and min(used) >= width:
-            right.append(renumber(test, {i: i - width for i in used}))
-        else:
-            rest.append(test)
-    return tuple(left), tuple(right), tuple(rest)

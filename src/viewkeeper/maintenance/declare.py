@@ -23,6 +23,7 @@ from viewkeeper.catalog.model import (
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.compiler.bind import BoundView
 from viewkeeper.maintenance.builder import PlanBuilder
+from viewkeeper.maintenance.rules.rewriter import rewritten
 from viewkeeper.maintenance.sharing import MEMBER
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.relations import Scan
@@ -57,7 +58,7 @@ def declare_views(catalog: Catalog, views: Sequence[BoundView]) -> Catalog:
 
 
 def _view(builder: PlanBuilder, view: BoundView) -> View:
-    stream = builder.lower(view.relation, range(len(view.columns)), family=True)
+    stream = builder.lower(rewritten(view.relation)[0], range(len(view.columns)), family=True)
     operator = builder.operators[stream.operator]
     order = list(view.key) + [i for i in range(len(view.columns)) if i not in view.key]
     keyed = view.unique and _one_row_a_key(builder, operator)

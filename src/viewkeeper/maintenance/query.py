@@ -15,6 +15,7 @@ from viewkeeper.catalog.types import physical_type
 from viewkeeper.errors import ViewBroken
 from viewkeeper.maintenance.builder import PlanBuilder
 from viewkeeper.maintenance.program import Program
+from viewkeeper.maintenance.rules.rewriter import rewritten
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.maintenance.zones import run_zone
 from viewkeeper.plans import maintenance as plan
@@ -53,7 +54,7 @@ def run_query(relation: Relation, scan: Callable[[int], Rows], zone: str = "UTC"
     `scan(object id)` gives the rows of a table or view in declared column order.  Raises ViewBroken where a row raises.
     """
     builder = PlanBuilder(Catalog(), sources=True)
-    stream = builder.lower(relation, range(len(relation.columns)), family=False)
+    stream = builder.lower(rewritten(relation)[0], range(len(relation.columns)), family=False)
     program = Program.of_plan(builder.built(), zone)
     context = _Collected()
     for operator in program.operators.values():

@@ -1,0 +1,42 @@
+"""The rules in order, and their use on a whole relation."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+from viewkeeper.maintenance.rules.computed_group_keys import COMPUTED_GROUP_KEYS
+from viewkeeper.maintenance.rules.computed_join_keys import COMPUTED_JOIN_KEYS
+from viewkeeper.maintenance.rules.inner_join_residual import INNER_JOIN_RESIDUAL
+from viewkeeper.maintenance.rules.on_below_outer_join import ON_BELOW_OUTER_JOIN
+from viewkeeper.maintenance.rules.outer_join_as_inner import OUTER_JOIN_AS_INNER
+from viewkeeper.maintenance.rules.where_below_join import WHERE_BELOW_JOIN
+from viewkeeper.maintenance.rules.where_below_outer_join import WHERE_BELOW_OUTER_JOIN
+from viewkeeper.plans.relations import Relation
+
+RULES = (
+    INNER_JOIN_RESIDUAL, OUTER_JOIN_AS_INNER, WHERE_BELOW_JOIN, WHERE_BELOW_OUTER_JOIN, ON_BELOW_OUTER_JOIN,
+    COMPUTED_JOIN_KEYS, COMPUTED_GROUP_KEYS,
+)  # fmt: skip
+"""Tried in this order at each relation, from the root on, until none applies there; then below.  A conjunct must know
+what kind of join it stands above before it moves, and moves before keys that raise are computed below the join."""
+
+
+def rewritten(relation: Relation) -> tuple[Relation, tuple[str, ...]]:
+    """What `relation` becomes, and the names of the rules that were applied, in this order."""
+    used: list[str] = []
+    return _rewritten(relation, used), tuple(used)
+
+
+def _rewritten(relation: Relation, used: list[str]) -> Relation:
+    found = True
+    while found:
+        found = False
+        for rule in RULES:
+            answer = rule.apply(relation)
+            if answer is not None:
+                relation, found = answer, True
+                used.append(rule.name)
+                break
+    below = {field.name: getattr(relation, field.name) for field in fields(relation)}  # type: ignore[arg-type]
+    changed = {name: _rewritten(value, used) for name, value in below.items() if isinstance(value, Relation)}
+    return replace(relation, **changed) if changed else relation  # type: ignore[type-var]
