@@ -60,7 +60,7 @@ def test_a_changed_row_of_a_crowded_key_changes_one_row(monkeypatch: pytest.Monk
     """A thousand orders of one customer: another order, or a new name, moves no more than it must."""
     engine = MemoryEngine(TABLES)
     engine.declare(["CREATE VIEW v AS SELECT o.id, name FROM o LEFT JOIN c ON o.c = c.id",
-                    "CREATE VIEW w AS SELECT o.id FROM o LEFT JOIN c ON o.c = c.id AND c.y > 0"])  # fmt: skip
+                    "CREATE VIEW w AS SELECT o.id FROM o LEFT JOIN c ON o.c = c.id AND c.y > o.x"])  # fmt: skip
     engine.fill()
     yielded: list[int] = []
     for module in (semi_join, by_key):
@@ -71,7 +71,7 @@ def test_a_changed_row_of_a_crowded_key_changes_one_row(monkeypatch: pytest.Monk
             yielded.append(int(np.abs(task.streams[operator.id].weights).sum()) if operator.id in task.streams else 0)
 
         monkeypatch.setitem(zones._RUN, plan.SemiJoin if module is semi_join else plan.ByKey, counting)
-    engine.apply([put("c", id=1, name="a", y=1), *(put("o", id=i, c=1, x=i) for i in range(1000))])
+    engine.apply([put("c", id=1, name="a", y=5000), *(put("o", id=i, c=1, x=i) for i in range(1000))])
     assert sorted(yielded) == [0, 1000]  # by key yields all pairs; nobody is left alone
     yielded.clear()
     engine.apply([put("o", id=1000, c=1, x=0)])

@@ -177,6 +177,9 @@ def run_negate(node, run, row):
     value = run(node.argument)
     if value is None:
         return None
+    if node.type.is_decimal:  # rounded to 34 digits, ties to even
+        unit = 10 ** max(len(str(abs(value))) - 34, 0)
+        return fit(-round(Fraction(value, unit)) * unit, node, NUMERIC_VALUE_OUT_OF_RANGE)
     return fit(-value, node, ARITHMETIC_OVERFLOW) if node.type.is_integer else -value
 
 

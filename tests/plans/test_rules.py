@@ -1,0 +1,80 @@
+"""Rules of rewriting: each says the same as before, errors included, on rows that reach all its cases."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import pytest
+
+from bags import bag
+from compiler_catalog import catalog_of, query_of
+from viewkeeper.checker.row_evaluator import Answer, evaluate
+from viewkeeper.maintenance.rules.rewriter import RULES, rewritten
+from viewkeeper.plans.relations import Filter, Join, OuterJoin, Relation
+
+CATALOG = catalog_of("CREATE TABLE a (i INT, k INT, x INT); CREATE TABLE b (j INT, k INT, y INT)")
+VALUES = (None, 0, 1, 2)
+A = [(n, *row) for n, row in enumerate(itertools.product(VALUES, VALUES))]
+B = [(n, *row) for n, row in enumerate(itertools.product((None, 0, 2), VALUES))]
+
+KINDS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN")
+ON = ("a.k = b.k", "a.k = b.k AND a.x > 0", "a.k = b.k AND b.y > 0", "a.k = b.k AND a.x > b.y AND b.y < 2 AND a.x < 2",
+      "1 / a.k = b.k", "a.k = b.k AND 1 / b.y > 0 AND a.x > 0")  # fmt: skip
+WHERE_LEFT = ("a.x > 0", "a.x IS NULL", "a.k + a.x > 1", "1 / a.x > 0 AND a.k > 0", "a.k > 0 AND 1 / a.x > 0")
+WHERE_BOTH = ("b.y > 0", "b.y IS NOT NULL", "b.y IS NULL", "coalesce(b.y, 1) = 1", "b.y <=> NULL", "NOT b.y > 1",
+              "b.y IN (1, 2)", "b.y + 1.5D > a.x", "- b.y > -2L", "a.x > 0 AND b.y > 0", "a.x = 1 OR b.y = 1",
+              "b.y > 0 AND 1 / a.x > 0")  # fmt: skip
+
+
+def relation_of(sql: str) -> Relation:
+    return query_of(CATALOG, sql).relation
+
+
+def answer(relation: Relation) -> tuple[Counter[object], set[object]]:
+    a, b = CATALOG.tables
+    found = evaluate(relation, {a.id: Answer(A), b.id: Answer(B)})
+    return bag(found.rows), {(error.code, error.place) for error in found.errors}
+
+
+def joins() -> list[str]:
+    queries = []
+    for kind, on in itertools.product(KINDS, ON):
+        one_sided = kind in ("SEMI JOIN", "ANTI JOIN")
+        for where in (None, *WHERE_LEFT, *(() if one_sided else WHERE_BOTH)):
+            columns = "a.i, a.x" if one_sided else "a.i, b.j, a.x, b.y"
+            queries.append(f"SELECT {columns} FROM a {kind} b ON {on}" + (f" WHERE {where}" if where else ""))
+    return queries
+
+
+def test_what_is_rewritten_says_the_same_and_every_rule_was_used() -> None:
+    used: Counter[str] = Counter()
+    raised = 0
+    groups = ["SELECT k, sum(x / 2), count(x) FROM a GROUP BY k", "SELECT 1 / k, max(x) FROM a GROUP BY 1 / k",
+              "SELECT k, sum(1 / x) FROM a WHERE k > 0 GROUP BY k"]  # fmt: skip
+    for sql in (*joins(), *groups):
+        before = relation_of(sql)
+        after, names = rewritten(before)
+        assert answer(after) == answer(before), (sql, names)
+        assert rewritten(after)[1] == (), f"{sql} is rewritten further when it is rewritten again"
+        used.update(names)
+        raised += bool(answer(before)[1])
+    assert set(used) == {rule.name for rule in RULES} and raised > 100
+
+
+@pytest.mark.parametrize(("kind", "where", "becomes"), [
+    ("LEFT", "b.y > 0", "INNER"), ("LEFT", "a.x > 0", "LEFT"), ("RIGHT", "a.x > 0", "INNER"), ("FULL", "b.y = 1", "RIGHT"),
+    ("FULL", "a.x IS NOT NULL", "LEFT"), ("FULL", "a.x = b.y", "INNER"), ("LEFT", "b.y IS NULL", "LEFT"),
+    ("LEFT", "b.y > 0 AND 1 / a.x > 0", "LEFT"),
+])  # fmt: skip
+def test_what_an_outer_join_becomes(kind: str, where: str, becomes: str) -> None:
+    relation = rewritten(relation_of(f"SELECT a.i, b.j FROM a {kind} JOIN b ON a.k = b.k WHERE {where}"))[0]
+    while not isinstance(relation, (Join, OuterJoin)):
+        relation = relation.input  # type: ignore[attr-defined]
+    assert (relation.kind if isinstance(relation, OuterJoin) else "INNER") == becomes
+
+
+def test_a_condition_on_the_side_without_preserved_rows_leaves_no_condition() -> None:
+    relation = rewritten(relation_of("SELECT a.i FROM a LEFT JOIN b ON a.k = b.k AND b.y > 0"))[0]
+    join = relation.input  # type: ignore[attr-defined]
+    assert isinstance(join, OuterJoin) and join.condition is None and isinstance(join.right, Filter)
