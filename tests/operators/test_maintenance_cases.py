@@ -12,9 +12,10 @@ from oracle.model import Operation
 from oracle.traps import RAISES, TRAPS, Trap
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.maintenance import declare
-from viewkeeper.maintenance.explain import explain_view, expression_text
+from viewkeeper.maintenance.explain import explain_view
 from viewkeeper.maintenance.program import Program
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.text import expression_text
 
 ORDERS = "CREATE TABLE orders (id BIGINT, customer BIGINT, price DECIMAL(15,2), PRIMARY KEY (id))"
 CUSTOMER = "CREATE TABLE customer (id BIGINT, segment INT, PRIMARY KEY (id))"

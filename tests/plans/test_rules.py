@@ -63,9 +63,9 @@ def test_what_is_rewritten_says_the_same_and_every_rule_was_used() -> None:
 
 
 @pytest.mark.parametrize(("kind", "where", "becomes"), [
-    ("LEFT", "b.y > 0", "INNER"), ("LEFT", "a.x > 0", "LEFT"), ("RIGHT", "a.x > 0", "INNER"), ("FULL", "b.y = 1", "RIGHT"),
-    ("FULL", "a.x IS NOT NULL", "LEFT"), ("FULL", "a.x = b.y", "INNER"), ("LEFT", "b.y IS NULL", "LEFT"),
-    ("LEFT", "b.y > 0 AND 1 / a.x > 0", "LEFT"),
+    ("LEFT", "b.y > 0", "INNER"), ("LEFT", "a.x > 0", "LEFT"), ("RIGHT", "a.x > 0", "INNER"),
+    ("FULL", "b.y = 1", "RIGHT"), ("FULL", "a.x IS NOT NULL", "LEFT"), ("FULL", "a.x = b.y", "INNER"),
+    ("LEFT", "b.y IS NULL", "LEFT"), ("LEFT", "b.y > 0 AND 1 / a.x > 0", "LEFT"),
 ])  # fmt: skip
 def test_what_an_outer_join_becomes(kind: str, where: str, becomes: str) -> None:
     relation = rewritten(relation_of(f"SELECT a.i, b.j FROM a {kind} JOIN b ON a.k = b.k WHERE {where}"))[0]

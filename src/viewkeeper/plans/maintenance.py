@@ -10,28 +10,75 @@ column.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column, StateSpec
 from viewkeeper.catalog.types import Type
 from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.text import expression_text, listed
 
 Identity = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
 """Which base row a row comes from: for each table its name and (key column, position in the stream)."""
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What an operator's text needs of the plan around it: what each operator is called, the exchanges, and the members
+    of families that are spoken of."""
+
+    names: dict[int, str]
+    operators: dict[int, Operator]
+    exchanges: dict[int, Exchange]
+    members: set[int | None]
+
+    @classmethod
+    def of(cls, whole: Plan, members: set[int | None]) -> Shown:
+        operators = {o.id: o for o in whole.operators}
+        names = {id_: f"{o.title} {id_}" for id_, o in operators.items()}
+        return cls(names, operators, {x.id: x for x in whole.exchanges}, members)
+
+    def sent(self, exchange: int) -> str:
+        """What an exchange brings."""
+        of = self.exchanges[exchange]
+        summed = ", summed up before it is sent" if of.partial is not None else ""
+        return f"of {self.names[of.source]} by ({listed(of.outputs[: of.key])}){summed}"
+
+    def arguments(self, pre_aggregate: int) -> list[str]:
+        """What a PRE-AGGREGATION keeps running values of."""
+        operator = self.operators[pre_aggregate]
+        assert isinstance(operator, PreAggregate)
+        outputs = self.exchanges[operator.exchange].outputs
+        return [expression_text(outputs[running.argument]) for running in operator.running]
+
+
 @stored
 @dataclass(frozen=True)
 class Operator:
-    """`columns` are those of the stream, the member column included."""
+    """`columns` are those of the stream, the member column included.
+
+    `title` is what people see it called.
+    """
 
     id: int
     zone: int
     columns: tuple[Column, ...]
     member: bool
     identity: Identity
+
+    title: ClassVar[str]
+    usual_class: ClassVar[str] = "linear"
+
+    @property
+    def class_(self) -> str:
+        """What a change costs: linear, bilinear (its rows and their partners) or by key (02, "Operators")."""
+        return self.usual_class
+
+    def text(self, shown: Shown) -> str:
+        """What it does, for people."""
+        raise NotImplementedError
 
 
 @stored
@@ -40,6 +87,11 @@ class Source(Operator):
     """The signed rows of an object, given from outside (an ad hoc query's input)."""
 
     object: int
+
+    title = "SOURCE"
+
+    def text(self, shown: Shown) -> str:
+        return f"of object {self.object}"
 
 
 @stored
@@ -52,6 +104,12 @@ class Delta(Operator):
     key: tuple[int, ...]
     required: tuple[int, ...]
     state: StateSpec
+
+    title = "DELTA"
+    usual_class = "by key"
+
+    def text(self, shown: Shown) -> str:
+        return f"of {self.name}"
 
 
 @stored
@@ -73,6 +131,15 @@ class Select(Operator):
     outputs: tuple[Expression, ...]
     members: tuple[Member, ...] = ()
 
+    title = "SELECT"
+
+    def text(self, shown: Shown) -> str:
+        where = f" where {expression_text(self.predicate)}" if self.predicate is not None else ""
+        mine = [m.predicate for m in self.members if m.id in shown.members]
+        where += "".join(f" where {expression_text(p)}" for p in mine)
+        family = f", one of a family of {len(self.members):,} selections" if len(self.members) > 1 else ""
+        return f"{listed(self.outputs)} from {shown.names[self.input]}{where}{family}"
+
 
 @stored
 @dataclass(frozen=True)
@@ -81,6 +148,11 @@ class Pick(Operator):
 
     input: int
     wanted: int
+
+    title = "PICK"
+
+    def text(self, shown: Shown) -> str:
+        return f"one view of {shown.names[self.input]}"
 
 
 @stored
@@ -130,6 +202,15 @@ class PreAggregate(Operator):
     state: StateSpec
     always: bool
 
+    title = "PRE-AGGREGATION"
+
+    @property
+    def class_(self) -> str:
+        return "by key" if any(running.ordered for running in self.running) else "linear"
+
+    def text(self, shown: Shown) -> str:
+        return shown.sent(self.exchange)
+
 
 @stored
 @dataclass(frozen=True)
@@ -150,6 +231,14 @@ class Aggregate(Operator):
     input: int
     calls: tuple[Call, ...]
 
+    title = "AGGREGATE"
+    usual_class = "by key"
+
+    def text(self, shown: Shown) -> str:
+        arguments = shown.arguments(self.input)
+        calls = ["count(*)" if c.argument is None else f"{c.function}({arguments[c.argument]})" for c in self.calls]
+        return f"{', '.join(calls) or 'the keys'} from {shown.names[self.input]}"
+
 
 @stored
 @dataclass(frozen=True)
@@ -162,6 +251,11 @@ class ReverseJoin(Operator):
     outputs: tuple[int, ...]
     state: StateSpec
 
+    title = "REVERSE-JOIN"
+
+    def text(self, shown: Shown) -> str:
+        return shown.sent(self.exchange)
+
 
 @stored
 @dataclass(frozen=True)
@@ -171,6 +265,12 @@ class Join(Operator):
     left: int
     right: int
     outputs: tuple[tuple[int, int], ...]
+
+    title = "JOIN"
+    usual_class = "bilinear"
+
+    def text(self, shown: Shown) -> str:
+        return f"{shown.names[self.left]} with {shown.names[self.right]}"
 
 
 @stored
@@ -184,6 +284,13 @@ class SemiJoin(Operator):
     anti: bool
     outputs: tuple[tuple[int, int], ...]
 
+    title = "SEMI JOIN"
+    usual_class = "by key"
+
+    def text(self, shown: Shown) -> str:
+        which = "has not" if self.anti else "has"
+        return f"{shown.names[self.left]} where {shown.names[self.right]} {which} the key"
+
 
 @stored
 @dataclass(frozen=True)
@@ -192,11 +299,20 @@ class Union(Operator):
 
     inputs: tuple[int, ...]
 
+    title = "UNION"
+
+    def text(self, shown: Shown) -> str:
+        return "of " + " and ".join(shown.names[id_] for id_ in self.inputs)
+
 
 @stored
 @dataclass(frozen=True)
 class KeyFunction:
     """A function of all rows of a key: the root of all."""
+
+    def text(self, inputs: Sequence[str]) -> str:
+        """What it does to inputs that are called so, for people."""
+        raise NotImplementedError
 
 
 @stored
@@ -210,6 +326,10 @@ class OuterJoinRows(KeyFunction):
     tested: tuple[tuple[int, int], ...]
     outputs: tuple[tuple[int, int], ...]
 
+    def text(self, inputs: Sequence[str]) -> str:
+        where = f" where {expression_text(self.condition)}" if self.condition is not None else ""
+        return f"{self.kind} JOIN of {' with '.join(inputs)}{where}"
+
 
 @stored
 @dataclass(frozen=True)
@@ -220,6 +340,12 @@ class ByKey(Operator):
     inputs: tuple[int, ...]
     function: KeyFunction
 
+    title = "BY KEY"
+    usual_class = "by key"
+
+    def text(self, shown: Shown) -> str:
+        return self.function.text([shown.names[id_] for id_ in self.inputs])
+
 
 @stored
 @dataclass(frozen=True)
@@ -229,6 +355,11 @@ class Store(Operator):
     input: int
     positions: tuple[int, ...]
     state: StateSpec
+
+    title = "VIEW TABLE"
+
+    def text(self, shown: Shown) -> str:
+        return f"of {shown.names[self.input]}"
 
 
 @stored

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from viewkeeper.catalog.model import Catalog, Column, PartView
-from viewkeeper.maintenance.explain import expression_text
 from viewkeeper.plans.expressions import ColumnRef, Expression
 from viewkeeper.plans.pattern import PatternAnswer, PatternMatches, PatternMeasure
 from viewkeeper.plans.rewriting import rewrite
+from viewkeeper.plans.text import expression_text
 from viewkeeper.streams.patterns.fsm import Edge, Machine
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from viewkeeper.catalog.model import Catalog, PartView
-from viewkeeper.maintenance.explain import expression_text
 from viewkeeper.plans.match import MatchElement, MatchPlan, MatchSlot
+from viewkeeper.plans.text import expression_text
 
 
 def explain(catalog: Catalog, view: PartView) -> list[str]:

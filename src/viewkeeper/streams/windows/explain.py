@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from viewkeeper.catalog.model import Catalog, PartView
-from viewkeeper.maintenance.explain import expression_text
 from viewkeeper.plans import window as plans
 from viewkeeper.plans.relations import Filter, Join, Project, Relation, Scan
+from viewkeeper.plans.text import expression_text
 from viewkeeper.plans.window import BLOCKS, CUMULATIVE, GREATEST, LEAST, RUNNING, Layout, PartAggregate, Piece
 from viewkeeper.streams.windows.cost import NAIVE, Sizes, candidates
 from viewkeeper.streams.windows.declare import KnownSizes
