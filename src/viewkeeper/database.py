@@ -26,7 +26,6 @@ from viewkeeper.pipeline.rebase import Rebased, rebase
 from viewkeeper.pipeline.status import lag, status
 from viewkeeper.rejections import put_again, rejected_rows
 from viewkeeper.stores.contract import Store
-from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.trace.commit import Storage
 from viewkeeper.views.answering import READING, answer, explain
 from viewkeeper.views.opening import Opened, Opening
@@ -69,7 +68,7 @@ class Database:
     May be used by several threads, and by several processes that each `connect`.
     """
 
-    def __init__(self, storage: Storage, store: EmbeddedStore) -> None:
+    def __init__(self, storage: Storage, store: Store) -> None:
         self._opening = Opening(storage.root, None, None, None, Opened.of(storage, store))
 
     @classmethod
@@ -86,7 +85,7 @@ class Database:
         return self._opening.opened.storage
 
     @property
-    def _store(self) -> EmbeddedStore:
+    def _store(self) -> Store:
         return self._opening.opened.store
 
     @property

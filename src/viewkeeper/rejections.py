@@ -15,7 +15,7 @@ from viewkeeper.catalog.types import logical_type
 from viewkeeper.errors import InputError, NotFound
 from viewkeeper.files import json_object
 from viewkeeper.pipeline.term import Term
-from viewkeeper.stores.embedded import EmbeddedStore
+from viewkeeper.stores.contract import Store
 from viewkeeper.streams.intake.append import append
 from viewkeeper.streams.intake.conversion import Conversion
 from viewkeeper.streams.intake.given import batches
@@ -50,7 +50,7 @@ def rejected_rows(snapshot: Snapshot, name: str | None) -> Iterator[dict[str, An
             yield {**row, "table": names.get(row["table"], str(row["table"]))}
 
 
-def put_again(storage: Storage, store: EmbeddedStore, name: str | None) -> int:
+def put_again(storage: Storage, store: Store, name: str | None) -> int:
     """Does what was rejected (of the table or stream `name`) again and takes what is now accepted off the list.
 
     Returns their number.  The list belongs to the driver, so a running pipeline must be stopped first: raises Busy.
@@ -83,7 +83,7 @@ def _rejected(snapshot: Snapshot, name: str | None) -> Rows:
     return rows.filter(rows.columns[0].to_numpy() == found.id)
 
 
-def _apply(catalog: Catalog, store: EmbeddedStore, rows: Rows) -> np.ndarray:
+def _apply(catalog: Catalog, store: Store, rows: Rows) -> np.ndarray:
     """The indices of the operations that the store took, in the order of their logs."""
     tables, nodes, sequences = (column.to_numpy() for column in rows.columns[:3])
     accepted = []

@@ -18,10 +18,12 @@ FORMAT = 2
 
 @dataclass(frozen=True)
 class Settings:
-    """`nodes` of the embedded store; `zone`, the time zone in which TIMESTAMPs are read and shown."""
+    """`nodes` of the embedded store; `zone`, the time zone in which TIMESTAMPs are read and shown; `store`, the kind of
+    store that its tables are in (stores/kinds.py)."""
 
     nodes: int = 2
     zone: str = "UTC"
+    store: str = "embedded"
 
     def __post_init__(self) -> None:
         if type(self.nodes) is not int or not 1 <= self.nodes <= 256:

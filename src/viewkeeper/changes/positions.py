@@ -1,4 +1,9 @@
-"""Positions in the logs, `{node: sequence}`: a batch's end (`Cut`) and a writer's own writes (`Token`).
+"""Positions in the logs: what is said of them, a batch's end (`Cut`) and a writer's own writes (`Token`).
+
+What a position is, is said here, and only the functions here count or compare: a log is called by its node's number, a
+position in it is the sequence of the last operation before it, and sequences are dense.  A store whose logs have other
+places (segments and offsets, say) widens this module; beside it, manifests keep positions as JSON, and operations and
+what is rejected have a node (int32) and a sequence (int64) each.
 
 Beside a position stands the running hash of the log up to there, in hexadecimal digits: sequences alone come again
 where an older copy of the store is put back and written to.
@@ -15,6 +20,25 @@ from types import MappingProxyType
 from viewkeeper.errors import InputError
 
 _PART = re.compile(r"([0-9]+):([0-9]+)(?::([0-9a-f]{32}))?")
+
+
+Positions = Mapping[int, int]
+"""A place in the logs of all nodes; nodes without one are at their log's beginning."""
+
+
+def is_reached(goal: Positions, at: Positions) -> bool:
+    """Whether what lies before `goal` lies before `at`."""
+    return all(at.get(node, 0) >= sequence for node, sequence in goal.items())
+
+
+def operations_between(after: Positions, upto: Positions) -> int:
+    """How many operations lie behind `after` and not behind `upto`, about: exact where logs have no gaps."""
+    return sum(max(0, sequence - after.get(node, 0)) for node, sequence in upto.items())
+
+
+def earlier(one: Positions, other: Positions) -> dict[int, int]:
+    """The greatest positions that both have reached."""
+    return {node: min(sequence, other.get(node, 0)) for node, sequence in one.items()}
 
 
 class Place(Enum):
@@ -40,14 +64,13 @@ class Cut:
     stamp: int
     backlog: bool
     hashes: dict[int, str] = field(default_factory=dict)
-    after: Mapping[int, int] = field(default_factory=dict)
+    after: Positions = field(default_factory=dict)
     hashes_after: Mapping[int, str] = field(default_factory=dict)
 
     @staticmethod
-    def between(after: Mapping[int, int], upto: Mapping[int, int]) -> Cut:
+    def between(after: Positions, upto: Positions) -> Cut:
         """All that lies behind `after` up to `upto`, of any log that has ends of entries there."""
-        operations = sum(max(0, end - after.get(node, 0)) for node, end in upto.items())
-        return Cut(dict(upto), operations, 0, False, after=after)
+        return Cut(dict(upto), operations_between(after, upto), 0, False, after=after)
 
 
 class Token:
@@ -58,13 +81,18 @@ class Token:
 
     __slots__ = ("hashes", "positions")
 
-    def __init__(self, positions: Mapping[int, int] | None = None, hashes: Mapping[int, str] | None = None) -> None:
+    def __init__(self, positions: Positions | None = None, hashes: Mapping[int, str] | None = None) -> None:
         self.positions = MappingProxyType(dict(sorted((positions or {}).items())))
         self.hashes = MappingProxyType(dict(hashes or {}))
 
-    def covered_by(self, positions: Mapping[int, int]) -> bool:
+    def covered_by(self, positions: Positions) -> bool:
         """Whether everything written is at or before `positions`, in logs that nobody replaced."""
-        return all(positions.get(node, 0) >= sequence for node, sequence in self.positions.items())
+        return is_reached(self.positions, positions)
+
+    def missing(self, positions: Positions) -> str:
+        """What of it is not at or before `positions`, in words."""
+        return ", ".join(f"node {node} at {positions.get(node, 0)} of {sequence}"
+                         for node, sequence in self.positions.items() if positions.get(node, 0) < sequence)  # fmt: skip
 
     def __or__(self, other: Token) -> Token:
         positions, hashes = dict(self.positions), dict(self.hashes)

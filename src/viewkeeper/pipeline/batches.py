@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
-from viewkeeper.changes.positions import Cut
+from viewkeeper.changes.positions import Cut, is_reached
 from viewkeeper.errors import Fenced, is_shortage
 from viewkeeper.maintenance import declare
 from viewkeeper.maintenance.zones import failed_operator
@@ -43,7 +43,7 @@ class Batches:
     def step(self, term: Term) -> Cut | None:
         """Commits the next batch and returns its cut; None where the logs hold nothing new."""
         after = term.snapshot.positions
-        if all(after.get(node, 0) >= end for node, end in self._store.ends().items()):
+        if is_reached(self._store.ends(), after):
             return None
         cut = self._store.log.cut(self._operations_max, after, term.snapshot.hashes)
         if not cut.operations:

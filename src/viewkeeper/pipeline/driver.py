@@ -8,10 +8,11 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from viewkeeper.changes.positions import Positions, earlier, is_reached
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.batches import OPERATIONS_MAX, Batches
 from viewkeeper.pipeline.dropped import forget_dropped
@@ -143,8 +144,7 @@ class Maintainer:
         snapshot, now = self.term.snapshot, time.time()
         oldest = collect(self.term.storage, snapshot, self.term.running, now).oldest
         # A check of an older version that is held reads the log from there on.
-        positions = {node: min(oldest.positions.get(node, 0), upto) for node, upto in snapshot.positions.items()}
-        self._store.log.forget(positions, LOG_KEPT_SECONDS)
+        self._store.log.forget(earlier(snapshot.positions, oldest.positions), LOG_KEPT_SECONDS)
         self.parts.tidy(self.term, now)
         self._forgetting = True
         requests.clear_forgotten(self.term.storage.root, now)
@@ -153,7 +153,6 @@ class Maintainer:
         return forget_dropped(self.term, self._store, FORGETTING_SECONDS)
 
 
-def caught_up(snapshot: Snapshot, ends: Mapping[int, int], ids: frozenset[int]) -> bool:
+def caught_up(snapshot: Snapshot, ends: Positions, ids: frozenset[int]) -> bool:
     """Whether `snapshot` holds the logs up to `ends`, and no view or index of `ids` waits to be filled."""
-    reached = all(snapshot.positions.get(node, 0) >= end for node, end in ends.items())
-    return reached and not ids & unfilled(snapshot.catalog)
+    return is_reached(ends, snapshot.positions) and not ids & unfilled(snapshot.catalog)

@@ -18,6 +18,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.model import Catalog, Index, Stored, Table, View
+from viewkeeper.changes.positions import operations_between
 from viewkeeper.errors import Fenced, is_shortage
 from viewkeeper.maintenance.declare import mark_filled
 from viewkeeper.maintenance.zones import failed_operator
@@ -205,7 +206,7 @@ class Fills:
         if fill.seen is not None:
             fill.leases.pop(fill.seen.number).close()
         fill.seen, snapshot = fill.upto, term.snapshot
-        behind = sum(snapshot.positions.values()) - sum(fill.seen.positions.values())
+        behind = operations_between(fill.seen.positions, snapshot.positions)
         if behind and fill.seen.number != snapshot.number:
             job = self._difference(term, fill, snapshot, behind)
             if behind > CHAINED_MAX and len(fill.rounds) < ROUNDS_MAX:

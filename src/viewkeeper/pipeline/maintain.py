@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+from viewkeeper.changes.positions import operations_between
 from viewkeeper.errors import Busy, Error, Timeout, storage_named
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.driver import IDLE_SECONDS, Maintainer, caught_up
@@ -115,11 +116,11 @@ def catch_up(
     ends, ids, goals = store.ends(), unfilled(newest.catalog), stream_goals(root, newest)
     deadline = None if timeout is None else time.monotonic() + timeout
     waits_for: str | None = None
-    total = sum(ends.values()) + sum(goal.position for goal in goals.values())
+    written = operations_between({}, ends)
+    total = written + sum(goal.position for goal in goals.values())
 
     def tell(snapshot: Snapshot) -> int:
-        done = sum(min(snapshot.positions.get(node, 0), end) for node, end in ends.items())
-        done += entries_in(snapshot, goals)
+        done = written - operations_between(snapshot.positions, ends) + entries_in(snapshot, goals)
         if progress is not None:
             progress(done, total)
         return done

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from viewkeeper.catalog.model import Catalog
+from viewkeeper.changes.positions import Positions, is_reached
 from viewkeeper.errors import Fenced, StoreReplaced, is_shortage
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.contract import Store
@@ -48,10 +49,10 @@ class _Next:
     is in."""
 
     upto: Mapping[int, int]
-    ends: Mapping[int, int]
+    ends: Positions
 
     def may_begin(self, snapshot: Snapshot) -> bool:
-        return all(snapshot.positions.get(node, 0) >= end for node, end in self.ends.items())
+        return is_reached(self.ends, snapshot.positions)
 
 
 class PartKeeping:

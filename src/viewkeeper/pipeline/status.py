@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from viewkeeper.catalog.model import ERRORS, REJECTED, Index, StateSpec, Table, View
+from viewkeeper.changes.positions import operations_between
 from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.part_status import part_lag, part_status
 from viewkeeper.stores.contract import Store
@@ -96,7 +97,8 @@ def _nodes(snapshot: Snapshot, store: Store) -> list[dict[str, Any]]:
         if end > position and (oldest := store.stamp_after(node, position)) is not None:
             seconds = time.time() - oldest / 1e6
         known = seconds > -AHEAD_SECONDS
-        nodes.append({"node": node, "position": position, "end": end, "lag_operations": max(0, end - position),
+        behind = operations_between({node: position}, {node: end})
+        nodes.append({"node": node, "position": position, "end": end, "lag_operations": behind,
                       "lag_seconds": round(max(0.0, seconds), 3) if known else None, "state": "ok"})  # fmt: skip
     return nodes
 

@@ -16,8 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Table
-from viewkeeper.changes.positions import Cut, Place, Token
+from viewkeeper.changes.positions import Cut, Place, Positions, Token
 from viewkeeper.changes.verify import LogBatch
+from viewkeeper.errors import InputError
+
+DURABILITIES = ("sync", "process")
+"""How safe a write is that was acknowledged: from the machine's death too, or from the process's alone."""
 
 NO_HASHES: Mapping[int, str] = MappingProxyType({})
 
@@ -36,6 +40,12 @@ class Traits:
     refuses_in_transaction: bool
     keyless_tables: bool
     key_bytes_max: int
+
+
+def require_durability(durability: str | None) -> None:
+    """Raises InputError where there is no such durability; None is the one that is there, or the default."""
+    if durability not in (None, *DURABILITIES):
+        raise InputError(f"durability={durability!r}: expected one of {', '.join(DURABILITIES)}")
 
 
 @dataclass(frozen=True)
@@ -80,7 +90,7 @@ WHOLE_RING: Interval = (0, (1 << 64) - 1)
 class LogReader(Protocol):
     """Reads the logs of one store, in any process: it travels pickled, in jobs, beside the slices to be read."""
 
-    def cut(self, limit: int, after: Mapping[int, int], hashes: Mapping[int, str] = NO_HASHES) -> Cut:
+    def cut(self, limit: int, after: Positions, hashes: Mapping[int, str] = NO_HASHES) -> Cut:
         """The end of the batch behind `after`, of about `limit` operations (see `Traits.consistent_cuts`).
 
         Raises StoreReplaced where the logs have not the running hashes `hashes` at `after`.
@@ -97,7 +107,7 @@ class LogReader(Protocol):
         the logs have not the running hashes of the cut, Damaged where they do not go back as far.
         """
 
-    def forget(self, positions: Mapping[int, int], older_than_seconds: float) -> int:
+    def forget(self, positions: Positions, older_than_seconds: float) -> int:
         """Remove log entries at or before `positions` that are older than that; how many.
 
         The last entry of each log stays: the next sequence and stamp follow from it.  The running hashes at `positions`
@@ -141,6 +151,13 @@ class Store(ABC):
         """`delete` of the rows of many keys, one atomic step."""
 
     @abstractmethod
+    def apply(self, table: Table, operation: bytes) -> Token:
+        """Do a rejected operation again, given the bytes that `rejected` keeps of it.
+
+        Raises InputError where it can still not be done.
+        """
+
+    @abstractmethod
     def get(self, table: Table, key: Any) -> dict[str, Any] | None:
         """The row of `key` as written, at once; None if there is none."""
 
@@ -169,11 +186,11 @@ class Store(ABC):
         """For each position and running hash: whether the log of `node` up to there is the one that has that hash."""
 
     @abstractmethod
-    def replaced(self, positions: Mapping[int, int], hashes: Mapping[int, str]) -> dict[int, str]:
+    def replaced(self, positions: Positions, hashes: Mapping[int, str]) -> dict[int, str]:
         """The nodes whose logs are not those that have `hashes` at `positions`, and how that shows."""
 
     @abstractmethod
-    def require_same(self, positions: Mapping[int, int], hashes: Mapping[int, str]) -> None:
+    def require_same(self, positions: Positions, hashes: Mapping[int, str]) -> None:
         """Raises StoreReplaced where any node is `replaced`; costs microseconds."""
 
     @abstractmethod
@@ -183,10 +200,6 @@ class Store(ABC):
     @abstractmethod
     def forget(self, tables: Collection[int], seconds: float) -> bool:
         """Remove the rows of tables, given by id, in small steps, for about so long; whether any may be left."""
-
-    @abstractmethod
-    def statistics(self) -> dict[str, Any]:
-        """Counts and sizes, per node."""
 
     @abstractmethod
     def close(self) -> None:

@@ -21,7 +21,7 @@ from viewkeeper.catalog.model import Table
 from viewkeeper.changes import entries, verify
 from viewkeeper.changes.entries import Body
 from viewkeeper.changes.operations import DELETE, PUT, Operations
-from viewkeeper.changes.positions import Place, Token
+from viewkeeper.changes.positions import Place, Positions, Token
 from viewkeeper.errors import InputError
 from viewkeeper.stores import history, keyed, keyless, log
 from viewkeeper.stores.access import KEY_BYTES_MAX, Apply, TableAccess, remove_some, table_ids
@@ -134,10 +134,10 @@ class EmbeddedStore(Store):
         with self._nodes.reading(node, buffers=True) as txn:
             return [history.compare(self._nodes.nodes[node], txn, position, hash_) for position, hash_ in places]
 
-    def replaced(self, positions: Mapping[int, int], hashes: Mapping[int, str]) -> dict[int, str]:
+    def replaced(self, positions: Positions, hashes: Mapping[int, str]) -> dict[int, str]:
         return history.replaced(self._nodes, positions, hashes)
 
-    def require_same(self, positions: Mapping[int, int], hashes: Mapping[int, str]) -> None:
+    def require_same(self, positions: Positions, hashes: Mapping[int, str]) -> None:
         if reasons := self.replaced(positions, hashes):
             raise history.store_replaced(self._nodes, list(reasons.values()))
 
@@ -164,6 +164,7 @@ class EmbeddedStore(Store):
         return False
 
     def statistics(self) -> dict[str, Any]:
+        """Durability; of each node, what is in its log and tables, and what its files take."""
         return log.statistics(self._nodes)
 
     def close(self) -> None:
@@ -172,10 +173,6 @@ class EmbeddedStore(Store):
             self._nodes.close()
 
     def apply(self, table: Table, operation: bytes) -> Token:
-        """Do a rejected operation again, given the bytes that `rejected` keeps of it.
-
-        Raises InputError where it can still not be done.
-        """
         access = self._access(table)
         operations = verify.operation_from_bytes(operation, access.form)
         if operations is None or (access.form.keyless and operations.kind != PUT):

@@ -25,6 +25,7 @@ from viewkeeper.errors import Error, InputError, StorageError
 from viewkeeper.interrupts import uninterrupted
 from viewkeeper.permissions import make_folder, make_root, open_shared
 from viewkeeper.stores import intents
+from viewkeeper.stores.contract import require_durability
 from viewkeeper.stores.forks import forks
 from viewkeeper.stores.intents import Intent, Part
 from viewkeeper.stores.locks import WriterLock
@@ -33,7 +34,6 @@ from viewkeeper.stores.words import NodeWords, StampWord, file_bytes
 from viewkeeper.trace.points import reached
 
 _ENLARGING_WAITS_SECONDS = 60.0
-DURABILITIES = ("sync", "process")
 
 _open: dict[Path, Nodes] = {}
 _Given = TypeVar("_Given")
@@ -43,12 +43,6 @@ Held = list[tuple[WriterLock, FileIO]]
 
 Redo = Callable[[int, Node, Any, Intent, Part], None]
 """Does the part of an intent that is a node's, in a write transaction on the node."""
-
-
-def require_durability(durability: str | None) -> None:
-    """Raises InputError where there is no such durability; None is the one that is there, or the default."""
-    if durability not in (None, *DURABILITIES):
-        raise InputError(f"durability={durability!r}: expected one of {', '.join(DURABILITIES)}")
 
 
 class Transactions(dict[int, Any]):

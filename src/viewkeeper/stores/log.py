@@ -12,7 +12,7 @@ import numpy as np
 from viewkeeper.catalog.model import Table
 from viewkeeper.changes import entries
 from viewkeeper.changes.operations import TableForm
-from viewkeeper.changes.positions import Cut
+from viewkeeper.changes.positions import Cut, Positions
 from viewkeeper.changes.verify import LogBatch, judge
 from viewkeeper.errors import Damaged
 from viewkeeper.stores.contract import NO_HASHES, WHOLE_RING, Interval
@@ -55,7 +55,7 @@ class EmbeddedLog:
         finally:
             nodes.close()
 
-    def cut(self, limit: int, after: Mapping[int, int], hashes: Mapping[int, str] = NO_HASHES) -> Cut:
+    def cut(self, limit: int, after: Positions, hashes: Mapping[int, str] = NO_HASHES) -> Cut:
         with self._opened() as nodes:
             nodes.reader_check()
             return _cut(nodes, limit, after, hashes)
@@ -73,13 +73,13 @@ class EmbeddedLog:
         with self._opened() as nodes:
             return _read(nodes, slice_, tables, self._zone)
 
-    def forget(self, positions: Mapping[int, int], older_than_seconds: float) -> int:
+    def forget(self, positions: Positions, older_than_seconds: float) -> int:
         with self._opened() as nodes:
             nodes.clear_intents()
             return _trim(nodes, positions, older_than_seconds)
 
 
-def _cut(nodes: Nodes, limit: int, after: Mapping[int, int], hashes: Mapping[int, str]) -> Cut:
+def _cut(nodes: Nodes, limit: int, after: Positions, hashes: Mapping[int, str]) -> Cut:
     """The end of the batch behind `after`: a moment at which no write was under way on any node.
 
     Everything where that is at most `limit` operations; else the greatest stamp at which it is (but at least one
@@ -187,7 +187,7 @@ def _read(nodes: Nodes, range_: NodeRange, tables: Mapping[int, Table], zone: st
     return judge(entries.decode(found, sequences, upto + 1, form_of), node)
 
 
-def _trim(nodes: Nodes, positions: Mapping[int, int], older_than_seconds: float) -> int:
+def _trim(nodes: Nodes, positions: Positions, older_than_seconds: float) -> int:
     """Remove entries at or before `positions` and older than that, in small transactions; how many.
 
     Stamps never fall, so a clock that was ahead once leaves stamps from the future: these say nothing of the age, and

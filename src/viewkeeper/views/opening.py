@@ -9,8 +9,8 @@ from pathlib import Path
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.errors import Error, NotFound, storage_named
 from viewkeeper.settings import Settings, found, settle, wanted
-from viewkeeper.stores.embedded import EmbeddedStore
-from viewkeeper.stores.environment import require_durability
+from viewkeeper.stores.contract import Store, require_durability
+from viewkeeper.stores.kinds import open_store
 from viewkeeper.trace.commit import Storage
 from viewkeeper.views.source import Newest
 from viewkeeper.views.spark_frames import SparkFrames
@@ -22,13 +22,13 @@ class Opened:
     """An open database."""
 
     storage: Storage
-    store: EmbeddedStore
+    store: Store
     newest: Newest
     spark: SparkUse
     frames: SparkFrames
 
     @staticmethod
-    def of(storage: Storage, store: EmbeddedStore) -> Opened:
+    def of(storage: Storage, store: Store) -> Opened:
         """The database whose folder and store are open."""
         newest = Newest(storage, store)
         spark = SparkUse(newest.version().catalog.zone)
@@ -106,7 +106,7 @@ class Opening:
     def _open(self, settings: Settings) -> Opened:
         storage = Storage(self.root)
         storage.initialise(Catalog(zone=settings.zone))
-        store = EmbeddedStore(self.root, settings.nodes, self._durability, settings.zone)
+        store = open_store(self.root, settings, self._durability)
         try:
             return Opened.of(storage, store)
         except BaseException:

@@ -133,7 +133,4 @@ class Held:
 
 
 def _how_far(version: Version, token: Token) -> str:
-    at = version.snapshot.positions
-    behind = (f"node {node} at {at.get(node, 0)} of {wanted}" for node, wanted in token.positions.items()
-              if at.get(node, 0) < wanted)  # fmt: skip
-    return f"version {version.number} does not hold the write yet ({', '.join(behind)})"
+    return f"version {version.number} does not hold the write yet ({token.missing(version.snapshot.positions)})"
