@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from viewkeeper.catalog.model import Catalog, PartView, Stream, Table
+from viewkeeper.catalog.model import Catalog, InParts, PartView, Stream, Table
 from viewkeeper.catalog.types import logical_type
 from viewkeeper.changes.positions import Token
 from viewkeeper.checker.check import Judge, check_views
@@ -352,10 +352,9 @@ class TableHandle:
         return found
 
     def _what(self, found: object) -> str:
-        parts = self._newest.version().catalog.find_parts(self.name)
-        if isinstance(parts, Stream):
+        if isinstance(found, Stream):
             return f"{self.name!r} is a stream: rows are appended, with db.stream({self.name!r}) or viewkeeper load"
-        if parts is not None:
+        if isinstance(found, PartView):
             return f"{self.name!r} is a view over streams, not a table: it is read with db.view({self.name!r})"
         return f"{self.name!r} is not a table" if found else f"the table {self.name!r} does not exist"
 
@@ -369,14 +368,14 @@ def _checked(
     from viewkeeper.checker.part_check import check_parts
 
     catalog = version.catalog
-    over = None if names is None else [name for name in names if catalog.find_parts(name) is not None]
+    over = None if names is None else [name for name in names if isinstance(catalog.find(name), InParts)]
     core = [view.name for view in catalog.views] if over is None else [name for name in names or () if name not in over]
     reports = check_views(DatabaseEvidence(version, store), core, judge) if core else []
     return [*reports, *check_parts(PartEvidence(version), over, judge, progress)]
 
 
 def _has_parts(source: Source, name: str) -> bool:
-    return isinstance(source.version().catalog.find_parts(name), PartView)
+    return isinstance(source.version().catalog.find(name), PartView)
 
 
 def _view(source: Source, name: str, frames: SparkFrames) -> ViewReader:

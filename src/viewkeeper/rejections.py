@@ -77,7 +77,7 @@ def _rejected(snapshot: Snapshot, name: str | None) -> Rows:
     rows = snapshot.trace(REJECTED).scan()
     if name is None:
         return rows
-    found = snapshot.catalog.find_parts(name) or snapshot.catalog.find(name)
+    found = snapshot.catalog.find(name)
     if not isinstance(found, (Table, Stream)):
         raise NotFound(f"there is no table or stream {name!r}; SHOW TABLES and SHOW STREAMS list what there is")
     return rows.filter(rows.columns[0].to_numpy() == found.id)

@@ -86,7 +86,7 @@ OVER = view(22, "over", Filter(Scan(20, "f", FILTERED.columns), HAS_X.predicate)
 def database() -> Fake:
     table = table_of(T.columns, ROWS)
     return Fake(
-        Catalog((T,), (FILTERED, SUMS, OVER)),
+        Catalog((T, FILTERED, SUMS, OVER)),
         {"f": HAS_X, "s": sums(HAS_X, 2), "over": Filter(Scan(20, "f", FILTERED.columns), HAS_X.predicate)},
         {"t": table, "f": table.filter(pa.array([True, False, True])),
          "s": pa.table({"g": ["a", "b"], "s": [0.5, 1.0]}), "over": table.filter(pa.array([True, False, True]))},
@@ -162,7 +162,7 @@ def overflowing() -> Fake:
     above = Filter(Scan(21, "s", relation.columns), Literal(relation.columns[0].type, False, None, True))
     rows = {"t": table, "s": pa.table({"g": ["b"], "s": [1]}), "up": pa.table({"g": ["b"], "s": [1]})}
     errors = {"s": [ErrorRow("ARITHMETIC_OVERFLOW", "1:11", "g=a")]}
-    return Fake(Catalog((BIG,), (broken, view(22, "up", above, (21,)))), {"s": relation, "up": above}, rows,
+    return Fake(Catalog((BIG, broken, view(22, "up", above, (21,)))), {"s": relation, "up": above}, rows,
                 StoreRows(table, []), errors)  # fmt: skip
 
 
@@ -209,7 +209,7 @@ def test_names_listed_before_the_query_are_the_views() -> None:
     db = database()
     answer = db.rows["f"]
     columns = tuple(replace(column, name=f"other_{column.name}") for column in T.columns)
-    db.catalog = Catalog((T,), (replace(FILTERED, columns=columns),))
+    db.catalog = Catalog((T, replace(FILTERED, columns=columns)))
     db.rows["f"] = answer.rename_columns([column.name for column in columns])
     assert check_view(db, "f", FakeSpark({"f": answer})).ok
 

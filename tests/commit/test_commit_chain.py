@@ -272,7 +272,7 @@ def catalog_of(views: int) -> Catalog:
     """`views` views of one family, as `bench many` makes them."""
     state = StateSpec(17, "keyed", (Column("member", BIGINT, False), Column("id", BIGINT, False)), 2, member=True)
     columns = (Column("id", BIGINT, False),)
-    return Catalog(views=tuple(
+    return Catalog(tuple(
         View(100 + n, f"v{n}", f"SELECT id FROM t WHERE c = {n}", columns, (0,), True, (16,), Stored(state, (1,), n), 1)
         for n in range(views)
     ))  # fmt: skip

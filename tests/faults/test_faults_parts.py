@@ -123,7 +123,7 @@ def fork_and_kill(database: Watched, point: str, count: int, tidies: bool) -> in
 
 def kept(snapshot: Snapshot, name: str) -> tuple[range, PartIndex]:
     """The parts of a stream or view that are there."""
-    item = snapshot.catalog.find_parts(name)
+    item = snapshot.catalog.find(name)
     assert item is not None
     data = snapshot.progress.get(item.id)
     progress = StreamProgress.from_dict(data) if name == "m" else ViewProgress.from_dict(data)
@@ -134,7 +134,7 @@ def kept(snapshot: Snapshot, name: str) -> tuple[range, PartIndex]:
 
 
 def rows(snapshot: Snapshot, name: str, part: int) -> list[tuple[Any, ...]]:
-    item = snapshot.catalog.find_parts(name)
+    item = snapshot.catalog.find(name)
     assert item is not None
     found = kept(snapshot, name)[1].at(part)
     assert found is not None, f"{name}[{part}] is not there"

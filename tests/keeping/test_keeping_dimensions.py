@@ -109,7 +109,7 @@ def test_a_repair_reads_the_same_version_again(sites: Sites) -> None:
 def test_changing_a_table_changes_no_part(sites: Sites) -> None:
     """No part is made or changed by a new version of a table, tidied or not."""
     before = {item.id: list(read_index(sites.database.storage.newest())[item.id])
-              for item in sites.database.catalog.parts()}  # fmt: skip
+              for item in sites.database.catalog.in_parts}  # fmt: skip
     sites.site(8)
     sites.database.tidy()
     after = read_index(sites.database.storage.newest())

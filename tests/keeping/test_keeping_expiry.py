@@ -64,7 +64,7 @@ def index(database: StreamDatabase, id_: int) -> PartIndex:
 
 def first_of(database: StreamDatabase, name: str) -> int:
     """The lowest part that is in the part catalog."""
-    found = index(database, database.catalog.find_parts(name).id).first  # type: ignore[union-attr]
+    found = index(database, database.catalog.find(name).id).first  # type: ignore[union-attr]
     assert found is not None
     return found
 

@@ -44,7 +44,7 @@ def send(database: StreamDatabase, *parts: int, loss: int = 20) -> None:
 
 
 def catalog_rows(database: StreamDatabase, name: str) -> int:
-    item = database.catalog.find_parts(name)
+    item = database.catalog.find(name)
     assert item is not None
     return len(read_index(database.storage.newest()).get(item.id, PartIndex()))
 
@@ -82,7 +82,7 @@ def test_a_late_row_in_the_middle_of_a_gap_touches_what_holds_it(database: Strea
     assert database.part("hourly", middle + 63).num_rows == 0
     index = read_index(database.storage.newest())
     for name in ("M", *NAMES):
-        item = database.catalog.find_parts(name)
+        item = database.catalog.find(name)
         assert item is not None
         changed = index[item.id].changed_since(version)
         assert all(middle <= low and high <= middle + 62 for low, high in changed), name

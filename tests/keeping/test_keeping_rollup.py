@@ -63,7 +63,7 @@ def send(database: StreamDatabase, appends: list[list[dict[str, Any]]]) -> None:
 def everything(snapshot: Snapshot) -> dict[tuple[int, int], list[tuple[Any, ...]]]:
     """The rows of every part of every stream, view and helper."""
     catalog, found = snapshot.catalog, {}
-    objects = {item.id: item.columns for item in catalog.parts()}
+    objects = {item.id: item.columns for item in catalog.in_parts}
     objects |= {h.id: h.columns for v in catalog.part_views for h in v.helpers}
     for id_, columns in objects.items():
         for part in read_index(snapshot).get(id_, ()):
@@ -74,7 +74,7 @@ def everything(snapshot: Snapshot) -> dict[tuple[int, int], list[tuple[Any, ...]
 
 def files_of(snapshot: Snapshot) -> dict[int, int]:
     """How many files each object with parts has in the manifest."""
-    ids = {item.id for item in snapshot.catalog.parts()}
+    ids = {item.id for item in snapshot.catalog.in_parts}
     ids |= {h.id for v in snapshot.catalog.part_views for h in v.helpers}
     return {id_: len(snapshot.states.get(id_, ())) for id_ in ids}
 
@@ -148,7 +148,7 @@ def test_late_rows_for_rolled_up_parts_change_what_they_would_have(tmp_path: Pat
             send(database, late[first : first + 5])
         if tidies:
             database.tidy()
-        names = {item.id: item.name for item in database.catalog.parts()}
+        names = {item.id: item.name for item in database.catalog.in_parts}
         rows = everything(database.storage.newest())
         found.append({(names[id_], part): each for (id_, part), each in rows.items() if id_ in names and each})
         database.close()

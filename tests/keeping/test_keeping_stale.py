@@ -211,7 +211,7 @@ def test_the_same_holds_for_generated_views(
                     slow.failing = set(faults[at % len(faults)])
                     slow.drive()
                     _require_said(slow)
-                elif slow.catalog.find_parts(what) is None:
+                elif slow.catalog.find(what) is None:
                     slow.declare(f"CREATE VIEW {what} AS {generated.VIEWS[what]}")
             slow.failing = set()
             _retry(slow)
@@ -242,7 +242,7 @@ def _require_said(database: StreamDatabase) -> None:
     """A stale view says why: its own query, or a view that it reads and that is stale."""
     for view in database.catalog.part_views:
         reason = state(database, view.name)[1]
-        below = [database.catalog.parts_by_id(id_) for id_ in view.reads]
+        below = [database.catalog.by_id(id_) for id_ in view.reads]
         if reason and not re.fullmatch(rf"part -?\d+: {INJECTED}", reason):
             assert any(each is not None and state(database, each.name)[1] for each in below if each in
                        database.catalog.part_views), f"{view.name}: {reason}"  # fmt: skip

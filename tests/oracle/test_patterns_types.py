@@ -76,7 +76,7 @@ def test_values_of_every_type_are_grouped_remembered_compared_and_summed_up(case
     """The rows are those of the brute-force matcher, groups taken together or one by one."""
     key, type_, sql, parts = case
     stream = Stream(16, "M", (Column("ts", TIMESTAMP, False), Column("g", key), Column("y", type_)), 0, 60)
-    catalog, view = declared(sql, stream, Catalog(streams=(stream,)))
+    catalog, view = declared(sql, stream, Catalog((stream,)))
     machine = Kept(catalog, view)
     with few_groups(1000 if apart else 0):
         for part in sorted(parts):

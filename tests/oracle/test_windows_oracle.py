@@ -21,7 +21,7 @@ STREAM = Stream(16, "s", (
     Column("x", DOUBLE), Column("d", decimal(10, 2)), Column("w", decimal(25, 3)), Column("t", STRING),
     Column("o", BOOLEAN),
 ), 0, 60)  # fmt: skip
-CATALOG = Catalog(streams=(STREAM,), next_id=17)
+CATALOG = Catalog((STREAM,), next_id=17)
 PLACE = {column.name: i for i, column in enumerate(STREAM.columns)}
 
 Row = tuple[Any, ...]

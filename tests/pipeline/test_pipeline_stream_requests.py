@@ -62,7 +62,7 @@ def test_streams_and_their_views_stand_in_scripts_beside_tables_and_views(tmp_pa
     catalog = storage.newest().catalog
     assert [view.name for view in catalog.views] == ["c"]
     assert [(view.name, view.kind) for view in catalog.part_views] == [("v", "viewdf"), ("p", "plain")]
-    ids = [item.id for item in (*catalog.everything(), *catalog.parts())]
+    ids = [item.id for item in (*catalog.whole, *catalog.in_parts)]
     assert len(set(ids)) == len(ids) and max(ids) < catalog.next_id
     dropped = declare(storage, "DROP VIEW p; DROP VIEW v; DROP STREAM m; DROP TABLE IF EXISTS nothing")
     assert dropped.objects == (("DROP", "VIEW", "p"), ("DROP", "VIEW", "v"), ("DROP", "STREAM", "m"))
@@ -128,7 +128,7 @@ def test_what_exists_is_from_the_first_kept_part_to_the_last_built_one() -> None
 def test_files_of_parts_stay_as_long_as_their_stream_view_helper_or_dimension_table() -> None:
     catalog = run(Catalog(), TABLE + STREAM + PLAIN).catalog
     table, stream, view = catalog.tables[0], catalog.streams[0].id, catalog.part_views[0]
-    helped = replace(catalog, part_views=(replace(view, helpers=(HelperParts(900, "rows", ()),)),))
+    helped = catalog.changing([replace(view, helpers=(HelperParts(900, "rows", ()),))])
     ids = {table.id, table.stored.state.id, stream, view.id, 900}
     snapshot = SimpleNamespace(states={id_: (RunRef(id_, f"f{id_}", 0, 1, 1, 0, 0, 1, 1),) for id_ in (3, *ids)})
     assert runs_without_use(snapshot, helped) == []  # type: ignore[arg-type]

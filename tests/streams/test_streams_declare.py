@@ -47,7 +47,7 @@ class Parts:
     """Each object has parts `oldest` to `newest`, by the object's place among those with parts."""
 
     def __init__(self, catalog: Catalog, **parts: tuple[int, int]) -> None:
-        self._parts = {item.id: parts[item.name] for item in catalog.parts() if item.name in parts}
+        self._parts = {item.id: parts[item.name] for item in catalog.in_parts if item.name in parts}
 
     def oldest(self, id_: int) -> int | None:
         return self._parts[id_][0] if id_ in self._parts else None
@@ -87,7 +87,7 @@ def altered(catalog: Catalog, script: str, analyst: Analyst | None = None, known
 
 
 def view(catalog: Catalog, name: str) -> PartView:
-    found = catalog.find_parts(name)
+    found = catalog.find(name)
     assert isinstance(found, PartView)
     return found
 
@@ -154,7 +154,7 @@ def test_a_name_is_given_once_across_tables_views_and_streams(script: str) -> No
 def test_the_names_of_hidden_helpers_are_taken_and_they_cannot_be_read() -> None:
     catalog = declared("CREATE VIEW p AS SELECT loss FROM m", STREAMS)
     helper = replace(view(catalog, "p"), id=99, name="p helper", kind="helper", helpers=(HelperParts(98, "rows", ()),))
-    catalog = replace(catalog, part_views=(*catalog.part_views, helper))
+    catalog = catalog.adding(helper)
     for name in ("`P helper`", "rows"):
         with pytest.raises(DeclarationError, match="helper of a view"):
             declared(f"CREATE VIEW {name} AS SELECT loss FROM m", catalog)
@@ -383,7 +383,7 @@ def test_helpers_go_with_the_last_view_that_needs_them() -> None:
     catalog = declared("CREATE VIEW a AS SELECT loss FROM M", STREAMS)
     helper = replace(view(catalog, "a"), id=97, name="h", kind="helper")
     users = [replace(view(catalog, "a"), id=98 + i, name=name, reads=(97,)) for i, name in enumerate(("x", "y"))]
-    catalog = replace(catalog, part_views=(helper, *users))
+    catalog = catalog.without([each.id for each in catalog.part_views]).adding(helper, *users)
     with pytest.raises(DeclarationError, match="h is a hidden helper of x, y"):
         declared("DROP VIEW h", catalog)
     with pytest.raises(DeclarationError, match="M is used by x, y"):

@@ -93,7 +93,7 @@ class CheckedDatabase(StreamDatabase):
     def part_block(self, name: str, part: int) -> Block:
         """The rows of a part, as they are stored."""
         snapshot = self.storage.newest()
-        of = snapshot.catalog.find_parts(name)
+        of = snapshot.catalog.find(name)
         assert of is not None
         found = read_index(snapshot)[of.id].at(part)
         assert found is not None
@@ -115,7 +115,7 @@ class CheckedDatabase(StreamDatabase):
         try:
             term = maintainer.term
             stage, attempt = Stage(term.snapshot), term.begin_attempt()
-            of = self.catalog.find_parts(name)
+            of = self.catalog.find(name)
             assert of is not None
             block = change(read_part(stage.folder, stage.pieces(of.id, part), of.columns, "UTC"))
             version = term.snapshot.version + 1

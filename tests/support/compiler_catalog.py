@@ -32,12 +32,12 @@ def catalog_of(script: str, catalog: Catalog | None = None) -> Catalog:
         catalog = replace(catalog, next_id=id_ + 1)
         if isinstance(statement, CreateTable):
             columns, key = bind_table(statement)
-            catalog = replace(catalog, tables=(*catalog.tables, Table(id_, statement.name.name, columns, key, NOWHERE)))
+            catalog = catalog.adding(Table(id_, statement.name.name, columns, key, NOWHERE))
         else:
             assert isinstance(statement, CreateView)
             v = bind_view(catalog, statement)
             view = View(id_, v.name, v.sql, v.columns, v.key, v.unique, v.reads, NOWHERE, 1)
-            catalog = replace(catalog, views=(*catalog.views, view))
+            catalog = catalog.adding(view)
     return catalog
 
 

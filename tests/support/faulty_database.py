@@ -41,7 +41,7 @@ class _Runner(LocalRunner):
         self.database = database
 
     def run(self, work: Work) -> Outcome:
-        view = self.database.catalog.parts_by_id(work.program.outputs[0].object)
+        view = self.database.catalog.by_id(work.program.outputs[0].object)
         assert view is not None
         name = view.name.rstrip("0123456789")
         unlucky = any((name, part) in self.database.failing for part in work.parts)

@@ -55,7 +55,7 @@ def in_steps(database: StreamDatabase, steps: list[tuple[str, Any]]) -> list[dic
             everything += fresh
         elif kind == "drive":
             database.drive()
-        elif database.catalog.find_parts(what) is None:
+        elif database.catalog.find(what) is None:
             database.declare(f"CREATE VIEW {what} AS {VIEWS[what]}")
     return everything
 

@@ -47,7 +47,7 @@ class PartDatabase:
     """Each `write` is a version; `hand` gives names to files."""
 
     def __init__(self, root: Path, zone: str = "UTC", catalog: Catalog | None = None) -> None:
-        declared = Catalog(tables=(HOSTS,), streams=(M,), part_views=(LOSSES,), next_id=20)
+        declared = Catalog((HOSTS, M, LOSSES), next_id=20)
         self.storage = Storage(root)
         self.storage.initialise(replace(catalog or declared, zone=zone))
         self.snapshot: Snapshot = self.storage.newest()

@@ -37,12 +37,12 @@ def at(part: int, second: int = 0) -> datetime.datetime:
 
 def declared(sql: str, source: Stream | PartView = STREAM, catalog: Catalog | None = None) -> tuple[Catalog, PartView]:
     """The catalog with the view that `sql` declares over `source`, and the view."""
-    catalog = catalog or Catalog(streams=(STREAM,))
+    catalog = catalog or Catalog((STREAM,))
     (statement,) = parse_script(sql)
     assert isinstance(statement, CreatePatternView)
-    ids = itertools.count(max([item.id for item in catalog.parts()]) + 1)
+    ids = itertools.count(max([item.id for item in catalog.in_parts]) + 1)
     views = declare_pattern(catalog, statement, source, lambda: next(ids))
-    return replace(catalog, part_views=(*catalog.part_views, *views)), views[-1]
+    return catalog.adding(*views), views[-1]
 
 
 def block(rows: Sequence[Row], columns: Sequence[Column]) -> Block:
@@ -62,7 +62,7 @@ class Kept:
     """The Helper's parts and the view's, kept part by part; it is the programs' `Past`."""
 
     def __init__(self, catalog: Catalog, view: PartView, *, dominance: bool = True) -> None:
-        helper = catalog.parts_by_id(view.plan.helper)
+        helper = catalog.by_id(view.plan.helper)
         assert isinstance(helper, PartView)
         matches, answer = pattern_program(catalog, helper), pattern_program(catalog, view)
         assert isinstance(matches, MatchesProgram) and isinstance(answer, AnswerProgram)

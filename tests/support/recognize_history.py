@@ -44,7 +44,7 @@ def declared(text: str, source: Stream | PartView = STREAM, columns: Sequence[st
     names = tuple(Identifier(name, (1, 1)) for name in columns)
     statement = CreateMatchView(text, (1, 1), Identifier("v", (1, 1)), names, query, None)
     ids = itertools.count(30)
-    (view,) = declare_match(Catalog(streams=(STREAM,)), statement, source, lambda: next(ids))
+    (view,) = declare_match(Catalog((STREAM,)), statement, source, lambda: next(ids))
     return view
 
 

@@ -133,12 +133,12 @@ class StreamDatabase:
         requests.submit(self.root, sql, analyst=DuckAnalyst)
 
     def stream(self, name: str) -> Stream:
-        found = self.catalog.find_parts(name)
+        found = self.catalog.find(name)
         assert isinstance(found, Stream)
         return found
 
     def view(self, name: str) -> PartView:
-        found = self.catalog.find_parts(name)
+        found = self.catalog.find(name)
         assert isinstance(found, PartView)
         return found
 
@@ -190,7 +190,7 @@ class StreamDatabase:
 
     def progress(self, name: str) -> StreamProgress | ViewProgress:
         snapshot = self.storage.newest()
-        item = snapshot.catalog.find_parts(name)
+        item = snapshot.catalog.find(name)
         assert item is not None
         data = snapshot.progress.get(item.id)
         return StreamProgress.from_dict(data) if isinstance(item, Stream) else ViewProgress.from_dict(data)
@@ -198,7 +198,7 @@ class StreamDatabase:
     def part(self, name: str, part: int) -> pa.Table:
         """The rows of one part, as of the newest version."""
         snapshot = self.storage.newest()
-        item = snapshot.catalog.find_parts(name)
+        item = snapshot.catalog.find(name)
         assert item is not None
         found = read_index(snapshot)[item.id].at(part)
         assert found is not None, f"{name}[{part}] is not there"

@@ -65,7 +65,7 @@ def take_step(database: StreamDatabase, given_rows: dict[str, list[dict[str, Any
         database.seal("n", what // 2)
     elif kind == "drive":
         database.drive()
-    elif database.catalog.find_parts(what) is None:
+    elif database.catalog.find(what) is None:
         for below in {"longest": ["streak"], "shared": ["large", "total"]}.get(what, []):
             take_step(database, given_rows, "view", below)
         database.declare(f"CREATE VIEW {what} AS {VIEWS[what]}")
@@ -128,7 +128,7 @@ def _beyond(database: StreamDatabase, r: Reference, part: int, parts: dict[str, 
 def _rows(database: StreamDatabase, r: Reference, part: int, parts: dict[str, dict[int, pa.Table]]) -> pa.Table:
     """The rows of all parts that a reference names; parts before the first are empty."""
     assert r.low is not None and r.high is not None
-    item = database.catalog.find_parts(r.target)
+    item = database.catalog.find(r.target)
     assert item is not None
     empty = pa.schema([pa.field(c.name, logical_type(c.type)) for c in item.columns]).empty_table()
     named = [parts[r.target][p] for p in range(r.low.at(part), r.high.at(part) + 1) if p in parts[r.target]]

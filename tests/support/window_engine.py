@@ -48,7 +48,7 @@ def declare(catalog: Catalog, sql: str, stream: Stream) -> tuple[Catalog, PartVi
     assert isinstance(statement, CreateWindowView)
     ids = count(catalog.next_id)
     views = declare_window(catalog, statement, stream, lambda: next(ids))
-    grown = replace(catalog, part_views=(*catalog.part_views, *views), next_id=next(ids))
+    grown = replace(catalog.adding(*views), next_id=next(ids))
     return grown, views[-1]
 
 

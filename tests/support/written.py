@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +46,7 @@ class Written:
         self._catalog = Catalog()
 
     def declare(self, *items: View | Index) -> None:
-        views = tuple(item for item in items if isinstance(item, View))
-        indexes = tuple(item for item in items if isinstance(item, Index))
-        self._catalog = replace(self._catalog, views=self._catalog.views + views,
-                                indexes=self._catalog.indexes + indexes)  # fmt: skip
+        self._catalog = self._catalog.adding(*items)
         self._commit("catalog", catalog=self._catalog)
 
     def drop(self) -> None:

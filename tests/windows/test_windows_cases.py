@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ STREAM = Stream(16, "s", (
     Column("ts", TIMESTAMP, False), Column("k", STRING), Column("v", BIGINT), Column("x", DOUBLE),
     Column("d", decimal(38, 18)),
 ), 0, 60)  # fmt: skip
-CATALOG = Catalog(streams=(STREAM,), next_id=17)
+CATALOG = Catalog((STREAM,), next_id=17)
 
 
 def row(part: int, k: str | None = "a", v: int | None = None, x: float | None = None, d: Any = None) -> tuple[Any, ...]:
@@ -160,7 +159,7 @@ def test_each_row_is_joined_as_its_own_part_saw_the_dimension() -> None:
     columns = (Column("key", STRING, False), Column("factor", BIGINT))
     table = Table(5, "dim", columns, (0,), Stored(StateSpec(6, "keyed", columns, 1), (0, 1)))
     catalog, made = view("k, sum(v * factor), max(factor)", 2, "JOIN dim ON k = key WHERE v > 0 GROUP BY k",
-                         replace(CATALOG, tables=(table,)))  # fmt: skip
+                         CATALOG.adding(table))  # fmt: skip
     engine = Engine(catalog, STREAM)
     for part, factor in enumerate((10, 100, 1000)):
         engine.dimensions = {5: block_of(columns, [("a", factor), ("other", 7)])}
@@ -277,4 +276,4 @@ def test_a_subquery_that_aggregates_is_refused() -> None:
     table = Table(5, "dim", columns, (0,), Stored(StateSpec(6, "keyed", columns, 1), (0,)))
     with pytest.raises(NotSupported, match="declare it as a view"):
         view("max(v)", 2, "JOIN (SELECT key, count(*) AS n FROM dim GROUP BY key) c ON k = c.key GROUP BY k",
-             replace(CATALOG, tables=(table,)))  # fmt: skip
+             CATALOG.adding(table))  # fmt: skip

@@ -42,7 +42,7 @@ STREAM = Stream(16, "s", (
     Column("b", BIGINT), Column("f", FLOAT), Column("x", DOUBLE), Column("d", decimal(9, 2)),
     Column("w", decimal(30, 4)), Column("t", STRING), Column("o", BOOLEAN), Column("day", DATE),
 ), 0, 60)  # fmt: skip
-CATALOG = Catalog(streams=(STREAM,), next_id=17)
+CATALOG = Catalog((STREAM,), next_id=17)
 
 ONE = ("sum", "avg", "min", "max", "count", "var_pop", "var_samp", "variance", "stddev_pop", "stddev_samp", "stddev",
        "std", "median")  # fmt: skip

@@ -1,14 +1,14 @@
-"""What a database consists of: tables, views, indexes, and the states that hold them.
+"""What a database consists of: tables, views, indexes, streams, and the states that hold them.
 
 All are plain, frozen values.  A catalog is part of a manifest; a change makes a new one.  Ids are never used again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.types import BIGINT, BINARY, INT, STRING, Type
@@ -186,70 +186,123 @@ and one for each run of empty parts (`part` to `last`).  See streams/parts.py.""
 FIRST_FREE_ID = 16
 
 
+InParts = Stream | PartView
+"""What is cut into parts by time."""
+
+CatalogObject = Table | View | Index | Stream | PartView
+
+
+class Scannable(Protocol):
+    """Whatever has columns can be scanned."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def columns(self) -> tuple[Column, ...]: ...
+
+
+_KINDS = {Table: "table", View: "view", Index: "index", Stream: "stream", PartView: "view"}
+
+
+def kind_of(item: CatalogObject) -> str:
+    """What people call such an object."""
+    return "helper of a view" if isinstance(item, PartView) and item.kind == "helper" else _KINDS[type(item)]
+
+
 @stored
 @dataclass(frozen=True)
 class Catalog:
-    """All declarations at one version.  `plan` is the maintenance plan (`plans.maintenance`)."""
+    """All declarations at one version: `objects` in the order in which they were made, but each view behind what it
+    reads; of names, whatever the case of their letters, and ids each has its own.  `plan` is the maintenance plan
+    (`plans.maintenance`)."""
 
-    tables: tuple[Table, ...] = ()
-    views: tuple[View, ...] = ()
-    indexes: tuple[Index, ...] = ()
+    objects: tuple[CatalogObject, ...] = ()
     next_id: int = FIRST_FREE_ID
     zone: str = "UTC"
     plan: Any = field(default=None, hash=False, compare=False)
-    streams: tuple[Stream, ...] = ()
-    part_views: tuple[PartView, ...] = ()
 
-    def find(self, name: str) -> Table | View | Index | None:
-        """The table, view or index called `name`, in any case of letters."""
-        return self._by_name.get(_folded(name))
+    def find(self, name: object) -> CatalogObject | None:
+        """What is called `name`, in any case of letters; nothing is called by what is no text."""
+        return self._by_name.get(name.lower()) if isinstance(name, str) else None
 
-    def by_id(self, id_: int) -> Table | View | Index | None:
-        """The table, view or index with this id."""
+    def by_id(self, id_: int) -> CatalogObject | None:
+        """What has this id."""
         return self._by_id.get(id_)
 
-    def find_parts(self, name: str) -> Stream | PartView | None:
-        """The stream or part view called `name`, in any case of letters."""
-        return self._parts_by_name.get(_folded(name))
+    def source(self, id_: int) -> InParts:
+        """The stream or view over streams with this id, which another reads; so it is there."""
+        found = self._by_id[id_]
+        assert isinstance(found, InParts), f"{found.name} has no parts"
+        return found
 
-    def parts_by_id(self, id_: int) -> Stream | PartView | None:
-        """The stream or part view with this id."""
-        return self._parts_by_id.get(id_)
+    def scannable(self, name: str) -> Table | View | None:
+        """The table or view called `name`: what a query can name that says nothing of parts."""
+        found = self.find(name)
+        return found if isinstance(found, (Table, View)) else None
 
-    def everything(self) -> Iterator[Table | View | Index]:
-        """Tables, views, indexes, in that order."""
-        yield from self.tables
-        yield from self.views
-        yield from self.indexes
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        """The base tables."""
+        return tuple(each for each in self.objects if isinstance(each, Table))
 
-    def parts(self) -> Iterator[Stream | PartView]:
-        """Streams, then the views over them, each behind those it reads."""
-        yield from self.streams
-        yield from self.part_views
+    @cached_property
+    def views(self) -> tuple[View, ...]:
+        """The views over tables, each behind those it reads."""
+        return tuple(each for each in self.objects if isinstance(each, View))
+
+    @cached_property
+    def indexes(self) -> tuple[Index, ...]:
+        """The indexes."""
+        return tuple(each for each in self.objects if isinstance(each, Index))
+
+    @cached_property
+    def streams(self) -> tuple[Stream, ...]:
+        """The streams."""
+        return tuple(each for each in self.objects if isinstance(each, Stream))
+
+    @cached_property
+    def part_views(self) -> tuple[PartView, ...]:
+        """The views over streams, each behind those it reads."""
+        return tuple(each for each in self.objects if isinstance(each, PartView))
+
+    @cached_property
+    def whole(self) -> tuple[Table | View | Index, ...]:
+        """What is not cut into parts: tables, views, indexes, in that order."""
+        return (*self.tables, *self.views, *self.indexes)
+
+    @cached_property
+    def in_parts(self) -> tuple[InParts, ...]:
+        """What is cut into parts: streams, then the views over them."""
+        return (*self.streams, *self.part_views)
 
     def readable_names(self) -> list[str]:
         """The names that can stand in FROM: what people named."""
-        hidden = {view.name for view in self.part_views if view.kind == "helper"}
-        named = [item.name for item in (*self.parts(), *self.everything()) if not isinstance(item, Index)]
-        return [name for name in dict.fromkeys(named) if name not in hidden]
+        shown = (view for view in self.part_views if view.kind != "helper")
+        readable: list[Scannable] = [*self.streams, *shown, *self.tables, *self.views]
+        return [item.name for item in readable]
+
+    def adding(self, *new: CatalogObject) -> Catalog:
+        """The catalog with `new` behind the rest."""
+        return replace(self, objects=(*self.objects, *new))
+
+    def changing(self, changed: Iterable[CatalogObject]) -> Catalog:
+        """The catalog in which `changed` stand where what has their ids stood."""
+        by_id = {each.id: each for each in changed}
+        return replace(self, objects=tuple(by_id.get(each.id, each) for each in self.objects))
+
+    def without(self, ids: Collection[int]) -> Catalog:
+        """The catalog without what has these ids."""
+        return replace(self, objects=tuple(each for each in self.objects if each.id not in ids))
 
     @cached_property
-    def _by_name(self) -> dict[str, Table | View | Index]:
-        return {item.name.lower(): item for item in self.everything()}
+    def _by_name(self) -> dict[str, CatalogObject]:
+        # Of two, which only a hidden helper's made-up name could bring about, the first counts: what was there before.
+        return {each.name.lower(): each for each in reversed(self.objects)}
 
     @cached_property
-    def _by_id(self) -> dict[int, Table | View | Index]:
-        return {item.id: item for item in self.everything()}
-
-    @cached_property
-    def _parts_by_name(self) -> dict[str, Stream | PartView]:
-        return {item.name.lower(): item for item in self.parts()}
-
-    @cached_property
-    def _parts_by_id(self) -> dict[int, Stream | PartView]:
-        return {item.id: item for item in self.parts()}
-
-
-def _folded(name: object) -> str:
-    """Nothing is called by what is no text, which users may hand in."""
-    return name.lower() if isinstance(name, str) else ""
+    def _by_id(self) -> dict[int, CatalogObject]:
+        return {each.id: each for each in self.objects}

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.catalog.model import Catalog, PartView, Stream
+from viewkeeper.catalog.model import Catalog, InParts, PartView, Stream
 from viewkeeper.catalog.time_zones import to_utc
 from viewkeeper.checker.check import Judge
 from viewkeeper.checker.compare import Comparison, Difference, canonical_floats, compare, within
-from viewkeeper.checker.part_evidence import PART, PartsEvidence, in_batches, parts_of, schema_of
+from viewkeeper.checker.part_evidence import PART, PartsEvidence, in_batches, schema_of
 from viewkeeper.checker.part_histories import MatchParts, PatternParts
 from viewkeeper.checker.part_queries import QueryParts, Recomputer
 from viewkeeper.checker.part_sql import AT_ONCE, Recomputed
@@ -52,21 +52,21 @@ def check_parts(
 
 
 def _with_lower(catalog: Catalog, names: Iterable[str] | None) -> list[Stream | PartView]:
-    shown = [item for item in catalog.parts() if isinstance(item, Stream) or item.kind != "helper"]
+    shown = [item for item in catalog.in_parts if isinstance(item, Stream) or item.kind != "helper"]
     if names is None:
         return shown
     wanted: set[int] = set()
     waiting = []
     for name in names:
-        item = catalog.find_parts(name)
-        if item not in shown:
+        item = catalog.find(name)
+        if not isinstance(item, InParts) or item not in shown:
             raise NotFound(f"there is no view or stream {name}")
         waiting.append(item.id)
     while waiting:
         id_ = waiting.pop()
         if id_ not in wanted:
             wanted.add(id_)
-            waiting += _below(catalog, parts_of(catalog, id_))
+            waiting += _below(catalog, catalog.source(id_))
     return [item for item in shown if item.id in wanted]
 
 
@@ -74,7 +74,7 @@ def _below(catalog: Catalog, item: Stream | PartView) -> set[int]:
     """What a view reads, by way of its helpers too."""
     found: set[int] = set()
     for id_ in item.reads if isinstance(item, PartView) else ():
-        source = parts_of(catalog, id_)
+        source = catalog.source(id_)
         if id_ != item.id:
             found |= _below(catalog, source) if _is_helper(source) else {id_}
     return found
@@ -235,7 +235,7 @@ def _recomputer(evidence: PartsEvidence, judge: Judge | None, view: PartView) ->
 def _helpers(catalog: Catalog, view: PartView) -> Iterator[PartView]:
     """The hidden views by way of which a view is kept."""
     for id_ in view.reads:
-        source = parts_of(catalog, id_)
+        source = catalog.source(id_)
         if isinstance(source, PartView) and source.kind == "helper":
             yield source
             yield from _helpers(catalog, source)

@@ -91,7 +91,7 @@ def reached(evidence: PartsEvidence, inputs: Iterable[Input], parts: range) -> s
     parts, the first and the last such part stand for those between them, which read the same."""
     found: set[int] = set()
     for each in inputs if parts else ():
-        source = parts_of(evidence.catalog, each.object)
+        source = evidence.catalog.source(each.object)
         for first, last in evidence.runs(source, each.low.at(parts[0]), each.high.at(parts[-1])):
             low, high = bisect_left(parts, first, key=each.high.at), bisect_right(parts, last, key=each.low.at)
             begin = max(low, bisect_left(parts, first, key=each.low.at))
@@ -107,7 +107,7 @@ def reached_one_by_one(evidence: PartsEvidence, inputs: Iterable[Input], parts: 
     """`reached` with every part: of a query that sees which parts its rows are of."""
     found: set[int] = set()
     for each in inputs if parts else ():
-        source = parts_of(evidence.catalog, each.object)
+        source = evidence.catalog.source(each.object)
         for filled in evidence.with_rows(source, each.low.at(parts[0]), each.high.at(parts[-1])):
             low = bisect_left(parts, filled, key=each.high.at)
             found.update(parts[low : bisect_right(parts, filled, key=each.low.at)])
@@ -134,7 +134,7 @@ def missing(evidence: PartsEvidence, inputs: Iterable[Input], parts: range) -> t
     """Those of `parts` that read what has expired, which are the first ones, and why they cannot be judged."""
     stop, why = 0, ""
     for each in inputs:
-        source = parts_of(evidence.catalog, each.object)
+        source = evidence.catalog.source(each.object)
         first, built = evidence.first(source), evidence.built(source)
         if first is None or not built or first >= built.start:
             continue
@@ -144,24 +144,17 @@ def missing(evidence: PartsEvidence, inputs: Iterable[Input], parts: range) -> t
     return parts[:stop], why
 
 
-def parts_of(catalog: Catalog, id_: int) -> Stream | PartView:
-    """The stream or view over streams with this id."""
-    found = catalog.parts_by_id(id_)
-    assert found is not None, "what a view reads is in the catalog"
-    return found
-
-
 def newest_stream_part(catalog: Catalog, inputs: Sequence[Input], part: int) -> tuple[Stream, int]:
     """The newest part of a stream that a view's part names, directly or below a view: what was recorded with it says
     which versions of dimension tables the part reads."""
     ends = []
     for each in inputs:
-        source = parts_of(catalog, each.object)
+        source = catalog.source(each.object)
         ends.append(((each.high.at(part) + 1) * source.length, source))
     end, source = max(ends, key=lambda pair: pair[0])
     while isinstance(source, PartView):
         below = [id_ for id_ in source.reads if id_ != source.id]
-        source = parts_of(catalog, below[0])
+        source = catalog.source(below[0])
     return source, end // source.length - 1
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from viewkeeper.catalog.model import PartView, Stream
-from viewkeeper.checker.part_evidence import PART, PartsEvidence, parts_of, schema_of
+from viewkeeper.checker.part_evidence import PART, PartsEvidence, schema_of
 from viewkeeper.checker.part_rows import history
 from viewkeeper.checker.part_sql import Recomputed
 from viewkeeper.checker.patterns import matches
@@ -26,9 +26,9 @@ class PatternParts:
     def __init__(self, evidence: PartsEvidence, view: PartView) -> None:
         assert isinstance(view.plan, PatternAnswer)
         self._evidence, self._view, self._bound = evidence, view, view.plan.bound
-        helper = parts_of(evidence.catalog, view.plan.helper)
+        helper = evidence.catalog.source(view.plan.helper)
         assert isinstance(helper, PartView) and isinstance(helper.plan, PatternMatches)
-        self._helper, self._source = helper, parts_of(evidence.catalog, helper.plan.source)
+        self._helper, self._source = helper, evidence.catalog.source(helper.plan.source)
 
     def recompute(self, parts: range) -> Iterator[Recomputed]:
         """See `part_queries.Recomputer`."""
@@ -56,7 +56,7 @@ class MatchParts:
     def __init__(self, evidence: PartsEvidence, view: PartView) -> None:
         assert isinstance(view.plan, MatchPlan)
         self._evidence, self._view, self._plan = evidence, view, view.plan
-        self._source = parts_of(evidence.catalog, view.reads[0])
+        self._source = evidence.catalog.source(view.reads[0])
 
     def recompute(self, parts: range) -> Iterator[Recomputed]:
         """See `part_queries.Recomputer`."""

@@ -34,7 +34,7 @@ from viewkeeper.checker.part_evidence import (
 from viewkeeper.checker.part_rows import query_rows
 from viewkeeper.checker.part_sql import AT_ONCE, Asked, Recomputed, SqlParts
 from viewkeeper.checker.tables import table_of
-from viewkeeper.compiler.part_tables import PART_TIMESTAMP
+from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.errors import DeclarationError
 from viewkeeper.plans.viewdf import PlannedQuery, ViewDFPlan
 from viewkeeper.streams.spark.hidden import without_hidden

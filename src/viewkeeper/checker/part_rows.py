@@ -9,15 +9,15 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from viewkeeper.catalog.model import Catalog, Column, PartView, StateSpec, Stored, Stream, Table
-from viewkeeper.checker.part_evidence import PART, PartsEvidence, dimension_table, parts_of, rows_by_part
+from viewkeeper.catalog.model import Catalog, PartView, Stream
+from viewkeeper.checker.part_evidence import PART, PartsEvidence, dimension_table, rows_by_part
 from viewkeeper.checker.part_sql import Asked
 from viewkeeper.checker.row_evaluator import Answer, Row, evaluate, evaluate_query
 from viewkeeper.checker.tables import rows_of
-from viewkeeper.compiler.bind import bind_query, bind_view
+from viewkeeper.compiler.bind import bind_query, bind_view_query
 from viewkeeper.compiler.bind_window import WindowBinder
+from viewkeeper.compiler.namespace import Beside, Derived, parts_derived
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.compiler.part_tables import part_table
 from viewkeeper.compiler.statements import AlterView, CreateView, CreateWindowView, Identifier, Select
 from viewkeeper.plans.relations import Aggregate, Filter, Project, Relation, Scan
 from viewkeeper.plans.viewdf import PlannedQuery
@@ -26,20 +26,20 @@ from viewkeeper.plans.viewdf import PlannedQuery
 def query_rows(evidence: PartsEvidence, query: PlannedQuery, asked: Asked) -> Answer:
     """The answer of a query for one part; raises DeclarationError where the query is beyond the evaluator."""
     catalog = evidence.catalog
-    tables: list[Table] = []
+    named: list[Derived] = []
     inputs: dict[int, Answer] = {}
     for name, (object_, first, last, _) in asked.parts.items():
-        source = parts_of(catalog, object_)
-        tables.append(part_table(catalog.next_id + len(tables), name, source))
-        inputs[tables[-1].id] = Answer(list(_with_moments(evidence, source, first, last)))
+        source = catalog.source(object_)
+        named.append(parts_derived(len(named), name, source))
+        inputs[named[-1].id] = Answer(list(_with_moments(evidence, source, first, last)))
     for name, (id_, version) in asked.dimensions.items():
         item = dimension_table(catalog, id_)
-        tables.append(_table(catalog.next_id + len(tables), name, item.columns))
-        inputs[tables[-1].id] = Answer(rows_of(evidence.dimension(item, version)))
+        named.append(Derived(len(named), name, item.columns))
+        inputs[named[-1].id] = Answer(rows_of(evidence.dimension(item, version)))
     (select,) = parse_script(query.query.sql)
     assert isinstance(select, Select)
-    scratch = Catalog(tables=tuple(tables), next_id=catalog.next_id + len(tables), zone=catalog.zone)
-    return evaluate_query(bind_query(scratch, select), inputs, catalog.zone)
+    names = Beside(Catalog(zone=catalog.zone), *named)
+    return evaluate_query(bind_query(names, select), inputs, catalog.zone)
 
 
 def history(evidence: PartsEvidence, source: Stream | PartView, first: int, last: int) -> dict[int, list[Row]]:
@@ -57,10 +57,6 @@ def _with_moments(evidence: PartsEvidence, source: Stream | PartView, first: int
     for part, rows in history(evidence, source, first, last).items():
         moment = epoch + datetime.timedelta(seconds=part * source.length)
         yield from ((*row, moment) for row in rows)
-
-
-def _table(id_: int, name: str, columns: Sequence[Column]) -> Table:
-    return Table(id_, name, tuple(columns), (), Stored(StateSpec(id_, "keyed", tuple(columns), 0), ()))
 
 
 @dataclass(frozen=True)
@@ -93,10 +89,9 @@ def bind_window(catalog: Catalog, view: PartView, source: Stream | PartView) -> 
         statement = statement.view
     assert isinstance(statement, CreateWindowView), "the text of a window view"
     query = statement.query
-    scratch = replace(catalog, tables=(*catalog.tables, _table(source.id, source.name, source.columns)))
     names = tuple(Identifier(column.name, (1, 1)) for column in view.columns)
     asked = CreateView(statement.text, statement.place, statement.name, names, query)
-    relation = bind_view(scratch, asked, WindowBinder).relation
+    relation = bind_view_query(Beside(catalog, source), asked, WindowBinder).relation
     assert isinstance(relation, Project)
     below = relation.input.input if isinstance(relation.input, Filter) else relation.input
     assert isinstance(below, Aggregate)

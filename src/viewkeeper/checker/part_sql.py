@@ -17,11 +17,10 @@ from viewkeeper.checker.part_evidence import (
     PartsEvidence,
     dimension_table,
     in_batches,
-    parts_of,
     rows_by_part,
     schema_of,
 )
-from viewkeeper.compiler.part_tables import PART_TIMESTAMP
+from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.compiler.parts import quoted
 
 AT_ONCE = 64
@@ -89,7 +88,7 @@ class SqlParts:
         catalog = self._evidence.catalog
         named = []
         for name, (object_, first, last, moment) in asked.parts.items():
-            columns = [quoted(column.name) for column in parts_of(catalog, object_).columns]
+            columns = [quoted(column.name) for column in catalog.source(object_).columns]
             columns += [f"{quoted(_MOMENT)} AS {quoted(moment)}"] if moment else []
             where = f"{quoted(PART)} BETWEEN {first} AND {last}"
             named.append(f"{quoted(name)} AS (SELECT {', '.join(columns)} FROM {_parts_name(object_)} WHERE {where})")
@@ -107,13 +106,13 @@ class SqlParts:
         tables: dict[str, pa.Table] = {}
         for each in asked:
             for object_, first, last, _ in each.parts.values():
-                wanted.setdefault(object_, set()).update(evidence.with_rows(parts_of(catalog, object_), first, last))
+                wanted.setdefault(object_, set()).update(evidence.with_rows(catalog.source(object_), first, last))
             for id_, version in each.dimensions.values():
                 name = _dimension_name(id_, version).strip("`")
                 if name not in tables:
                     tables[name] = evidence.dimension(dimension_table(catalog, id_), version)
         for object_, parts in wanted.items():
-            tables[_parts_name(object_).strip("`")] = _timed(evidence, parts_of(catalog, object_), sorted(parts))
+            tables[_parts_name(object_).strip("`")] = _timed(evidence, catalog.source(object_), sorted(parts))
         return tables
 
 

@@ -24,7 +24,6 @@ from viewkeeper.checker.part_evidence import (
     in_batches,
     missing,
     own,
-    parts_of,
     reached,
     schema_of,
     versions,
@@ -48,9 +47,9 @@ class WindowParts:
         assert isinstance(view.plan, Window)
         self._evidence, self._judge, self._view, self._zone = evidence, judge, view, evidence.catalog.zone
         self._window = view.plan.window
-        self._source = parts_of(evidence.catalog, view.plan.source)
+        self._source = evidence.catalog.source(view.plan.source)
         self._input = Input(self._source.id, Subscript(1, 1 - self._window), _OWN)
-        helper = parts_of(evidence.catalog, view.plan.pieces[0].object)
+        helper = evidence.catalog.source(view.plan.pieces[0].object)
         assert isinstance(helper, PartView)
         self._helper = helper
         self._query = bind_window(evidence.catalog, view, self._source)

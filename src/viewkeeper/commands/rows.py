@@ -11,7 +11,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
-from viewkeeper.catalog.model import Catalog, Column, Index, Stream, Table
+from viewkeeper.catalog.model import Catalog, Column, Index, InParts, Stream, Table
 from viewkeeper.catalog.types import logical_type
 from viewkeeper.commands.output import console, database_option, json_option, print_json, print_rows, progress_bar
 from viewkeeper.database import Database, connect
@@ -68,7 +68,7 @@ def load(
     viewkeeper load --db net m --id monday monday.csv
     """
     with connect(db) as database:
-        if isinstance(database.catalog.find_parts(table), Stream):
+        if isinstance(database.catalog.find(table), Stream):
             _append_files(database, table, files, id_, null, as_json)
         elif id_ is not None:
             raise InputError(f"--id is for streams, and {table} is none; putting rows of a table again changes nothing")
@@ -182,7 +182,7 @@ def get(db: Path, name: str, key: tuple[str, ...], index: str | None, after: str
 def _key_columns(catalog: Catalog, name: str, index: str | None) -> list[Column]:
     """What NAME is read by."""
     of, way = catalog.find(name), catalog.find(index) if index is not None else None
-    if catalog.find_parts(name) is not None:
+    if isinstance(of, InParts):
         raise NotFound(f"{name} has parts, and no keys: viewkeeper sql 'SELECT * FROM {name}[5]' reads part 5")
     if of is None or isinstance(of, Index):
         raise NotFound(f"there is no table or view {name!r}; SHOW TABLES and SHOW VIEWS list what there is")

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from viewkeeper.catalog.model import Catalog, Column, Index, Table, View
+from viewkeeper.catalog.model import Catalog, Column, Index, InParts, Table, View, kind_of
 from viewkeeper.catalog.types import VOID
 from viewkeeper.compiler.bind_select import SelectBinder
+from viewkeeper.compiler.namespace import Namespace
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.compiler.statements import CreateIndex, CreateTable, CreateView, Identifier, Select
@@ -41,12 +42,19 @@ class BoundIndex:
     columns: tuple[int, ...]
 
 
-def bind_view(catalog: Catalog, statement: CreateView, binder_type: type[SelectBinder] = SelectBinder) -> BoundView:
+def bind_view(catalog: Catalog, statement: CreateView) -> BoundView:
     """Looks up and checks CREATE VIEW; raises DeclarationError or NotSupported with line and column."""
     require_free(catalog, statement.name)
+    return bind_view_query(catalog, statement)
+
+
+def bind_view_query(
+    names: Namespace, statement: CreateView, binder_type: type[SelectBinder] = SelectBinder
+) -> BoundView:
+    """`bind_view`, whether or not the view's own name is free."""
     if statement.refused is not None:
         raise statement.refused
-    binder, select = _binder(statement.query, catalog, binder_type)
+    binder, select = _binder(statement.query, names, binder_type)
     relation = binder.relation(select, "a view")
     assert isinstance(relation, Project)
     if statement.columns:
@@ -56,14 +64,14 @@ def bind_view(catalog: Catalog, statement: CreateView, binder_type: type[SelectB
                                    *statement.columns[0].place)  # fmt: skip
         relation = replace(relation, names=tuple(column.name for column in statement.columns))
     _check_outputs(statement, select, relation)
-    key, unique = view_key(relation, catalog)
+    key, unique = view_key(relation, names)
     reads = tuple(dict.fromkeys(_scans(relation)))
     return BoundView(statement.name.name, statement.query.sql, relation, relation.columns, key, unique, reads)
 
 
-def bind_query(catalog: Catalog, statement: Select) -> Query:
+def bind_query(names: Namespace, statement: Select) -> Query:
     """Looks up and checks a SELECT; raises as `bind_view`."""
-    binder, select = _binder(statement.query, catalog)
+    binder, select = _binder(statement.query, names)
     return binder.query(select)
 
 
@@ -87,14 +95,11 @@ def bind_index(catalog: Catalog, statement: CreateIndex) -> BoundIndex:
     require_free(catalog, statement.name)
     item = catalog.find(statement.on.name)
     if not isinstance(item, (Table, View)):
-        parts = catalog.find_parts(statement.on.name)
-        if parts is not None:
-            message = (f"{parts.name} is kept part by part, and has no indexes; read its parts, or by a condition on "
+        if isinstance(item, InParts):
+            message = (f"{item.name} is kept part by part, and has no indexes; read its parts, or by a condition on "
                        "PART_TIMESTAMP")  # fmt: skip
             raise NotSupported(message, *statement.on.place)
-        known = did_you_mean(
-            statement.on.name, [each.name for each in catalog.everything() if not isinstance(each, Index)]
-        )
+        known = did_you_mean(statement.on.name, [*(t.name for t in catalog.tables), *(v.name for v in catalog.views)])
         raise DeclarationError(f"there is no table or view {statement.on}" + known, *statement.on.place)
     _refuse_twice(list(statement.columns), "column")
     positions = {column.name.lower(): i for i, column in enumerate(item.columns)}
@@ -106,20 +111,20 @@ def bind_index(catalog: Catalog, statement: CreateIndex) -> BoundIndex:
 
 
 def require_free(catalog: Catalog, name: Identifier) -> None:
-    """Raises DeclarationError where a table, view or index is called `name` already."""
+    """Raises DeclarationError where something is called `name` already."""
     item = catalog.find(name.name)
     if item is not None:
-        kind = "an index" if isinstance(item, Index) else f"a {type(item).__name__.lower()}"
+        kind = "an index" if isinstance(item, Index) else f"a {kind_of(item)}"
         raise DeclarationError(f"there is {kind} called {item.name} already; DROP it first", *name.place)
 
 
 def _binder(
-    query: QueryText, catalog: Catalog, binder_type: type[SelectBinder] = SelectBinder
+    query: QueryText, names: Namespace, binder_type: type[SelectBinder] = SelectBinder
 ) -> tuple[SelectBinder, exp.Expr]:
     select = query.tree
     while isinstance(select, exp.Subquery):
         select = select.this
-    return binder_type(query, catalog), select
+    return binder_type(query, names), select
 
 
 def _check_outputs(statement: CreateView, select: exp.Expr, relation: Project) -> None:

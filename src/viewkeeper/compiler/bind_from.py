@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from viewkeeper.catalog.model import Catalog, Table, View
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
-from viewkeeper.compiler.part_tables import PartTable
+from viewkeeper.compiler.namespace import Derived, Namespace
 from viewkeeper.compiler.scope import Item, Scope, did_you_mean
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.errors import DeclarationError, NotSupported
@@ -42,20 +41,20 @@ class _Waiting:
     kind: str = "INNER"
 
 
-def bind_from(query: QueryText, select: exp.Select, catalog: Catalog, subquery: BindSelect) -> tuple[Relation, Scope]:
+def bind_from(query: QueryText, select: exp.Select, names: Namespace, subquery: BindSelect) -> tuple[Relation, Scope]:
     """The rows that FROM and WHERE leave, and the names for their columns."""
     from_ = select.args.get("from_")
     if from_ is None:
         raise query.error("a query needs FROM", select, NotSupported)
     joins = select.args.get("joins", ())
     kinds = [_kind(join) for join in joins]
-    first = _item(query, from_.this, catalog, subquery, 0)
+    first = _item(query, from_.this, names, subquery, 0)
     items, waiting = [first], [_Waiting(first, from_.this, ())]
     for join, kind in zip(joins, kinds, strict=True):
-        item = _item(query, join.this, catalog, subquery, items[-1].span.stop)
+        item = _item(query, join.this, names, subquery, items[-1].span.stop)
         if item.alias and any(item.alias.lower() == other.item.alias.lower() for other in waiting):
             raise query.error(f"{item.alias} stands twice in FROM; give each an alias of its own", join.this)
-        conditions = _on(query, join, Scope([*items, item]), catalog.zone)
+        conditions = _on(query, join, Scope([*items, item]), names.zone)
         waiting.append(_Waiting(item, join.this, conditions, kind))
         if kind in ("RIGHT", "FULL"):
             for before in items:
@@ -67,7 +66,7 @@ def bind_from(query: QueryText, select: exp.Select, catalog: Catalog, subquery: 
     where = select.args.get("where")
     terms: tuple[Expression, ...] = ()
     if where:
-        terms = conjuncts(ExpressionBinder(query, scope, catalog.zone).predicate(where.this, _IN_WHERE, "WHERE"))
+        terms = conjuncts(ExpressionBinder(query, scope, names.zone).predicate(where.this, _IN_WHERE, "WHERE"))
     if set(kinds) - {"INNER"}:
         for join in joins:
             if join.args.get("kind") == "CROSS":
@@ -82,15 +81,15 @@ def _kind(join: exp.Expr) -> str:
     return kind if kind in ("SEMI", "ANTI") else join.args.get("side") or "INNER"
 
 
-def _item(query: QueryText, node: exp.Expr, catalog: Catalog, subquery: BindSelect, offset: int) -> Item:
+def _item(query: QueryText, node: exp.Expr, namespace: Namespace, subquery: BindSelect, offset: int) -> Item:
     alias = node.args.get("alias")
     if isinstance(node, exp.Table):
-        found = catalog.find(node.name)
-        if not isinstance(found, (Table, View)):
-            known = did_you_mean(node.name, catalog.readable_names())
+        found = namespace.scannable(node.name)
+        if found is None:
+            known = did_you_mean(node.name, namespace.readable_names())
             raise query.error(f"there is no table or view {node.name}" + known, node)
         relation: Relation = Scan(found.id, found.name, found.columns)
-        name, hidden = found.name, int(isinstance(found, PartTable))
+        name, hidden = found.name, found.hidden if isinstance(found, Derived) else 0
     else:
         while isinstance(node.this, exp.Subquery):
             node = node.this

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from viewkeeper.catalog.model import Catalog
 from viewkeeper.catalog.types import Type
 from viewkeeper.compiler.aggregates import Grouping, NotGrouped, has_call
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.bind_from import bind_from
 from viewkeeper.compiler.coercion import cannot_fail
+from viewkeeper.compiler.namespace import Namespace
 from viewkeeper.compiler.scope import Unresolved
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.errors import NotSupported
@@ -35,12 +35,12 @@ class _Output:
 
 
 class SelectBinder:
-    """Binds the SELECT `select` of `query`, and those in its FROM, over the tables and views of `catalog`."""
+    """Binds the SELECT `select` of `query`, and those in its FROM, with its names looked up in `names`."""
 
     expressions: ClassVar[type[ExpressionBinder]] = ExpressionBinder
 
-    def __init__(self, query: QueryText, catalog: Catalog) -> None:
-        self._query, self._catalog = query, catalog
+    def __init__(self, query: QueryText, names: Namespace) -> None:
+        self._query, self._names = query, names
 
     def relation(self, select: exp.Expr, where: str) -> Relation:
         """A SELECT without ORDER BY and LIMIT, which are refused; `where` says what it is part of."""
@@ -54,8 +54,8 @@ class SelectBinder:
     def query(self, select: exp.Expr) -> Query:
         """A whole SELECT."""
         assert isinstance(select, exp.Select)
-        input_, scope = bind_from(self._query, select, self._catalog, lambda s: self.relation(s, "a subquery"))
-        binder = self.expressions(self._query, scope, self._catalog.zone)
+        input_, scope = bind_from(self._query, select, self._names, lambda s: self.relation(s, "a subquery"))
+        binder = self.expressions(self._query, scope, self._names.zone)
         outputs = self._outputs(binder, select)
         aliases: dict[str, list[Expression]] = {}
         for output in outputs:

@@ -7,37 +7,37 @@ join: that side's key, where the other side is joined by its whole key.  Anythin
 
 from __future__ import annotations
 
-from viewkeeper.catalog.model import Catalog, Table, View
+from viewkeeper.catalog.model import Table, View
 from viewkeeper.compiler.coercion import is_injective
+from viewkeeper.compiler.namespace import Namespace
 from viewkeeper.plans.expressions import Cast, ColumnRef, Expression
 from viewkeeper.plans.relations import Aggregate, Filter, Join, OuterJoin, Project, Relation, Scan
 
 
-def view_key(relation: Relation, catalog: Catalog) -> tuple[tuple[int, ...], bool]:
+def view_key(relation: Relation, names: Namespace) -> tuple[tuple[int, ...], bool]:
     """The positions of the key among the relation's columns, and whether it tells rows apart."""
-    key = _key(relation, catalog)
+    key = _key(relation, names)
     return (tuple(range(len(relation.columns))), False) if key is None else (key, True)
 
 
-def _key(relation: Relation, catalog: Catalog) -> tuple[int, ...] | None:
+def _key(relation: Relation, names: Namespace) -> tuple[int, ...] | None:
     """Positions that tell the rows of `relation` apart, None where rows may be equal."""
     match relation:
         case Scan():
-            item = catalog.by_id(relation.object)
+            item = names.by_id(relation.object)
             if isinstance(item, Table):
                 return item.key or None
-            assert isinstance(item, View), relation.name
-            return item.key if item.unique else None
+            return item.key if isinstance(item, View) and item.unique else None
         case Filter():
-            return _key(relation.input, catalog)
+            return _key(relation.input, names)
         case Aggregate():
             return tuple(range(len(relation.keys)))
         case Project():
-            return _through(relation, _key(relation.input, catalog))
+            return _through(relation, _key(relation.input, names))
         case Join():
-            return _of_join(relation, _key(relation.left, catalog), _key(relation.right, catalog))
+            return _of_join(relation, _key(relation.left, names), _key(relation.right, names))
         case OuterJoin():
-            return _of_outer_join(relation, catalog)
+            return _of_outer_join(relation, names)
     raise AssertionError(f"no view key for {type(relation).__name__}")
 
 
@@ -60,10 +60,10 @@ def _of_join(join: Join, left: tuple[int, ...] | None, right: tuple[int, ...] | 
     return shifted if set(left) <= _joined_columns(join.left_keys) else left + shifted
 
 
-def _of_outer_join(join: OuterJoin, catalog: Catalog) -> tuple[int, ...] | None:
+def _of_outer_join(join: OuterJoin, names: Namespace) -> tuple[int, ...] | None:
     """The key of the side whose every row comes once: all its rows do in SEMI and ANTI, and in LEFT (RIGHT) where each
     meets one row of the other side at most."""
-    left, right = _key(join.left, catalog), _key(join.right, catalog)
+    left, right = _key(join.left, names), _key(join.right, names)
     if join.kind in ("SEMI", "ANTI"):
         return left
     if left is None or right is None:

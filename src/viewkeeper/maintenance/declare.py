@@ -44,7 +44,7 @@ def declare_table(catalog: Catalog, name: str, columns: tuple[Column, ...], key:
     required = tuple(i for i, c in enumerate(columns) if not c.nullable and i not in key)
     stream = columns if key else (*columns, ROW_ID)
     builder.add(plan.Delta(0, 1, stream, False, identity, id_, name, key or (len(columns),), required, state))
-    return _with(catalog, builder, tables=(*catalog.tables, table))
+    return _with(catalog, builder, table)
 
 
 def declare_views(catalog: Catalog, views: Sequence[BoundView]) -> Catalog:
@@ -54,7 +54,7 @@ def declare_views(catalog: Catalog, views: Sequence[BoundView]) -> Catalog:
     # What was widened for a later view of this call has its final shape only now.
     shapes = {o.state.id: o.state for o in builder.operators.values() if isinstance(o, plan.Store)}
     made = [replace(v, stored=replace(v.stored, state=shapes[v.stored.state.id])) for v in made]
-    return _with(catalog, builder, views=(*catalog.views, *made))
+    return _with(catalog, builder, *made)
 
 
 def _view(builder: PlanBuilder, view: BoundView) -> View:
@@ -102,16 +102,13 @@ def declare_index(catalog: Catalog, name: str, on: int, columns: tuple[int, ...]
     shape = BoundView(name, "", Scan(on, item.name, item.columns), item.columns, columns, True, (on,))
     stored = _store(builder, stream.operator, [stream.positions[i] for i in order], shape, order, keyed=False)
     index = Index(builder.new_id(), name, on, columns, stored)
-    return _with(catalog, builder, indexes=(*catalog.indexes, index))
+    return _with(catalog, builder, index)
 
 
 def mark_filled(catalog: Catalog, ids: Collection[int], version: int) -> Catalog:
     """`catalog` in which the views and indexes `ids` can be read from `version` on."""
-    return replace(
-        catalog,
-        views=tuple(replace(v, filled=version) if v.id in ids else v for v in catalog.views),
-        indexes=tuple(replace(i, filled=version) if i.id in ids else i for i in catalog.indexes),
-    )
+    items: list[View | Index] = [*catalog.views, *catalog.indexes]
+    return catalog.changing(replace(item, filled=version) for item in items if item.id in ids)
 
 
 def stop(catalog: Catalog, ids: Collection[int], reason: str) -> Catalog:
@@ -120,28 +117,19 @@ def stop(catalog: Catalog, ids: Collection[int], reason: str) -> Catalog:
     for view in catalog.views:  # a view stands behind those it reads
         if over & set(view.reads):
             over.add(view.id)
-    return replace(
-        catalog,
-        views=tuple(replace(v, stopped=v.stopped or reason) if v.id in over else v for v in catalog.views),
-        indexes=tuple(
-            replace(i, stopped=i.stopped or reason) if i.id in over or i.on in over else i for i in catalog.indexes
-        ),
-    )
+    stopped: list[View | Index] = [view for view in catalog.views if view.id in over]
+    stopped += [index for index in catalog.indexes if index.id in over or index.on in over]
+    return catalog.changing(replace(item, stopped=item.stopped or reason) for item in stopped)
 
 
 def drop(catalog: Catalog, ids: Collection[int]) -> Catalog:
     """`catalog` without the tables, views and indexes `ids`, and without the work that only they needed."""
-    left = replace(
-        catalog,
-        tables=tuple(t for t in catalog.tables if t.id not in ids),
-        views=tuple(v for v in catalog.views if v.id not in ids),
-        indexes=tuple(i for i in catalog.indexes if i.id not in ids),
-    )
+    left = catalog.without(ids)
     old: plan.Plan = catalog.plan
-    roots = {item.stored.state.id for item in left.everything()}
+    roots = {item.stored.state.id for item in left.whole}
     live = plan.needed(old, [o for o in old.operators if {s.id for s in plan.states_of(o)} & roots])
     picked = {(o.input, o.wanted) for o in old.operators if isinstance(o, plan.Pick) and o.id in live}
-    used = {(s.stored.state.id, s.stored.member) for s in left.everything()}
+    used = {(s.stored.state.id, s.stored.member) for s in left.whole}
     gone: list[tuple[int, int]] = []
     kept: list[plan.Operator] = []
     below = _families(old)
@@ -202,6 +190,5 @@ def states(catalog: Catalog) -> dict[int, StateSpec]:
     return {spec.id: spec for spec in found}
 
 
-def _with(catalog: Catalog, builder: PlanBuilder, **changes: object) -> Catalog:
-    new_plan = builder.built()
-    return replace(catalog, plan=new_plan, next_id=builder.next_id, **changes)  # type: ignore[arg-type]
+def _with(catalog: Catalog, builder: PlanBuilder, *new: Table | View | Index) -> Catalog:
+    return replace(catalog.adding(*new), plan=builder.built(), next_id=builder.next_id)

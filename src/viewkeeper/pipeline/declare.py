@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from viewkeeper.catalog.model import Catalog, Column, Index, Table, View
+from viewkeeper.catalog.model import Catalog, Column, Index, InParts, Table, View
 from viewkeeper.compiler.bind import BoundView, bind_index, bind_table, bind_view
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.parse_streams import AnyView
@@ -60,7 +60,7 @@ def runs_without_use(snapshot: Snapshot, catalog: Catalog) -> list[RunRef]:
     """The runs of `snapshot` whose states `catalog` does not have, and those of parts of objects that it has not: parts
     of streams and of views over them, and the copies of dimension tables, which have the table's id."""
     kept = {*declare.states(catalog), *(table.id for table in catalog.tables), *(view.id for view in catalog.views)}
-    kept.update(item.id for item in catalog.parts())
+    kept.update(item.id for item in catalog.in_parts)
     kept.update(helper.id for view in catalog.part_views for helper in view.helpers)
     return [run for state, runs in snapshot.states.items() if state not in kept for run in runs]
 
@@ -77,7 +77,7 @@ def declared_anew(catalog: Catalog) -> Catalog:
         return catalog
     waiting: list[View | Index] = [*views, *indexes]
     ids = {item.name: item.id for item in waiting}
-    names = {item.id: item.name for item in catalog.everything()}
+    names = {item.id: item.name for item in catalog.whole}
     anew = _Declaring(declare.drop(catalog, list(ids.values())), _NoAnalyst(), streams.Nothing())
     for view in views:
         columns = ", ".join(quoted(column.name) for column in view.columns)
@@ -89,18 +89,14 @@ def declared_anew(catalog: Catalog) -> Catalog:
         on = anew.catalog.find(names[index.on])
         assert on is not None
         anew.catalog = declare.declare_index(anew.catalog, index.name, on.id, index.columns)
-    given = {item.id: ids.get(item.name, item.id) for item in anew.catalog.everything()}
-    return replace(
-        anew.catalog,
-        # In the order of ids again: a view stands behind those it reads.
-        views=tuple(sorted(
-            (replace(v, id=given[v.id], reads=tuple(given[read] for read in v.reads)) for v in anew.catalog.views),
-            key=lambda view: view.id,
-        )),
-        indexes=tuple(sorted(
-            (replace(i, id=given[i.id], on=given[i.on]) for i in anew.catalog.indexes), key=lambda index: index.id
-        )),
-    )  # fmt: skip
+    given = {item.id: ids.get(item.name, item.id) for item in anew.catalog.whole}
+    made: list[Table | View | Index] = [
+        *anew.catalog.tables,
+        *(replace(v, id=given[v.id], reads=tuple(given[read] for read in v.reads)) for v in anew.catalog.views),
+        *(replace(i, id=given[i.id], on=given[i.on]) for i in anew.catalog.indexes),
+    ]
+    # In the order of ids again: a view stands behind those it reads.
+    return replace(anew.catalog, objects=(*sorted(made, key=lambda item: item.id), *anew.catalog.in_parts))
 
 
 class _NoAnalyst:
@@ -211,11 +207,11 @@ class _Declaring:
     def _drop(self, statement: Drop) -> None:
         name = statement.name
         item = self.catalog.find(name.name)
+        if isinstance(item, InParts):
+            self.catalog, known = alter.drop(self.catalog, statement)
+            self.objects.append(("DROP", statement.kind, known))
+            return
         if item is None:
-            if self.catalog.find_parts(name.name) is not None:
-                self.catalog, known = alter.drop(self.catalog, statement)
-                self.objects.append(("DROP", statement.kind, known))
-                return
             if statement.if_exists:
                 return
             raise DeclarationError(f"there is no {statement.kind.lower()} {name} to drop", *name.place)

@@ -44,7 +44,7 @@ log = logging.getLogger("viewkeeper")
 
 def unfilled(catalog: Catalog) -> frozenset[int]:
     """The ids of views and indexes that cannot be read yet."""
-    items = [i for i in catalog.everything() if isinstance(i, (View, Index))]
+    items = [i for i in catalog.whole if isinstance(i, (View, Index))]
     return frozenset(i.id for i in items if i.filled is None and i.stopped is None)
 
 
@@ -196,7 +196,7 @@ class Fills:
         attempt = term.begin_attempt()
         job = self._job(term, snapshot, ids, attempt, TableRows(snapshot.ref, tables), rows)
         self._fill = _Fill(
-            ids=ids, objects={i.id: i.stored for i in snapshot.catalog.everything()}, rows=rows, started=time.time(),
+            ids=ids, objects={i.id: i.stored for i in snapshot.catalog.whole}, rows=rows, started=time.time(),
             attempt=attempt, seen=None, upto=snapshot, leases={snapshot.number: lease},
             rounds=[], running=self._pool.submit(self._executor.run, job),
         )  # fmt: skip
@@ -250,7 +250,7 @@ class Fills:
 def _is_as_it_was(fill: _Fill, catalog: Catalog) -> bool:
     """Whether what the fill shares with others is still kept for it: nothing was dropped since it began, and what it
     fills was not declared anew."""
-    now = {item.id: item.stored for item in catalog.everything()}
+    now = {item.id: item.stored for item in catalog.whole}
     return fill.objects.keys() <= now.keys() and all(now[id_] == fill.objects[id_] for id_ in fill.ids)
 
 
@@ -280,5 +280,5 @@ def _runs(receipts: list[Receipt]) -> dict[int, tuple[RunRef, ...]]:
 
 
 def _names(catalog: Catalog, ids: frozenset[int]) -> str:
-    names = sorted(item.name for item in catalog.everything() if item.id in ids)
+    names = sorted(item.name for item in catalog.whole if item.id in ids)
     return ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")

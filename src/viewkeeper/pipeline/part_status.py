@@ -133,10 +133,10 @@ def _streams_below(snapshot: Snapshot, view: PartView) -> list[Stream]:
         id_ = waiting.pop()
         if id_ not in seen:
             seen.add(id_)
-            item = snapshot.catalog.parts_by_id(id_)
+            item = snapshot.catalog.source(id_)
             if isinstance(item, Stream):
                 found.append(item)
-            elif item is not None:
+            else:
                 waiting += item.reads
     return found
 
@@ -145,7 +145,7 @@ def _partial_matches(snapshot: Snapshot, view: PartView, indexes: Mapping[int, P
     """How many partial matches a pattern keeps: the rows of what holds them, where it was last written."""
     if view.kind not in ("pattern", "match"):
         return None
-    below = [snapshot.catalog.parts_by_id(id_) for id_ in view.reads]
+    below = [snapshot.catalog.source(id_) for id_ in view.reads]
     holders = [(item.id, item) for item in below if isinstance(item, PartView) and item.kind == "helper"]
     holders += [(helper.id, view) for helper in view.helpers]
     count = 0

@@ -90,7 +90,7 @@ class Apart:
             self._since = now
         if now - self._since < SUSPECTED_SECONDS:
             return None
-        kept = {i.id for i in catalog.everything() if isinstance(i, View | Index) and i.filled and not i.stopped}
+        kept = {i.id for i in catalog.whole if isinstance(i, View | Index) and i.filled and not i.stopped}
         for id_ in sorted(kept.intersection(suspects) or kept):
             if succeeds(frozenset(kept - _needed(catalog, id_))):
                 self._failing.pop(id_, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from viewkeeper.catalog.model import Catalog, Column, PartView, Stream
+from viewkeeper.catalog.model import Catalog, Column, Index, InParts, PartView, Stream, Table, View
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.statements import AlterView, CreateView, Drop, Identifier, RebuildView
 from viewkeeper.errors import DeclarationError, NotSupported
@@ -36,7 +36,7 @@ def alter_view(catalog: Catalog, statement: AlterView, analyst: Analyst, known: 
                            "drop the view and create it again", *name.place)  # fmt: skip
     if isinstance(new, CreateView) and any(source is old for source, _ in sources_in(catalog, new.query.tree)):
         raise DeclarationError(f"{old.name} cannot be made of itself", *name.place)
-    others = replace(catalog, part_views=tuple(view for view in catalog.part_views if view.id != old.id))
+    others = catalog.without({old.id})
     (*helpers, view) = new_views(others, new, analyst, known, _Ids(old.id, catalog.next_id))
     if helpers or not (isinstance(view.plan, ViewDFPlan) and isinstance(old.plan, ViewDFPlan)):
         return _replaced_whole(catalog, statement, old, analyst, known)
@@ -44,9 +44,7 @@ def alter_view(catalog: Catalog, statement: AlterView, analyst: Analyst, known: 
     view, redo = _succeeding(catalog, statement, old, view, known)
     if redo is not None:
         _require_kept(catalog, view, redo, name, known)
-    altered = replace(catalog, part_views=_in_order(catalog, tuple(
-        view if each.id == old.id else each for each in catalog.part_views)))  # fmt: skip
-    return Altered(altered, {} if redo is None else {old.id: redo})
+    return Altered(_in_order(catalog.changing([view])), {} if redo is None else {old.id: redo})
 
 
 class _Ids:
@@ -164,7 +162,7 @@ def _helpers_below(catalog: Catalog, view: PartView) -> list[PartView]:
     """The hidden helpers that a view is made of."""
     found, waiting = dict[int, PartView](), list(view.reads)
     while waiting:
-        below = catalog.parts_by_id(waiting.pop())
+        below = catalog.by_id(waiting.pop())
         if isinstance(below, PartView) and below.kind == "helper" and below.id not in found:
             found[below.id] = below
             waiting += below.reads
@@ -172,14 +170,13 @@ def _helpers_below(catalog: Catalog, view: PartView) -> list[PartView]:
 
 
 def _view(catalog: Catalog, name: Identifier, what: str) -> PartView:
-    found = catalog.find_parts(name.name)
+    found = catalog.find(name.name)
     if isinstance(found, PartView) and found.kind != "helper":
         return found
     if isinstance(found, Stream):
         raise DeclarationError(f"{found.name} is a stream; {what} is for views", *name.place)
-    core = catalog.find(name.name)
-    if core is not None:
-        raise NotSupported(f"{core.name} is not kept part by part, so {what} is not supported for it; drop it and "
+    if isinstance(found, (Table, View, Index)):
+        raise NotSupported(f"{found.name} is not kept part by part, so {what} is not supported for it; drop it and "
                            "create it again", *name.place)  # fmt: skip
     names = [view.name for view in catalog.part_views if view.kind != "helper"]
     raise DeclarationError(f"there is no view {name}" + did_you_mean(name.name, names), *name.place)
@@ -189,8 +186,8 @@ def drop(catalog: Catalog, statement: Drop) -> tuple[Catalog, str]:
     """The catalog without a stream or a view over streams (which is there), and its name as declared; with a view go
     the helpers that nothing else needs.  Raises DeclarationError where others read it."""
     name = statement.name
-    found = catalog.find_parts(name.name)
-    assert found is not None
+    found = catalog.find(name.name)
+    assert isinstance(found, InParts)
     kind = "STREAM" if isinstance(found, Stream) else "VIEW"
     if isinstance(found, PartView) and found.kind == "helper":
         users = _users(catalog, {found.id})
@@ -226,13 +223,12 @@ def _users(catalog: Catalog, ids: Collection[int]) -> list[str]:
 def _without(catalog: Catalog, ids: set[int]) -> Catalog:
     """The catalog without the streams and views `ids`, nor helpers that only they needed."""
     gone = set(ids)
-    views = [view for view in catalog.part_views if view.id not in gone]
     for view in reversed(catalog.part_views):
-        needed = any(view.id in other.reads for other in views)
-        if view.kind == "helper" and not needed and view in views:
-            views.remove(view)
-    streams = tuple(stream for stream in catalog.streams if stream.id not in gone)
-    return replace(catalog, streams=streams, part_views=tuple(views))
+        if view.kind == "helper" and not any(
+            view.id in other.reads for other in catalog.part_views if other.id not in gone
+        ):
+            gone.add(view.id)
+    return catalog.without(gone)
 
 
 def _refuse_cycle(catalog: Catalog, old: PartView, new: PartView, name: Identifier) -> None:
@@ -245,16 +241,17 @@ def _refuse_cycle(catalog: Catalog, old: PartView, new: PartView, name: Identifi
         raise DeclarationError(f"{known} is made of {old.name}, so {old.name} cannot be made of {known}", *name.place)
 
 
-def _in_order(catalog: Catalog, views: tuple[PartView, ...]) -> tuple[PartView, ...]:
-    """Each view behind those it reads, else as they stand."""
+def _in_order(catalog: Catalog) -> Catalog:
+    """The catalog with each view over streams behind those it reads, and all else as it stands."""
     placed = {stream.id for stream in catalog.streams}
-    waiting, ordered = list(views), list[PartView]()
+    waiting, ordered = list(catalog.part_views), list[PartView]()
     while waiting:
         view = next(each for each in waiting if placed >= set(each.reads))
         waiting.remove(view)
         placed.add(view.id)
         ordered.append(view)
-    return tuple(ordered)
+    others = (item for item in catalog.objects if not isinstance(item, PartView))
+    return replace(catalog, objects=(*others, *ordered))
 
 
 def _listed(names: list[str]) -> str:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from viewkeeper.catalog.model import Catalog, Column, PartView, Stream, Table, View
-from viewkeeper.compiler.bind import bind_view
-from viewkeeper.compiler.part_tables import with_parts
+from viewkeeper.catalog.model import Catalog, Column, InParts, PartView, Stream, Table, View
+from viewkeeper.compiler.bind import bind_view_query
+from viewkeeper.compiler.namespace import with_parts
 from viewkeeper.compiler.parts import is_common, read_view_query
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source import QueryText
@@ -20,7 +20,7 @@ from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.plans.references import Subscript
-from viewkeeper.plans.relations import Aggregate, Filter, Join, OuterJoin, Project, Relation, Scan
+from viewkeeper.plans.relations import Filter, Join, Project, Relation, Scan
 from viewkeeper.plans.viewdf import NamedDimension, NamedInput, PlannedQuery, ViewDFPlan
 from viewkeeper.streams.analyst import Analyst, NotByRows
 from viewkeeper.streams.bind_viewdf import asked_columns, known_columns, refused_names, timed
@@ -46,12 +46,12 @@ class BoundPlain:
 def sources_in(catalog: Catalog, tree: exp.Expr) -> list[tuple[Stream | PartView, exp.Table]]:
     """The streams and views over them that stand in a query without part references, helpers left out."""
     found = [
-        (catalog.find_parts(table.name), table)
+        (catalog.find(table.name), table)
         for table in tree.find_all(exp.Table)
         if table.find_ancestor(exp.Hint) is None and not is_common(table)
     ]
     return [(of, table) for of, table in found
-            if of is not None and not (isinstance(of, PartView) and of.kind == "helper")]  # fmt: skip
+            if isinstance(of, InParts) and not (isinstance(of, PartView) and of.kind == "helper")]  # fmt: skip
 
 
 def bind_plain(catalog: Catalog, statement: CreateView, analyst: Analyst) -> BoundPlain:
@@ -73,7 +73,7 @@ def bind_plain(catalog: Catalog, statement: CreateView, analyst: Analyst) -> Bou
         if any(each.name.upper() == "STRATEGY" for each in hint.expressions):
             raise query.error("STRATEGY is for views with [WINDOW ...]; leave it out", query.tree, NotSupported)
     planned = _planned(catalog, query, source)
-    bound = _bound(catalog, statement, source)
+    bound = _bound(catalog, statement)
     if bound is None:
         columns = _asked(catalog, statement, source, planned, analyst)
     else:
@@ -104,39 +104,24 @@ def _planned(catalog: Catalog, query: QueryText, source: Stream | PartView) -> P
     return PlannedQuery(text, parts, tuple(tables), timed(text, {part.name for part in parts}))
 
 
-def _bound(
-    catalog: Catalog, statement: CreateView, source: Stream | PartView
-) -> tuple[tuple[Column, ...], Relation] | None:
+def _bound(catalog: Catalog, statement: CreateView) -> tuple[tuple[Column, ...], Relation] | None:
     """The view's columns, and its query for our own operators; None where they do not know all of it."""
-    extended, meaning = with_parts(catalog, None)
     try:
-        bound = bind_view(extended, statement)
+        bound = bind_view_query(with_parts(catalog), statement)
     except NotSupported:
         return None
-    own = next(id_ for id_, means in meaning.items() if means == source)
-    relation = _over(bound.relation, own, source.id)
-    return None if relation is None else (bound.columns, relation)
+    return (bound.columns, bound.relation) if _is_ours(bound.relation) else None
 
 
-def _over(relation: Relation, own: int, source: int) -> Relation | None:
-    """The relation with `source` scanned in place of `own`; None where it aggregates, or where a condition that can
-    raise stands over a join: Spark tests it below the join where it can, of rows that then match nothing too."""
-    if isinstance(relation, Scan):
-        return replace(relation, object=source) if relation.object == own else relation
+def _is_ours(relation: Relation) -> bool:
+    """Whether our operators do as Spark does: not where it aggregates, nor where a condition that can raise stands over
+    a join (Spark tests it below the join where it can, of rows that then match nothing too)."""
     if isinstance(relation, Join):
-        left, right = _over(relation.left, own, source), _over(relation.right, own, source)
-        if relation.residual is not None and can_raise(relation.residual):
-            return None
-        return None if left is None or right is None else replace(relation, left=left, right=right)
-    if isinstance(relation, OuterJoin):
-        return None
-    assert isinstance(relation, (Filter, Project, Aggregate))
-    below = _over(relation.input, own, source)
-    if below is None or isinstance(relation, Aggregate):
-        return None
-    if isinstance(relation, Filter) and can_raise(relation.predicate) and _joins(below):
-        return None
-    return replace(relation, input=below)
+        plain = relation.residual is None or not can_raise(relation.residual)
+        return plain and _is_ours(relation.left) and _is_ours(relation.right)
+    if isinstance(relation, Filter) and can_raise(relation.predicate) and _joins(relation.input):
+        return False
+    return isinstance(relation, Scan) or (isinstance(relation, (Filter, Project)) and _is_ours(relation.input))
 
 
 def _joins(relation: Relation) -> bool:

@@ -8,10 +8,10 @@ from math import gcd
 
 from sqlglot import exp
 
-from viewkeeper.catalog.model import Catalog, Column, Index, PartView, Stream, Table
+from viewkeeper.catalog.model import Catalog, Column, InParts, PartView, Stream, Table, View
 from viewkeeper.catalog.types import VOID, Type
 from viewkeeper.compiler.coercion import cannot_fail, common_type
-from viewkeeper.compiler.part_tables import PART_TIMESTAMP
+from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.compiler.parts import place_in_text
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source import Place, Source
@@ -56,8 +56,8 @@ class _Binder:
             if reference.target.lower() == self._view.name.name.lower():
                 parts.append(self._own_part(reference))
                 continue
-            target = self._catalog.find_parts(reference.target)
-            if target is None or (isinstance(target, PartView) and target.kind == "helper"):
+            target = self._catalog.find(reference.target)
+            if not isinstance(target, InParts) or (isinstance(target, PartView) and target.kind == "helper"):
                 tables.append(self._table(reference))
             else:
                 parts.append(self._part(reference, target))
@@ -91,7 +91,7 @@ class _Binder:
 
     def _table(self, reference: Reference) -> NamedDimension:
         found = self._catalog.find(reference.target)
-        if found is None or isinstance(found, Index):
+        if not isinstance(found, (Table, View)):
             known = did_you_mean(reference.target, self._catalog.readable_names())
             raise DeclarationError(f"there is no stream, view or table {reference.target}" + known, *reference.place)
         if reference.low is not None:
@@ -201,7 +201,7 @@ def known_columns(catalog: Catalog) -> dict[int, tuple[Column, ...]]:
     """The columns of all that a query can read, by id."""
     known = {table.id: table.columns for table in catalog.tables}
     known |= {view.id: view.columns for view in catalog.views}
-    return known | {item.id: item.columns for item in catalog.parts()}
+    return known | {item.id: item.columns for item in catalog.in_parts}
 
 
 def _refuse_names(statement: CreateViewDF, columns: tuple[Column, ...]) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from viewkeeper.catalog.model import Catalog, Column, PartView, Stream
+from viewkeeper.catalog.model import Catalog, Column, Index, PartView, Stream, Table, View, kind_of
 from viewkeeper.catalog.types import TIMESTAMP, TIMESTAMP_NTZ
 from viewkeeper.compiler.parse_streams import AnyView
 from viewkeeper.compiler.scope import did_you_mean
@@ -68,25 +68,18 @@ class Nothing:
 
 def require_free(catalog: Catalog, name: Identifier) -> None:
     """Raises DeclarationError where anything is called `name` already, helpers' parts included."""
-    core = catalog.find(name.name)
-    if core is not None:
-        kind, known = type(core).__name__.lower(), core.name
+    found = catalog.find(name.name)
+    if found is not None:
+        kind, known = kind_of(found), found.name
     else:
-        found = next(((kind, known) for kind, known in _names(catalog) if known.lower() == name.name.lower()), None)
-        if found is None:
+        helpers = (helper.name for view in catalog.part_views for helper in view.helpers)
+        own = next((helper for helper in helpers if helper.lower() == name.name.lower()), None)
+        if own is None:
             return
-        kind, known = found
+        kind, known = "helper of a view", own
     article = "an" if kind[0] in "aeiou" else "a"
     raise DeclarationError(f"{name} cannot be created: there is {article} {kind} {known} already; drop it, or take "
                            "another name", *name.place)  # fmt: skip
-
-
-def _names(catalog: Catalog) -> list[tuple[str, str]]:
-    names = [("stream", stream.name) for stream in catalog.streams]
-    for view in catalog.part_views:
-        names.append(("view" if view.kind != "helper" else "helper of a view", view.name))
-        names += [("helper of a view", helper.name) for helper in view.helpers]
-    return names
 
 
 def declare_stream(catalog: Catalog, statement: CreateStream) -> Catalog:
@@ -105,7 +98,7 @@ def declare_stream(catalog: Catalog, statement: CreateStream) -> Catalog:
                                "time", *statement.columns[time].name.place)  # fmt: skip
     stream = Stream(catalog.next_id, statement.name.name, columns, time, statement.length, statement.lateness,
                     statement.horizon, statement.idle, statement.ahead, statement.expire)  # fmt: skip
-    return replace(catalog, streams=(*catalog.streams, stream), next_id=catalog.next_id + 1)
+    return replace(catalog.adding(stream), next_id=catalog.next_id + 1)
 
 
 def is_over_parts(catalog: Catalog, statement: CreateView) -> bool:
@@ -118,7 +111,7 @@ def declare_view(catalog: Catalog, statement: AnyView, analyst: Analyst, known: 
     require_free(catalog, statement.name)
     ids = count(catalog.next_id)
     views = new_views(catalog, statement, analyst, known, lambda: next(ids))
-    return replace(catalog, part_views=(*catalog.part_views, *views), next_id=next(ids))
+    return replace(catalog.adding(*views), next_id=next(ids))
 
 
 def new_views(
@@ -168,10 +161,10 @@ def _initial_subscript(catalog: Catalog, initialize: PlannedQuery, length: int, 
     found: list[int] = []
     lowest: list[int] = []
     for part in initialize.parts:
-        newest, oldest, source = known.newest(part.object), known.oldest(part.object), catalog.parts_by_id(part.object)
-        if newest is None or oldest is None or source is None:
+        newest, oldest = known.newest(part.object), known.oldest(part.object)
+        if newest is None or oldest is None:
             return None
-        found.append(newest * source.length // length)
+        found.append(newest * catalog.source(part.object).length // length)
         if part.low.factor:
             lowest.append(lowest_at_least(part.low, oldest))
     return max(min(found), *lowest)
@@ -193,9 +186,8 @@ def _without_short_helpers(catalog: Catalog, source: Stream | PartView, known: K
     if oldest is None:
         return catalog
     since = oldest * source.length
-    views = [view for view in catalog.part_views if view.kind != "helper" or (lost := known.lost(view.id)) is None
-             or lost * view.length <= since]  # fmt: skip
-    return replace(catalog, part_views=tuple(views))
+    return catalog.without([view.id for view in catalog.part_views if view.kind == "helper"
+                            and (lost := known.lost(view.id)) is not None and lost * view.length > since])  # fmt: skip
 
 
 def _only_source(
@@ -212,7 +204,7 @@ def _only_source(
     if table is None:
         raise statement.query.error("a stream, or a view over one, must stand in FROM here", statement.query.tree)
     found = catalog.find(table.name)
-    if found is not None:
+    if isinstance(found, (Table, View, Index)):
         message = (f"{found.name} is not cut into parts: PATTERN, WINDOW and MATCH_RECOGNIZE are for streams and "
                    "views over them")  # fmt: skip
         raise statement.query.error(message, table, NotSupported)

@@ -52,9 +52,8 @@ class ExistingParts:
             if rows < SAMPLE_ROWS:
                 pieces.append(replace(piece, rows=min(piece.rows, SAMPLE_ROWS - rows)))
                 rows += pieces[-1].rows
-        item = self._snapshot.catalog.parts_by_id(id_)
-        assert item is not None
-        block = read_part(self._snapshot.storage.state, pieces, item.columns, "UTC", wanted=list(columns))
+        columns_there = self._snapshot.catalog.source(id_).columns
+        block = read_part(self._snapshot.storage.state, pieces, columns_there, "UTC", wanted=list(columns))
         groups = len(np.unique(hash_columns(block.columns, rows)))
         return part.rows, groups * (part.rows / rows if 2 * groups > rows else 1)
 
@@ -76,5 +75,5 @@ class ExistingParts:
 
     def _progress(self, id_: int) -> StreamProgress | ViewProgress:
         data = self._snapshot.progress.get(id_)
-        is_stream = isinstance(self._snapshot.catalog.parts_by_id(id_), Stream)
+        is_stream = isinstance(self._snapshot.catalog.by_id(id_), Stream)
         return StreamProgress.from_dict(data) if is_stream else ViewProgress.from_dict(data)

@@ -164,5 +164,5 @@ def subscript_text(subscript: Subscript, variable: str) -> str:
 def _name(catalog: Catalog, view: PartView, id_: int) -> str:
     if id_ == view.id:
         return view.name
-    item = catalog.parts_by_id(id_)
+    item = catalog.by_id(id_)
     return item.name if item is not None else f"object {id_}"

@@ -78,8 +78,7 @@ def next_part(catalog: Catalog, view: PartView, progress: Progresses) -> int | N
     if mine.next is not None:
         return mine.next
     for each in inputs(catalog, view, initial=True):
-        source = catalog.parts_by_id(each.object)
-        start = None if source is None else progress_of(source, progress).first
+        start = progress_of(catalog.source(each.object), progress).first
         if start is None:
             return None
         lowest = lowest_at_least(each.low, start)
@@ -91,8 +90,8 @@ def _waits(catalog: Catalog, progress: Progresses, view: PartView, part: int | N
     first, after = ViewProgress.from_dict(progress.get(view.id)).first, next_part(catalog, view, progress)
     wanted = after if part is None or after is None else max(part, after)
     for each in inputs(catalog, view, initial=first is None or wanted == first):
-        source = catalog.parts_by_id(each.object)
-        if source is None or source.id == view.id:
+        source = catalog.source(each.object)
+        if source.id == view.id:
             continue
         there = progress_of(source, progress).next
         named = None if wanted is None else each.high.at(wanted)

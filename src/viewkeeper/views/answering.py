@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from viewkeeper.catalog.model import Index, PartView, Stream, Table
+from viewkeeper.catalog.model import Index, PartView, Stream, Table, View
 from viewkeeper.compiler.parse_streams import AnyView
 from viewkeeper.compiler.statements import (
     CreateView,
@@ -49,7 +49,7 @@ def answer(version: Version, statement: Statement, analyst: Callable[[], Analyst
 
 def explain(version: Version, name: str) -> str:
     """How the view `name` is kept."""
-    found = version.catalog.find_parts(name)
+    found = version.catalog.find(name)
     if isinstance(found, PartView):
         from viewkeeper.views.part_explain import explain_parts
 
@@ -88,13 +88,13 @@ def _show_views(version: Version) -> Result:
 
 
 def _describe(version: Version, name: str) -> Result:
-    found = version.catalog.find(name) or version.catalog.find_parts(name)
+    found = version.catalog.find(name)
     if found is None:
         raise NotFound(f"there is no table, view, index or stream {name!r}; SHOW TABLES, SHOW VIEWS and SHOW STREAMS "
                        "list what there is")  # fmt: skip
     if isinstance(found, Index):
         of = version.catalog.by_id(found.on)
-        assert of is not None and not isinstance(of, Index), "an index is on a table or view"
+        assert isinstance(of, (Table, View)), "an index is on a table or view"
         columns, key = tuple(of.columns[position] for position in found.columns), tuple(range(len(found.columns)))
         note = f"index on {of.name}"
     elif isinstance(found, (Stream, PartView)):

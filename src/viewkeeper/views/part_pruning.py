@@ -24,6 +24,7 @@ class Use:
     """What a query reads of one table: `columns` are positions; a part is read if any of `conditions` (one entry a
     scan: its conjuncts over the last column alone) leaves it."""
 
+    scan: Scan
     columns: set[int] = field(default_factory=set)
     conditions: list[tuple[Expression, ...]] = field(default_factory=list)
 
@@ -98,7 +99,7 @@ def _visit(relation: Relation, needed: set[int], terms: tuple[Expression, ...], 
     """`needed` are columns of `relation` that are read above it; only rows for which all `terms` are TRUE matter."""
     match relation:
         case Scan():
-            use, last = found.setdefault(relation.object, Use()), len(relation.columns) - 1
+            use, last = found.setdefault(relation.object, Use(relation)), len(relation.columns) - 1
             use.columns |= needed
             use.conditions.append(tuple(renumber(term, {last: 0}) for term in terms if references(term) == {last}))
         case Filter():

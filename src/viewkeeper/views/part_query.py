@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.catalog.model import PartView, Stream
+from viewkeeper.catalog.model import InParts, PartView, Stream
 from viewkeeper.catalog.types import physical_type
-from viewkeeper.compiler.part_tables import with_parts
+from viewkeeper.compiler.namespace import meaning, with_parts
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.statements import Select
 from viewkeeper.errors import DeclarationError
@@ -34,11 +34,12 @@ class PartTables:
         self._version = version
         for reference in () if statement.parts is None else statement.parts.references:
             _require_parts(version, reference)
-        self.catalog, self._meaning = with_parts(version.catalog, statement.parts)
+        self._parts = statement.parts
+        self.names = with_parts(version.catalog, statement.parts)
         self._uses: dict[int, Use] = {}
 
     def __contains__(self, id_: int) -> bool:
-        return id_ in self._meaning
+        return self._meaning(id_) is not None
 
     def read_by(self, relation: Relation) -> None:
         """Remembers what of them the bound query `relation` reads."""
@@ -73,19 +74,24 @@ class PartTables:
     def _chosen(self, id_: int) -> tuple[Parts, list[int], list[int]]:
         """Of one of them, the parts with rows that are named; and those that the query reads, after its conditions on
         PART_TIMESTAMP."""
-        parts, first, last = meant(self._version, self._meaning[id_])
+        what = self._meaning(id_)
+        assert what is not None, "only parts are asked for"
+        parts, first, last = meant(self._version, what)
         first, last = self._bounded(parts, first, last, self._uses[id_])
         present = parts.with_rows(first, last)
         starts = np.array(present, dtype=np.int64) * (parts.of.length * 1_000_000)
-        kept = self._uses[id_].leaves(starts, self.catalog.zone)
+        kept = self._uses[id_].leaves(starts, self.names.zone)
         return parts, present, [part for part, keep in zip(present, kept.tolist(), strict=True) if keep]
+
+    def _meaning(self, id_: int) -> InParts | Reference | None:
+        return meaning(self._version.catalog, self._parts, id_)
 
     def _bounded(self, parts: Parts, first: int | None, last: int | None, use: Use) -> tuple[int | None, int | None]:
         """Fewer parts, where they are many and the conditions on PART_TIMESTAMP say so at once."""
         runs = parts.runs(first, last)
         if sum(run.count for run in runs) <= _PARTS_TRIED:
             return first, last
-        return use.bounds(runs[0].part, runs[-1].last, parts.of.length * 1_000_000, self.catalog.zone)
+        return use.bounds(runs[0].part, runs[-1].last, parts.of.length * 1_000_000, self.names.zone)
 
 
 def meant(
@@ -109,10 +115,11 @@ def meant(
 def _require_parts(version: Version, reference: Reference) -> None:
     """Raises DeclarationError where a reference is to something that has no parts."""
     named = reference.target
-    if version.catalog.find_parts(named) is None:
-        catalog = version.catalog
-        known = [name for name in catalog.readable_names() if catalog.find_parts(name) is not None]
+    catalog = version.catalog
+    found = catalog.find(named)
+    if not isinstance(found, InParts):
+        known = [name for name in catalog.readable_names() if isinstance(catalog.find(name), InParts)]
         said = f"{named} does not exist" + did_you_mean(named, known)
-        if catalog.find(named) is not None:
+        if found is not None:
             said = f"{named} has no parts: it is no stream and no view over streams; leave out the brackets"
         raise DeclarationError(said, *reference.place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from viewkeeper.catalog.model import Index, Table, View
+from viewkeeper.catalog.model import Table, View
 from viewkeeper.compiler.bind import bind_query
 from viewkeeper.compiler.statements import Select
 from viewkeeper.errors import NotFound
@@ -22,14 +22,14 @@ from viewkeeper.views.version import Version, repeated
 def run_select(version: Version, statement: Select) -> Result:
     """The rows of a SELECT; raises NotSupported for what the compiler does not admit (engine="spark" may)."""
     parts = PartTables(version, statement)
-    query = bind_query(parts.catalog, statement)
+    query = bind_query(parts.names, statement)
     parts.read_by(query.relation)
 
     def scan(id_: int) -> Rows:
         if id_ in parts:
             return parts.rows(id_)
         found = version.catalog.by_id(id_)
-        if found is None or isinstance(found, Index):
+        if not isinstance(found, (Table, View)):
             raise NotFound(f"there is no table or view with id {id_}")
         return version.rows(version.shape(found.name))
 
@@ -41,15 +41,13 @@ def run_select(version: Version, statement: Select) -> Result:
 def explain_select(version: Version, statement: Select) -> list[str]:
     """What a SELECT reads, a line for each table, view, stream or part reference; raises as `run_select`."""
     parts = PartTables(version, statement)
-    query = bind_query(parts.catalog, statement)
+    query = bind_query(parts.names, statement)
     parts.read_by(query.relation)
     lines = []
     for id_, use in uses(query.relation).items():
-        found = parts.catalog.by_id(id_)
-        assert isinstance(found, (Table, View)), "a bound query reads tables and views"
-        named = [column.name for i, column in enumerate(found.columns) if i in use.columns]
+        named = [column.name for i, column in enumerate(use.scan.columns) if i in use.columns]
         columns = f"columns {', '.join(named)}" if named else "no columns, rows are counted"
-        lines.append(f"{parts.text(id_)}, {columns}" if id_ in parts else f"all of {found.name}, {columns}")
+        lines.append(f"{parts.text(id_)}, {columns}" if id_ in parts else f"all of {use.scan.name}, {columns}")
     return lines
 
 

@@ -124,10 +124,10 @@ def _run(session: SparkSession, version: Version, text: str, unsafe: bool) -> Re
     sql, references = _cut(version, text)
     named = set(_WORD.findall(sql.lower()))
     # Rows are handed over only of what the text may mean: a name that does not stand in it cannot be meant.
-    meant_here = [item.name for item in version.catalog.everything()
+    meant_here = [item.name for item in version.catalog.whole
                   if not isinstance(item, Index) and named.issuperset(_WORD.findall(item.name.lower()))]  # fmt: skip
     parts: dict[str, Stream | PartView | Reference] = {each.name: each for each in references}
-    parts |= {item.name: item for item in version.catalog.parts()
+    parts |= {item.name: item for item in version.catalog.in_parts
               if named.issuperset(_WORD.findall(item.name.lower()))}  # fmt: skip
     query = without_hidden(sql, frozenset(name.lower() for name in parts)) if parts else None
     asked = sql if query is None else query.sql
@@ -168,7 +168,7 @@ def _cut(version: Version, text: str) -> tuple[str, tuple[Reference, ...]]:
     while words and text[words[-1].start : words[-1].end] == ";":
         text = text[: words.pop().start]
     named = set(_WORD.findall(text.lower()))
-    if not any(named.issuperset(_WORD.findall(item.name.lower())) for item in version.catalog.parts()):
+    if not any(named.issuperset(_WORD.findall(item.name.lower())) for item in version.catalog.in_parts):
         return text, ()
     source = Source(text)
     tokens = tokenize(source)

@@ -138,7 +138,7 @@ class StreamHandle(PartsReader):
         return self._source.version().catalog.zone
 
     def _stream(self) -> Stream:
-        found = self._source.version().catalog.find_parts(self.name)
+        found = self._source.version().catalog.find(self.name)
         if not isinstance(found, Stream):
             said = f"{self.name!r} is a view over streams, kept by viewkeeper" if found else f"{self.name!r} is gone"
             raise NotFound(f"{said}; only streams are written: SHOW STREAMS lists them")

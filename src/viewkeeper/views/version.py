@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from viewkeeper.catalog.model import ERRORS, Catalog, Index, PartView, Stream, Table, View
+from viewkeeper.catalog.model import ERRORS, Catalog, Index, InParts, PartView, Stream, Table, View
 from viewkeeper.errors import NotFound, NotReady, ViewBroken
 from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.status import progress
@@ -117,11 +117,10 @@ class Version:
 
     def parts_named(self, name: str) -> Parts:
         """The parts of the stream, or view over streams, called `name`; raises NotFound."""
-        found = self.catalog.find_parts(name)
-        if found is None:
-            other = self.catalog.find(name)
-            said = "is neither a stream nor a view over streams" if other else "does not exist"
-            way = {Table: "table", View: "view"}.get(type(other))
+        found = self.catalog.find(name)
+        if not isinstance(found, InParts):
+            said = "is neither a stream nor a view over streams" if found else "does not exist"
+            way = {Table: "table", View: "view"}.get(type(found))
             list_ = "SHOW STREAMS and SHOW VIEWS list what there is"
             raise NotFound(f"{name!r} {said}; " + (f"read it with db.{way}({name!r})" if way else list_))
         return self.parts_of(found)
@@ -141,7 +140,7 @@ class Version:
         """The view called `name`; raises NotFound."""
         found = self.catalog.find(name)
         if not isinstance(found, View):
-            if self.catalog.find_parts(name) is not None:
+            if isinstance(found, InParts):
                 raise NotFound(f"{name!r} is a stream, not a view; read it with db.stream({name!r})")
             what = f"{name!r} is not a view" if found else f"the view {name!r} does not exist"
             raise NotFound(f"{what}; SHOW VIEWS lists all")
@@ -149,7 +148,7 @@ class Version:
 
     def _find(self, name: str) -> Table | View:
         found = self.catalog.find(name)
-        if found is None or isinstance(found, Index):
+        if not isinstance(found, (Table, View)):
             raise NotFound(f"there is no table or view {name!r}; SHOW TABLES and SHOW VIEWS list what there is")
         return found
 

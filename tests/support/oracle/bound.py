@@ -38,13 +38,13 @@ class BoundCase:
     def _declare_table(self, statement: CreateTable) -> None:
         columns, key = bind_table(statement)
         table = Table(self.catalog.next_id, statement.name.name, columns, key, _NOWHERE)
-        self.catalog = replace(self.catalog, tables=(*self.catalog.tables, table), next_id=table.id + 1)
+        self.catalog = replace(self.catalog.adding(table), next_id=table.id + 1)
 
     def _declare_view(self, statement: CreateView) -> None:
         bound = bind_view(self.catalog, statement)
         view = View(self.catalog.next_id, bound.name, bound.sql, bound.columns, bound.key, bound.unique, bound.reads,
                     _NOWHERE, 0)  # fmt: skip
-        self.catalog = replace(self.catalog, views=(*self.catalog.views, view), next_id=view.id + 1)
+        self.catalog = replace(self.catalog.adding(view), next_id=view.id + 1)
         self.relations[view.name] = bound.relation
 
     def apply_all(self) -> None:

@@ -103,8 +103,7 @@ class Dimensions:
         if found is None:
             return part
         for each in inputs:
-            source = self.stage.catalog.parts_by_id(each.object)
-            assert source is not None
+            source = self.stage.catalog.source(each.object)
             end = min(end, greatest_at_most(each.high, (found.last + 1) * stream.length // source.length - 1))
         return max(part, end)
 
@@ -116,9 +115,7 @@ class Dimensions:
         """The newest stream part that is named, directly or below a view's part."""
         found: tuple[int, Stream, int] | None = None
         for each in inputs:
-            source = self.stage.catalog.parts_by_id(each.object)
-            if source is None:
-                continue
+            source = self.stage.catalog.source(each.object)
             end = (each.high.at(part) + 1) * source.length
             stream = self._stream_below(source)
             if found is None or end > found[0]:
@@ -128,9 +125,7 @@ class Dimensions:
 
     def _stream_below(self, source: Stream | PartView) -> Stream:
         while isinstance(source, PartView):
-            below = next(self.stage.catalog.parts_by_id(id_) for id_ in source.reads if id_ != source.id)
-            assert below is not None
-            source = below
+            source = self.stage.catalog.source(next(id_ for id_ in source.reads if id_ != source.id))
         return source
 
     def _recorded(self, stream: Stream, part: int, id_: int) -> int:

@@ -37,7 +37,7 @@ class Needs:
 def expire(stage: Stage) -> None:
     """Takes the parts that may go out of the part catalog, and the copies of dimension tables that none reads."""
     needs = needs_of(stage)
-    for item in stage.catalog.parts():
+    for item in stage.catalog.in_parts:
         first, kept = stage.first(item.id), stage.kept(item.id)
         if first is None:
             continue
@@ -56,7 +56,7 @@ def needs_of(stage: Stage) -> Needs:
     """What must stay, of everything."""
     catalog = stage.catalog
     needs = Needs(_changing(stage), {}, {}, {})
-    for item in catalog.parts():
+    for item in catalog.in_parts:
         after, late = stage.next(item.id), needs.changing[item.id] if isinstance(item, Stream) else UNBOUNDED
         needs.parts[item.id] = -UNBOUNDED if after is None else min(after, late)
     for view in catalog.part_views:
@@ -87,8 +87,8 @@ def _carried(stage: Stage, inputs: tuple[Input, ...], start: int, carry: Carry) 
 def _need_dimensions(needs: Needs, catalog: Catalog, view: PartView, inputs: tuple[Input, ...], start: int) -> None:
     since = -UNBOUNDED
     if start > -UNBOUNDED:
-        read = [(each, catalog.parts_by_id(each.object)) for each in inputs if each.object != view.id]
-        since = min((each.low.at(start) * source.length for each, source in read if source is not None), default=since)
+        read = [(each, catalog.source(each.object).length) for each in inputs if each.object != view.id]
+        since = min((each.low.at(start) * length for each, length in read), default=since)
     for id_ in view.dimensions:
         needs.dimensions[id_] = min(since, needs.dimensions.get(id_, since))
 
@@ -96,7 +96,7 @@ def _need_dimensions(needs: Needs, catalog: Catalog, view: PartView, inputs: tup
 def _changing(stage: Stage) -> dict[int, int]:
     """For each stream and view the lowest part that may still change or come; -UNBOUNDED: any may."""
     found: dict[int, int] = {}
-    for item in stage.catalog.parts():
+    for item in stage.catalog.in_parts:
         if isinstance(item, Stream):
             found[item.id] = _late_from(stage, item)
             continue

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from viewkeeper.catalog.model import PartView
-from viewkeeper.compiler.part_tables import PART_TIMESTAMP
+from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.plans.references import Input
 from viewkeeper.plans.viewdf import PlannedQuery, ViewDFPlan
 from viewkeeper.streams.emptiness import Emptiness
@@ -140,9 +140,7 @@ class QueryUpkeep(Upkeep):
             low, high = each.low.at(part), each.high.at(part)
             pieces[name] = {p.part: p.pieces for p in stage.index(each.object).with_rows(low, high)}
             columns[name] = stage.columns[each.object]
-            source = stage.catalog.parts_by_id(each.object)
-            assert source is not None
-            lengths[name] = source.length
+            lengths[name] = stage.catalog.source(each.object).length
         for name, id_ in side.dimensions:
             pieces[name] = {versions[id_]: hands.dimensions.pieces(id_, versions[id_])}
             columns[name] = stage.columns[id_]

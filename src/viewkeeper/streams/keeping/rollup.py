@@ -55,7 +55,7 @@ def roll_up(stage: Stage, epoch: int, attempt: int) -> None:
 def _objects(stage: Stage) -> dict[int, bool]:
     """All that has parts, copies of dimension tables too, and whether the rows have groups."""
     found: dict[int, bool] = {}
-    for item in stage.catalog.parts():
+    for item in stage.catalog.in_parts:
         found[item.id] = isinstance(item, PartView) and item.kind not in ("viewdf", "plain")
         if isinstance(item, PartView):
             found.update(dict.fromkeys((helper.id for helper in item.helpers), True))

@@ -64,5 +64,5 @@ def _next_part(catalog: Catalog, view: PartView, progresses: Progresses) -> int 
 
 def _progress(catalog: Catalog, id_: int, progresses: Progresses) -> StreamProgress | ViewProgress:
     data = progresses.get(id_)
-    item = catalog.parts_by_id(id_)
+    item = catalog.by_id(id_)
     return StreamProgress.from_dict(data) if isinstance(item, Stream) else ViewProgress.from_dict(data)

@@ -156,7 +156,7 @@ class Stage:
         return self._progress_of(id_).kept
 
     def _progress_of(self, id_: int) -> StreamProgress | ViewProgress:
-        item = self.catalog.parts_by_id(id_)
+        item = self.catalog.by_id(id_)
         return self.stream(id_) if isinstance(item, Stream) else self.view(id_)
 
     def _data(self, id_: int) -> dict[str, Any] | None:
@@ -164,7 +164,7 @@ class Stage:
 
     def set_kept(self, id_: int, part: int) -> None:
         """Parts before `part` have expired."""
-        item = self.catalog.parts_by_id(id_)
+        item = self.catalog.by_id(id_)
         progress: StreamProgress | ViewProgress = self.stream(id_) if isinstance(item, Stream) else self.view(id_)
         self.set_progress(id_, replace(progress, kept=part))
 
@@ -222,7 +222,7 @@ def _files(index: PartIndex, parts: Iterable[int]) -> set[str]:
 def columns_of(catalog: Catalog) -> dict[int, tuple[Column, ...]]:
     """The shape of every object that has parts, and of every table and core view."""
     found = {table.id: table.columns for table in catalog.tables} | {view.id: view.columns for view in catalog.views}
-    for item in catalog.parts():
+    for item in catalog.in_parts:
         found[item.id] = item.columns
         if isinstance(item, PartView):
             found.update({helper.id: helper.columns for helper in item.helpers})

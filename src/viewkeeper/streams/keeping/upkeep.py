@@ -103,10 +103,10 @@ class Upkeep(ABC):
         before = ViewProgress.from_dict(self.stage.snapshot.progress.get(self.view.id)).next
         for id_ in self.view.reads:
             at = self.stage.snapshot.progress.get(id_)
-            source = self.stage.catalog.parts_by_id(id_)
-            if at is None or at["next"] is None or source is None:
+            if at is None or at["next"] is None:
                 continue
-            if before is None or (before + 1) * self.view.length <= at["next"] * source.length:
+            length = self.stage.catalog.source(id_).length
+            if before is None or (before + 1) * self.view.length <= at["next"] * length:
                 return True
         return False
 
@@ -181,7 +181,7 @@ class Upkeep(ABC):
 
     def _require_sound_sources(self) -> None:
         for id_ in self.view.reads:
-            source = self.stage.catalog.parts_by_id(id_)
+            source = self.stage.catalog.by_id(id_)
             if isinstance(source, PartView) and self.stage.view(id_).stale is not None:
                 reason = self.stage.view(id_).stale
                 name = source.name if source.kind != "helper" else "its helper"
@@ -409,7 +409,7 @@ class Upkeep(ABC):
 
     def name(self, object_: int) -> str:
         """What a user calls an object."""
-        item = self.stage.catalog.parts_by_id(object_)
+        item = self.stage.catalog.by_id(object_)
         return item.name if item is not None else f"object {object_}"
 
 

@@ -63,7 +63,7 @@ def declare_pattern(
 def _free_name(catalog: Catalog, wanted: str) -> str:
     """A name that no other hidden view has: a shared Helper outlives the view for which it was made."""
     name, number = wanted, 1
-    while catalog.find_parts(name) is not None:
+    while catalog.find(name) is not None:
         number += 1
         name = f"{wanted}_{number}"
     return name

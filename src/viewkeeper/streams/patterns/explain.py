@@ -15,10 +15,9 @@ from viewkeeper.streams.patterns.fsm import Edge, Machine
 
 def explain(catalog: Catalog, view: PartView) -> list[str]:
     """The lines for a pattern view, or for a Helper."""
-    helper = catalog.parts_by_id(view.plan.helper) if isinstance(view.plan, PatternAnswer) else view
+    helper = catalog.by_id(view.plan.helper) if isinstance(view.plan, PatternAnswer) else view
     assert isinstance(helper, PartView) and isinstance(helper.plan, PatternMatches)
-    source = catalog.parts_by_id(helper.plan.source)
-    assert source is not None
+    source = catalog.source(helper.plan.source)
     averaged = set()
     if isinstance(view.plan, PatternAnswer):
         averaged = {

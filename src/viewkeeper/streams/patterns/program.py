@@ -12,14 +12,12 @@ from viewkeeper.streams.program import Program
 def pattern_program(catalog: Catalog, view: PartView) -> Program:
     """The program of a Helper or of a pattern view."""
     if isinstance(view.plan, PatternMatches):
-        source = catalog.parts_by_id(view.plan.source)
-        assert source is not None
+        source = catalog.source(view.plan.source)
         readers = [each.name for each in catalog.part_views
                    if isinstance(each.plan, PatternAnswer) and each.plan.helper == view.id]  # fmt: skip
         return MatchesProgram(view.plan, view.id, ", ".join(readers) or view.name, source.columns, catalog.zone)
     assert isinstance(view.plan, PatternAnswer)
-    helper = catalog.parts_by_id(view.plan.helper)
+    helper = catalog.by_id(view.plan.helper)
     assert isinstance(helper, PartView)
-    source = catalog.parts_by_id(helper.plan.source)
-    assert source is not None
+    source = catalog.source(helper.plan.source)
     return AnswerProgram(view.plan, helper.plan, view.id, view.name, source.columns, catalog.zone)

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from viewkeeper.catalog.model import Catalog, Column, HelperParts, PartView, StateSpec, Stored, Stream, Table
+from viewkeeper.catalog.model import Catalog, Column, HelperParts, PartView, Stream
 from viewkeeper.catalog.types import BIGINT, VOID
 from viewkeeper.compiler.accounting import refuse_unaccounted
 from viewkeeper.compiler.bind_expression import Clause as Where
 from viewkeeper.compiler.bind_expression import ExpressionBinder
 from viewkeeper.compiler.bind_select import SelectBinder
-from viewkeeper.compiler.part_tables import PART_TIMESTAMP
+from viewkeeper.compiler.namespace import PART_TIMESTAMP, Beside, Derived
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.compiler.statements import CreateMatchView, Identifier
@@ -217,9 +217,8 @@ class _MatchBinder:
         query = QueryText(tree, self._query.source, self._query.start, self._query.end)
         refuse_unsupported(query)
         refuse_unaccounted(query, tokens)
-        name = self._clause.source.name
-        table = Table(0, name, columns, (), Stored(StateSpec(0, "keyed", columns, 0), tuple(range(len(columns)))))
-        relation = SelectBinder(query, Catalog(tables=(table,), zone=self._catalog.zone)).relation(tree, "a view")
+        matches = Derived(0, self._clause.source.name, columns)
+        relation = SelectBinder(query, Beside(Catalog(zone=self._catalog.zone), matches)).relation(tree, "a view")
         assert isinstance(relation, Project)
         below = relation.input.input if isinstance(relation.input, Filter) else relation.input
         if not isinstance(below, Scan):

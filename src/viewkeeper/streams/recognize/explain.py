@@ -13,7 +13,7 @@ def explain(catalog: Catalog, view: PartView) -> list[str]:
     """The lines for `view`."""
     plan = view.plan
     assert isinstance(plan, MatchPlan)
-    source = catalog.parts_by_id(view.reads[0])
+    source = catalog.by_id(view.reads[0])
     name = source.name if source is not None else f"#{view.reads[0]}"
     groups = ", ".join(plan.columns[i].name for i in plan.partition)
     over = f"by ({groups})" if groups else "all rows as one partition, on one view server"

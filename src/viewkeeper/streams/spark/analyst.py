@@ -11,7 +11,7 @@ from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import logical_type
-from viewkeeper.compiler.part_tables import PART_TIMESTAMP
+from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.compiler.parts import quoted
 from viewkeeper.compiler.source import Source
 from viewkeeper.compiler.syntax import tokenize

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from viewkeeper.compiler.part_tables import PART_TIMESTAMP
+from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.compiler.source import Place, Source, offset_of
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.streams.spark.conditions import conditions

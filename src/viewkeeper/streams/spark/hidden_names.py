@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from viewkeeper.compiler.part_tables import PART_TIMESTAMP
+from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.compiler.source import Source, offset_of
 
 _NAME = PART_TIMESTAMP.name.lower()

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from viewkeeper.catalog.model import Catalog, Column, HelperParts, PartView, StateSpec, Stored, Stream, Table
+from viewkeeper.catalog.model import Catalog, Column, HelperParts, PartView, Stream
 from viewkeeper.compiler.accounting import refuse_unaccounted
-from viewkeeper.compiler.bind import bind_view
+from viewkeeper.compiler.bind import bind_view_query
 from viewkeeper.compiler.bind_window import MORE, WindowBinder, fraction_of, strategy
+from viewkeeper.compiler.namespace import Beside
 from viewkeeper.compiler.statements import CreateView, CreateWindowView
 from viewkeeper.compiler.supported import refuse_unsupported
 from viewkeeper.compiler.syntax import query_tokens
@@ -105,11 +106,8 @@ def _window(statement: CreateWindowView, source: Stream | PartView) -> int:
 def _bound(
     catalog: Catalog, statement: CreateWindowView, source: Stream | PartView
 ) -> tuple[Project, Aggregate, Expression | None, tuple[str, ...]]:
-    spec = StateSpec(source.id, "keyed", source.columns, 0)
-    table = Table(source.id, source.name, source.columns, (), Stored(spec, tuple(range(len(source.columns)))))
-    scratch = replace(catalog, tables=(*catalog.tables, table))
     asked = CreateView(statement.text, statement.place, statement.name, statement.columns, statement.query)
-    relation = bind_view(scratch, asked, WindowBinder).relation
+    relation = bind_view_query(Beside(catalog, source), asked, WindowBinder).relation
     assert isinstance(relation, Project)
     below: Relation = relation.input
     having = None

@@ -60,7 +60,7 @@ def _below(catalog: Catalog, view: PartView) -> list[PartView]:
 
 
 def _is_helper(catalog: Catalog, id_: int) -> bool:
-    found = catalog.parts_by_id(id_)
+    found = catalog.by_id(id_)
     return isinstance(found, PartView) and found.kind == "helper"
 
 
@@ -74,7 +74,7 @@ def _shared(catalog: Catalog, view: PartView) -> dict[str, list[str]]:
 
 
 def _name(catalog: Catalog, id_: int) -> str:
-    found = catalog.parts_by_id(id_) or catalog.by_id(id_)
+    found = catalog.by_id(id_) or catalog.by_id(id_)
     return found.name if found is not None else f"object {id_}"
 
 
