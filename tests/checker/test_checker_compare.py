@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bags import bag
 from oracle.model import canonical
 from oracle.strategies import CORE_TYPES, values
 from viewkeeper.catalog.model import Column
@@ -37,7 +37,7 @@ def bags(draw: st.DrawFn) -> Bags:
 def test_rows_that_differ_are_those_that_counting_finds(drawn: Bags) -> None:
     """A row differs exactly if a Counter of canonical rows counts it otherwise on the two sides."""
     columns, left, right = drawn
-    a, b = (Counter(tuple(canonical(v) for v in row) for row in rows) for rows in (left, right))
+    a, b = map(bag, (left, right))
     wanted = {(row, a[row], b[row]) for row in a.keys() | b.keys() if a[row] != b[row]}
     found = compare(table_of(columns, left), table_of(columns, right))
     got = {(tuple(canonical(v) for v in d.row.values()), d.expected, d.found) for d in found.differing}

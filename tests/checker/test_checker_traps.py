@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from typing import Any
-
 import pytest
 
+from bags import bag
 from oracle.bound import BoundCase
 from oracle.model import Case
 from oracle.traps import RAISES, TRAPS, Trap
-from viewkeeper.checker.values import canonical
-
-
-def bag(rows: Sequence[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
-    return Counter(tuple(canonical(value) for value in row) for row in rows)
 
 
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from stream_database import StreamDatabase, bag, moment, to_table
+from stream_database import StreamDatabase, moment, sorted_rows, to_table
 from viewkeeper.catalog.model import Table
 from viewkeeper.streams.intake.append import append
 from viewkeeper.streams.parts import PartIndex, read_index
@@ -138,7 +138,7 @@ def rows(snapshot: Snapshot, name: str, part: int) -> list[tuple[Any, ...]]:
     assert item is not None
     found = kept(snapshot, name)[1].at(part)
     assert found is not None, f"{name}[{part}] is not there"
-    return bag(to_table(snapshot.storage.state, found.pieces, item.columns, "UTC"))
+    return sorted_rows(to_table(snapshot.storage.state, found.pieces, item.columns, "UTC"))
 
 
 def assert_whole(snapshot: Snapshot) -> None:

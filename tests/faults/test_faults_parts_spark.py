@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from child import SUPPORT
-from stream_database import StreamDatabase, bag
+from stream_database import StreamDatabase
 from streams_on_spark import SCRIPT, send
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults]
@@ -44,4 +44,4 @@ def found(database: StreamDatabase) -> dict[tuple[str, int], list[tuple[Any, ...
     """The rows of all parts."""
     parts = {name: range(database.progress(name).first or 0, database.progress(name).next or 0)
              for name in ("m", "last3", "streak")}  # fmt: skip
-    return {(name, part): bag(database.part(name, part)) for name, each in parts.items() for part in each}
+    return {(name, part): database.rows(name, part) for name, each in parts.items() for part in each}

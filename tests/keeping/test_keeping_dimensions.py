@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from checked_database import DuckJudge
-from stream_database import StreamDatabase, bag, moment, put
+from stream_database import StreamDatabase, moment, put
 from viewkeeper.checker.part_check import check_parts
 from viewkeeper.errors import DeclarationError
 from viewkeeper.evidence import PartEvidence
@@ -48,7 +48,7 @@ class Sites:
         self.database.drive()
 
     def at(self, name: str, part: int) -> list[tuple[Any, ...]]:
-        return bag(self.database.part(name, part))
+        return self.database.rows(name, part)
 
 
 def row(part: int, x: int) -> dict[str, Any]:
@@ -271,9 +271,9 @@ def test_a_core_view_with_error_rows_makes_what_joins_it_stale_until_it_is_mende
     for name in ("joined", "windowed", "top"):
         assert stale(database, name) is None
         assert database.progress(name).next == 3
-    assert bag(database.part("joined", 0)) == [(1, 25.0), (5, 25.0)]
-    assert bag(database.part("windowed", 1)) == [(25.0, 16)]
-    assert bag(database.part("joined", 2)) == [(100, 25.0)]
+    assert database.rows("joined", 0) == [(1, 25.0), (5, 25.0)]
+    assert database.rows("windowed", 1) == [(25.0, 16)]
+    assert database.rows("joined", 2) == [(100, 25.0)]
 
 
 def test_a_core_view_that_is_not_filled_is_waited_for(database: StreamDatabase) -> None:
@@ -292,4 +292,4 @@ def test_a_core_view_that_is_not_filled_is_waited_for(database: StreamDatabase) 
     maintainer.close()
     database.drive()
     assert stale(database, "joined") is None
-    assert bag(database.part("joined", 0)) == [(1, 25.0)]
+    assert database.rows("joined", 0) == [(1, 25.0)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import viewkeeper
-from stream_database import StreamDatabase, bag, moment, run_query
+from stream_database import StreamDatabase, moment, run_query
 from viewkeeper.errors import NotSupported, Timeout
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.maintain import catch_up
@@ -101,7 +101,7 @@ def require_right(database: StreamDatabase, rows: set[int]) -> None:
         assert catalog_rows(database, name) < 40 * len(rows), name
         for part in near | middles:
             if (progress.first or 0) <= part < max(rows):
-                assert bag(database.part(name, part)) == expected(name, part, rows, min(rows)), (name, part)
+                assert database.rows(name, part) == expected(name, part, rows, min(rows)), (name, part)
 
 
 @pytest.mark.parametrize("first", [NOW - 100_800, 0, YEAR_1], ids=["70 days ago", "1970", "year 1"])
@@ -138,7 +138,7 @@ def test_a_row_long_before_the_first_is_a_step_too(database: StreamDatabase) -> 
         assert catalog_rows(database, name) < 100, name
         for part in (4, 5, 6, 7, 8, NOW // 2, NOW - 1, NOW, NOW + 3, NOW + 8):
             if part >= (database.progress(name).first or 0):
-                assert bag(database.part(name, part)) == expected(name, part, rows, 0), (name, part)
+                assert database.rows(name, part) == expected(name, part, rows, 0), (name, part)
 
 
 def test_equal_parts_are_rolled_up_as_others(database: StreamDatabase, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stream_database import StreamDatabase, bag, moment
+from stream_database import StreamDatabase, moment
 from viewkeeper.catalog.model import PartView
 from viewkeeper.errors import DeclarationError, NotFound
 from viewkeeper.streams.parts import PartIndex, read_index
@@ -92,7 +92,7 @@ def test_late_rows_find_all_that_they_need_whatever_has_expired(tmp_path: Path, 
         assert getattr(mine, "stale", None) is None
         assert mine.next is not None and mine.kept is not None and mine.kept >= mine.next - 20, name
         for part in range(mine.kept, mine.next):
-            assert bag(one.part(name, part)) == bag(other.part(name, part)), f"{name}[{part}]"
+            assert one.rows(name, part) == other.rows(name, part), f"{name}[{part}]"
     one.close()
     other.close()
 
@@ -248,11 +248,11 @@ def test_what_cannot_be_computed_any_more_is_not_promised(database: StreamDataba
         database.declare(f"ALTER VIEW back5 FROM 20 AS {VIEWS['back5'].replace('-5', '-4')}")
     with pytest.raises(DeclarationError, match="cannot be computed anew"):
         database.declare("ALTER VIEW ended REBUILD FROM 20")
-    before = [bag(database.part(name, 48)) for name in ("back5", "last3", "ended")]
+    before = [database.rows(name, 48) for name in ("back5", "last3", "ended")]
     database.declare(
         "ALTER VIEW back5 REBUILD FROM 44; ALTER VIEW last3 REBUILD FROM 46; ALTER VIEW ended REBUILD FROM 47"
     )
     database.drive()
-    assert [bag(database.part(name, 48)) for name in ("back5", "last3", "ended")] == before
+    assert [database.rows(name, 48) for name in ("back5", "last3", "ended")] == before
     assert all(view.kind == "helper" or isinstance(view, PartView) for view in database.catalog.part_views)
     assert isinstance(database.progress("m"), StreamProgress)

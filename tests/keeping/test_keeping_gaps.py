@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import paper_views
-from stream_database import StreamDatabase, bag, moment
+from stream_database import StreamDatabase, moment
 from viewkeeper.streams.parts import PartIndex, read_index
 
 MILLION = 1_000_000
@@ -62,12 +62,12 @@ def test_a_million_parts_without_rows_are_passed_at_once(database: StreamDatabas
         assert (progress.first, progress.next) == (FIRST + (59 if name == "hourly" else 0), after + 7), name
         assert catalog_rows(database, name) <= 20, name
     for name in ("View1", "View2"):
-        assert bag(database.part(name, FIRST + 5)) == [("a", "b", 6, 120)]
+        assert database.rows(name, FIRST + 5) == [("a", "b", 6, 120)]
         assert database.part(name, after + 2).num_rows == 0
-        assert bag(database.part(name, after + 3)) == [("a", "b", 4, 120)]
-    assert bag(database.part("hourly", after + 3)) == [("a", 120, 30)]
-    assert bag(database.part("hourly", FIRST + 60)) == [("a", 100, 20)]
-    assert bag(database.part("recovered", after + 6)) == [("a", 13)]
+        assert database.rows(name, after + 3) == [("a", "b", 4, 120)]
+    assert database.rows("hourly", after + 3) == [("a", 120, 30)]
+    assert database.rows("hourly", FIRST + 60) == [("a", 100, 20)]
+    assert database.rows("recovered", after + 6) == [("a", 13)]
 
 
 def test_a_late_row_in_the_middle_of_a_gap_touches_what_holds_it(database: StreamDatabase) -> None:
@@ -77,8 +77,8 @@ def test_a_late_row_in_the_middle_of_a_gap_touches_what_holds_it(database: Strea
     send(database, FIRST + MILLION)
     middle, version = FIRST + MILLION // 2, database.storage.newest().version
     send(database, *range(middle, middle + 4))
-    assert bag(database.part("View1", middle + 3)) == bag(database.part("View2", middle + 3)) == [("a", "b", 4, 80)]
-    assert bag(database.part("hourly", middle + 62)) == [("a", 20, 20)]
+    assert database.rows("View1", middle + 3) == database.rows("View2", middle + 3) == [("a", "b", 4, 80)]
+    assert database.rows("hourly", middle + 62) == [("a", 20, 20)]
     assert database.part("hourly", middle + 63).num_rows == 0
     index = read_index(database.storage.newest())
     for name in ("M", *NAMES):
@@ -102,10 +102,10 @@ def test_a_row_years_before_the_first_moves_the_first_part_back(database: Stream
         assert progress.first == first, name
         assert progress.next == FIRST + 5, name
         assert catalog_rows(database, name) <= 150, name
-    assert bag(database.part("Helper", FIRST)) == [("a", "b", 1, 20)]
-    assert bag(database.part("hourly", 52)) == [("a", 40, 20)]
-    assert bag(database.part("hourly", 53)) == [("a", 20, 20)]
-    assert bag(database.part("View1", FIRST + 4)) == [("a", "b", 5, 100)]
+    assert database.rows("Helper", FIRST) == [("a", "b", 1, 20)]
+    assert database.rows("hourly", 52) == [("a", 40, 20)]
+    assert database.rows("hourly", 53) == [("a", 20, 20)]
+    assert database.rows("View1", FIRST + 4) == [("a", "b", 5, 100)]
 
 
 def test_a_row_of_1970_then_one_of_2015(database: StreamDatabase) -> None:
@@ -114,8 +114,8 @@ def test_a_row_of_1970_then_one_of_2015(database: StreamDatabase) -> None:
     send(database, 0, 1)
     send(database, FIRST)
     assert {database.progress(name).next for name in ("M", *NAMES)} == {FIRST}
-    assert bag(database.part("Helper", 1)) == [("a", "b", 2, 40)]
-    assert bag(database.part("hourly", 60)) == [("a", 20, 20)]
+    assert database.rows("Helper", 1) == [("a", "b", 2, 40)]
+    assert database.rows("hourly", 60) == [("a", 20, 20)]
     assert sum(catalog_rows(database, name) for name in ("M", *NAMES)) <= 90
 
 
@@ -136,8 +136,8 @@ def test_only_idle_lets_the_clock_seal(database: StreamDatabase, monkeypatch: py
     maintainer.close()
     assert {database.progress(name).next for name in ("M", *NAMES)} == {int(later - 120) // 60}
     assert database.progress("awake").next is None and database.progress("none").next is None
-    assert bag(database.part("Helper", FIRST + 1)) == [("a", "b", 2, 40)]
+    assert database.rows("Helper", FIRST + 1) == [("a", "b", 2, 40)]
     late = datetime.datetime.fromtimestamp(60 * FIRST + 120, datetime.UTC)
     database.append("M", [{"ts": late, "src": "a", "dest": "b", "loss": 11}])
     database.drive()
-    assert bag(database.part("Helper", FIRST + 2)) == [("a", "b", 3, 51)]
+    assert database.rows("Helper", FIRST + 2) == [("a", "b", 3, 51)]

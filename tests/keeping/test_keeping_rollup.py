@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import viewkeeper
-from stream_database import StreamDatabase, bag, moment
+from stream_database import StreamDatabase, moment, sorted_rows
 from viewkeeper.catalog.model import PartView
 from viewkeeper.streams.keeping import rollup
 from viewkeeper.streams.part_files import close_part_files_except, to_table
@@ -68,7 +68,7 @@ def everything(snapshot: Snapshot) -> dict[tuple[int, int], list[tuple[Any, ...]
     for id_, columns in objects.items():
         for part in read_index(snapshot).get(id_, ()):
             for number in (part.part, part.last):
-                found[id_, number] = bag(to_table(snapshot.storage.state, part.pieces, columns, "UTC"))
+                found[id_, number] = sorted_rows(to_table(snapshot.storage.state, part.pieces, columns, "UTC"))
     return found
 
 

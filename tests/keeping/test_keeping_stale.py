@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import generated_views as generated
 import viewdf_oracle as oracle
 from faulty_database import INJECTED, FaultyDatabase
-from stream_database import StreamDatabase, bag, moment, put
+from stream_database import StreamDatabase, moment, put
 from viewkeeper.streams.view_progress import ViewProgress
 
 STREAM = "CREATE STREAM m (ts TIMESTAMP NOT NULL, g BIGINT, x BIGINT) TIMESTAMP BY ts PARTITION LENGTH 60;"
@@ -60,16 +60,16 @@ def test_a_view_that_fails_keeps_its_parts_and_late_rows_mend_it(database: Strea
     assert state(database, "shares")[0] == 2
     assert "DIVIDE_BY_ZERO" in state(database, "shares")[1]
     assert state(database, "over") == (2, f"shares, which it reads, is stale: {state(database, 'shares')[1]}")
-    assert bag(database.part("over", 1)) == [(1, 5)]
+    assert database.rows("over", 1) == [(1, 5)]
     send(database, (0, 3), (5, 1))
-    assert bag(database.part("free", 0)) == [(1, 2), (1, 3)]
-    assert bag(database.part("shares", 0)) == [(1, 5)]
+    assert database.rows("free", 0) == [(1, 2), (1, 3)]
+    assert database.rows("shares", 0) == [(1, 5)]
     send(database, (2, 1))
     for name in ("shares", "over", "both"):
         assert state(database, name) == (5, "")
-    assert bag(database.part("over", 2)) == [(1, 1)]
-    assert bag(database.part("over", 0)) == [(1, 5)]
-    assert bag(database.part("both", 0)) == [(1, 5, 2), (1, 5, 3)]
+    assert database.rows("over", 2) == [(1, 1)]
+    assert database.rows("over", 0) == [(1, 5)]
+    assert database.rows("both", 0) == [(1, 5, 2), (1, 5, 3)]
 
 
 def test_a_repair_that_fails_leaves_the_part_as_it_was_until_it_succeeds(database: StreamDatabase) -> None:
@@ -79,13 +79,13 @@ def test_a_repair_that_fails_leaves_the_part_as_it_was_until_it_succeeds(databas
     send(database, (0, 2), (1, 5), (2, 7), (3, 1))
     send(database, (1, -5), (0, 1), (4, 1))
     assert state(database, "shares")[0] == 3 and "DIVIDE_BY_ZERO" in state(database, "shares")[1]
-    assert bag(database.part("shares", 1)) == [(1, 5)]
-    assert bag(database.part("shares", 0)) == [(1, 3)]
-    assert bag(database.part("free", 1)) == [(1, -5), (1, 5)]
+    assert database.rows("shares", 1) == [(1, 5)]
+    assert database.rows("shares", 0) == [(1, 3)]
+    assert database.rows("free", 1) == [(1, -5), (1, 5)]
     send(database, (1, 4))
     assert state(database, "shares") == (4, "")
-    assert bag(database.part("both", 1)) == [(1, 4, -5), (1, 4, 4), (1, 4, 5)]
-    assert bag(database.part("over", 0)) == [(1, 3)]
+    assert database.rows("both", 1) == [(1, 4, -5), (1, 4, 4), (1, 4, 5)]
+    assert database.rows("over", 0) == [(1, 3)]
 
 
 def test_one_failing_part_of_many_stops_the_view_there(database: StreamDatabase) -> None:
@@ -96,7 +96,7 @@ def test_one_failing_part_of_many_stops_the_view_there(database: StreamDatabase)
     database.declare(SHARES.split(";")[0])
     database.drive()
     assert state(database, "shares")[0] == 150
-    assert bag(database.part("shares", 149)) == [(1, 1)]
+    assert database.rows("shares", 149) == [(1, 1)]
     send(database, (150, 9))
     assert state(database, "shares") == (399, "")
 
@@ -112,11 +112,11 @@ def test_a_view_is_mended_by_another_definition(database: StreamDatabase) -> Non
     send(database, (0, 2), (1, 5), (2, 0), (3, 1), (4, 1))
     assert state(database, "v")[0] == 2 and "convert" in state(database, "v")[1]
     send(database, (1, 6))
-    assert bag(database.part("v", 1)) == [(1, 1), (1, 1)]
+    assert database.rows("v", 1) == [(1, 1), (1, 1)]
     database.declare(f"ALTER VIEW {good} BACKFILL")
     database.drive()
     assert state(database, "v") == (4, "")
-    assert [bag(database.part("v", part)) for part in (1, 2, 3)] == [[(1, 1), (1, 1)], [(1, 0)], [(1, 1)]]
+    assert [database.rows("v", part) for part in (1, 2, 3)] == [[(1, 1), (1, 1)], [(1, 0)], [(1, 1)]]
 
 
 def test_a_view_is_mended_by_a_changed_table_and_a_rebuild(database: StreamDatabase) -> None:
@@ -132,13 +132,13 @@ def test_a_view_is_mended_by_a_changed_table_and_a_rebuild(database: StreamDatab
     put(database, "t", g=1, d=2)
     send(database, (0, 1), (5, 1))
     assert state(database, "w")[0] == 2 and "DIVIDE_BY_ZERO" in state(database, "w")[1]
-    assert bag(database.part("w", 1)) == [(5, 4.0)]  # as it was: it is repaired with the rest
+    assert database.rows("w", 1) == [(5, 4.0)]  # as it was: it is repaired with the rest
     database.declare("ALTER VIEW w REBUILD FROM 2")
     database.drive()
     assert state(database, "w") == (5, "")
-    assert bag(database.part("w", 1)) == [(5, 6.0)]
-    assert bag(database.part("w", 2)) == [(2, 5.0), (5, 2.0)]
-    assert bag(database.part("w", 4)) == [(2, 10.0)]
+    assert database.rows("w", 1) == [(5, 6.0)]
+    assert database.rows("w", 2) == [(2, 5.0), (5, 2.0)]
+    assert database.rows("w", 4) == [(2, 10.0)]
 
 
 def test_a_stale_view_does_not_commit_again_and_again(database: StreamDatabase) -> None:

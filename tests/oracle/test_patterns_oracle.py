@@ -9,6 +9,7 @@ from unittest import mock
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from bags import bag
 from pattern_engine import Kept, Row, at, declared, few_groups, kept, values
 from viewkeeper.checker.patterns import matches
 
@@ -64,8 +65,8 @@ def histories(draw: st.DrawFn) -> Parts:
     return parts
 
 
-def bag(rows: dict[int, list[Row]]) -> dict[int, Counter]:
-    return {part: Counter(each) for part, each in rows.items() if each}
+def bags(rows: dict[int, list[Row]]) -> dict[int, Counter]:
+    return {part: bag(each) for part, each in rows.items() if each}
 
 
 def state(machine: Kept) -> dict[int, list[Row]]:
@@ -78,14 +79,14 @@ def state(machine: Kept) -> dict[int, list[Row]]:
 def test_a_view_has_in_each_part_what_the_definition_says(sql: str, parts: Parts) -> None:
     """The rows of every part are those of the brute-force matcher over the whole history."""
     bound = declared(sql)[1].plan.bound
-    assert bag(kept(sql, parts).rows()) == bag(matches(bound, parts))
+    assert bags(kept(sql, parts).rows()) == bags(matches(bound, parts))
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(queries(), histories())
 def test_dropping_needless_partial_matches_changes_no_answer(sql: str, parts: Parts) -> None:
     """A view that keeps all partial matches has the same rows."""
-    assert bag(kept(sql, parts).rows()) == bag(kept(sql, parts, dominance=False).rows())
+    assert bags(kept(sql, parts).rows()) == bags(kept(sql, parts, dominance=False).rows())
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
@@ -123,7 +124,7 @@ def test_late_rows_lead_to_what_would_be_there_had_they_come_in_time(
             early[part] = parts[part]
             machine.repair(early, part, last, late)
     whole = kept(sql, parts)
-    assert bag(machine.rows()) == bag(whole.rows())
+    assert bags(machine.rows()) == bags(whole.rows())
     empty = {part: [] for part in range(-2, last + 1)}
     assert empty | state(machine) == empty | state(whole)
 
@@ -136,4 +137,4 @@ def test_groups_whose_hashes_collide_stay_apart(sql: str, parts: Parts) -> None:
 
     bound = declared(sql)[1].plan.bound
     with mock.patch.object(hashing, "finish", lambda state: state * 0):
-        assert bag(kept(sql, parts).rows()) == bag(matches(bound, parts))
+        assert bags(kept(sql, parts).rows()) == bags(matches(bound, parts))

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recognize_history import LENGTH, Row, built, counted, matching
+from bags import bag
+from recognize_history import LENGTH, Row, built, matching
 from viewkeeper.checker.recognize import expected_parts
 from viewkeeper.trace import hashing
 
@@ -74,7 +75,7 @@ def expected(clause: str, parts: dict[int, list[Row]]) -> dict[int, Counter[Row]
     there = {part: rows for part, rows in parts.items() if rows}
     answers = expected_parts(view.plan, there, LENGTH)
     assert not any(answer.errors for answer in answers.values())
-    return {part: counted(answer.rows) for part, answer in answers.items()}
+    return {part: bag(answer.rows) for part, answer in answers.items()}
 
 
 @settings(max_examples=250, deadline=None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_database import StreamDatabase, bag, moment
+from stream_database import StreamDatabase, moment
 from viewkeeper.checker.patterns import matches
 
 STREAM = """CREATE STREAM m (ts TIMESTAMP NOT NULL, src STRING, dest STRING, loss INT)
@@ -34,7 +34,7 @@ def test_the_papers_example_is_kept_end_to_end(tmp_path: Path) -> None:
         database.append("m", [(moment(ten + 60 * minute), "10.0.0.1", "10.0.0.2", loss)])
     database.seal("m", ten // 60 + 6)
     database.drive()
-    found = [bag(database.part("View1", ten // 60 + minute)) for minute in range(3, 7)]
+    found = [database.rows("View1", ten // 60 + minute) for minute in range(3, 7)]
     pair = ("10.0.0.1", "10.0.0.2")
     assert found == [[], [(*pair, 4, 71)], [(*pair, 5, 87)], []]
     database.close()
@@ -67,9 +67,9 @@ def test_late_rows_give_what_the_definition_says_of_all_rows(tmp_path: Path, ser
     for name in ("View1", "mean", "rise", "jump"):
         expected = matches(database.view(name).plan.bound, parts)
         for part in range(8):
-            assert Counter(bag(database.part(name, part))) == Counter(expected.get(part, [])), (name, part)
-    lower = {part: bag(database.part("View1", part)) for part in range(8)}
+            assert Counter(database.rows(name, part)) == Counter(expected.get(part, [])), (name, part)
+    lower = {part: database.rows("View1", part) for part in range(8)}
     expected = matches(database.view("upper").plan.bound, {part: each for part, each in lower.items() if each})
     for part in range(8):
-        assert Counter(bag(database.part("upper", part))) == Counter(expected.get(part, [])), ("upper", part)
+        assert Counter(database.rows("upper", part)) == Counter(expected.get(part, [])), ("upper", part)
     database.close()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recognize_history import counted
+from bags import bag
 from stream_database import StreamDatabase, moment
 from viewkeeper.checker.recognize import expected_parts
 from viewkeeper.errors import NotSupported
@@ -70,8 +70,8 @@ def _check(database: StreamDatabase, source: dict[int, list[tuple[Any, ...]]]) -
     view = database.view("rising")
     answers = expected_parts(view.plan, source, 60)
     for part in range(LAST + 1):
-        found = counted(tuple(row.values()) for row in database.part("rising", part).to_pylist())
-        assert found == (counted(answers[part].rows) if part in answers else Counter()), part
+        found = bag(row.values() for row in database.part("rising", part).to_pylist())
+        assert found == (bag(answers[part].rows) if part in answers else Counter()), part
 
 
 def test_a_statement_declares_it_and_says_where_it_is_wrong(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from store_model import (
     PAIRS,
     Model,
     apply_put,
-    as_bag,
     as_dicts,
+    in_order,
     make_table,
     read_all,
     read_range,
@@ -98,7 +98,7 @@ class TestRows:
         for kind, given_ in steps:
             step(store, model, kind, given_)
             assert all(store.get(ORDERS, key) == model.get((key,)) for key in range(4))
-        assert as_bag(stored_rows(store, ORDERS)) == as_bag(model.values())
+        assert in_order(stored_rows(store, ORDERS)) == in_order(model.values())
         assert replay(ORDERS, read_all(store, ORDERS, after=start)) == model
 
     def test_a_put_of_the_key_alone_makes_a_row(self, store: Store) -> None:
@@ -189,7 +189,7 @@ class TestManyRows:
     )  # fmt: skip
     def test_all_forms_give_the_same_rows(self, store: Store, form: Callable[[Any], Any]) -> None:
         token = store.put_many(ORDERS, form(self.ROWS))
-        assert as_bag(stored_rows(store, ORDERS)) == as_bag(self.ROWS)
+        assert in_order(stored_rows(store, ORDERS)) == in_order(self.ROWS)
         assert token.covered_by(store.ends()) and replay(ORDERS, read_all(store, ORDERS)).keys() == {(1,), (4,)}
 
     def test_no_rows_write_nothing(self, store: Store) -> None:
@@ -246,8 +246,8 @@ class TestWithoutKey:
                 assert bool(store.delete(BAG, row)) == (row in bag)
                 if row in bag:
                     bag.remove(row)
-        assert as_bag(stored_rows(store, BAG)) == as_bag(bag)
-        assert as_bag(replay(BAG, read_all(store, BAG)).values()) == as_bag(bag)
+        assert in_order(stored_rows(store, BAG)) == in_order(bag)
+        assert in_order(replay(BAG, read_all(store, BAG)).values()) == in_order(bag)
 
     def test_many_rows_get_ids_of_their_own(self, store: Store) -> None:
         if refuses_bags(store):
@@ -292,7 +292,7 @@ class TestPositions:
             store.put_many(ORDERS, [{"id": i, "n": -1} for i in range(50, 150)])
             rows = [row for batch in scan.batches for row in batch.to_pylist()]
         upto = [read_range(store, node, 0, end, {ORDERS.id: ORDERS}) for node, end in scan.positions.items()]
-        assert as_bag(rows) == as_bag(replay(ORDERS, [o for batch in upto for o in batch.operations]).values())
+        assert in_order(rows) == in_order(replay(ORDERS, [o for batch in upto for o in batch.operations]).values())
 
     def test_trimming_keeps_what_is_behind_the_positions_and_the_numbering(self, store: Store) -> None:
         for i in range(100):

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import viewkeeper
-from store_model import ORDERS, as_bag, read_all, replay, stored_rows
+from store_model import ORDERS, in_order, read_all, replay, stored_rows
 from store_processes import start
 from viewkeeper.catalog.model import Column, Stream
 from viewkeeper.catalog.types import TIMESTAMP
@@ -209,7 +209,7 @@ def test_a_store_grows_beyond_its_map_in_all_processes(tmp_path: Path, monkeypat
     finally:
         other.kill()
         other.wait()
-    assert as_bag(stored_rows(store, ORDERS)) == as_bag(replay(ORDERS, read_all(store, ORDERS)).values())
+    assert in_order(stored_rows(store, ORDERS)) == in_order(replay(ORDERS, read_all(store, ORDERS)).values())
     store.close()
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import lmdb
 import pytest
 
-from store_model import ORDERS, as_bag, as_dicts, read_all, read_range, replay, stored_rows
+from store_model import ORDERS, as_dicts, in_order, read_all, read_range, replay, stored_rows
 from store_processes import start
 from viewkeeper.changes.positions import Token
 from viewkeeper.errors import Error, InputError
@@ -70,7 +70,7 @@ def test_what_was_acknowledged_survives_kill_9_of_several_writers(tmp_path: Path
             assert sorted(own) == [(at, stamp) for at, (_, stamp) in enumerate(sorted(own), 1)] and len(own) == end
             stamps = [stamp for _, stamp in sorted(own)]
             assert stamps == sorted(stamps), "stamps never fall along a log"
-        assert as_bag(stored_rows(store, ORDERS)) == as_bag(replay(ORDERS, read_all(store, ORDERS)).values())
+        assert in_order(stored_rows(store, ORDERS)) == in_order(replay(ORDERS, read_all(store, ORDERS)).values())
         for writer, lines in said.items():
             check_acknowledged(writer, lines, operations, store)
         if round_ == 0:

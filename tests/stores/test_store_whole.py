@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from child import SUPPORT
-from store_model import BAG, ORDERS, PAIRS, as_bag, as_dicts, read_all, read_range, replay, stored_rows
+from store_model import BAG, ORDERS, PAIRS, as_dicts, in_order, read_all, read_range, replay, stored_rows
 from store_processes import CALLS, start
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.trace import points
@@ -32,7 +32,7 @@ def filled(root: Path) -> EmbeddedStore:
 
 
 def contents(store: EmbeddedStore) -> list[object]:
-    return [as_bag(stored_rows(store, table)) for table in (ORDERS, PAIRS, BAG)]
+    return [in_order(stored_rows(store, table)) for table in (ORDERS, PAIRS, BAG)]
 
 
 def run_armed(folder: Path, point: str, count: int, *program: object) -> int:
@@ -76,7 +76,9 @@ def test_a_call_over_several_nodes_is_whole_after_kill_9_at_every_point(tmp_path
                     assert contents(store) == (before if point == "call prepared" else after), (point, comes_next)
                 assert not any(words.unfinished for words in store._nodes.words)
                 for table in (ORDERS, PAIRS):
-                    assert as_bag(stored_rows(store, table)) == as_bag(replay(table, read_all(store, table)).values())
+                    assert in_order(stored_rows(store, table)) == in_order(
+                        replay(table, read_all(store, table)).values()
+                    )
                 store.close()
 
 
@@ -157,7 +159,7 @@ def test_no_cut_holds_half_a_call_while_writers_are_killed_again_and_again(tmp_p
         positions = cut_whole(store, positions, seen, 10_000)
         assert positions == cut.positions
     assert killed > 3 and len(seen) == 4
-    assert as_bag(stored_rows(store, ORDERS)) == as_bag(replay(ORDERS, read_all(store, ORDERS)).values())
+    assert in_order(stored_rows(store, ORDERS)) == in_order(replay(ORDERS, read_all(store, ORDERS)).values())
     store.close()
 
 
@@ -205,7 +207,7 @@ def test_ctrl_c_leaves_put_many_whole_or_undone_and_the_store_usable(tmp_path: P
         store.put(ORDERS, {"id": 102, "n": 1})
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 and time.monotonic() - begin < 9
-    assert as_bag(stored_rows(store, ORDERS)) == as_bag(replay(ORDERS, read_all(store, ORDERS)).values())
+    assert in_order(stored_rows(store, ORDERS)) == in_order(replay(ORDERS, read_all(store, ORDERS)).values())
     store.close()
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 import viewkeeper
+from bags import bag
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.streams import own_queries
 
@@ -50,10 +50,6 @@ OWN = {
 """Views that our own operators compute, where there are not too many rows."""
 
 
-def bag(rows: Any) -> Counter[tuple[Any, ...]]:
-    return Counter(tuple(row.values()) for row in rows)
-
-
 @pytest.mark.parametrize("own_rows", [own_queries.OWN_ROWS, 0], ids=["own operators", "Spark alone"])
 def test_a_plain_views_parts_together_are_its_query_over_the_whole_stream(
     spark: SparkSession, tmp_path: Path, own_rows: int, monkeypatch: pytest.MonkeyPatch
@@ -81,8 +77,8 @@ def test_a_plain_views_parts_together_are_its_query_over_the_whole_stream(
         db.stream("m").append(rows)
         db.catch_up()
         for name, query in queries.items():
-            kept = bag(db.sql(f"SELECT * FROM {name}"))
-            asked = bag(db.sql(query, engine="spark"))
+            kept = bag(row.values() for row in db.sql(f"SELECT * FROM {name}"))
+            asked = bag(row.values() for row in db.sql(query, engine="spark"))
             assert kept == asked and kept, name
     assert {each.verdict for each in map(db.check, queries)} == {"right"}
     db.close()

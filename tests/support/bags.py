@@ -1,13 +1,14 @@
-"""Tables as bags of rows, to be compared."""
+"""Rows as bags, to be compared."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from viewkeeper.checker.values import canonical
 
 
-def bag(rows: Sequence[tuple[Any, ...]]) -> Counter:
-    return Counter(tuple("NaN" if v != v else canonical(v) for v in row) for row in rows)
+def bag(rows: Iterable[Iterable[Any]]) -> Counter[tuple[Any, ...]]:
+    """How often each row is there; every NaN is one, and both zeros are."""
+    return Counter(tuple(canonical(value) for value in row) for row in rows)

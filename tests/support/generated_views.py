@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from stream_database import StreamDatabase, bag, moment
+from stream_database import StreamDatabase, moment
 
 STREAM = "CREATE STREAM m (ts TIMESTAMP NOT NULL, g BIGINT, x BIGINT) TIMESTAMP BY ts PARTITION LENGTH 60"
 
@@ -68,4 +68,4 @@ def require_equal(one: StreamDatabase, other: StreamDatabase) -> None:
         assert (mine.first, mine.next) == (theirs.first, theirs.next), view.name
         assert mine.first is None or mine.next is not None
         for part in range(mine.first or 0, mine.next or 0):
-            assert bag(one.part(view.name, part)) == bag(other.part(view.name, part)), f"{view.name}[{part}]"
+            assert one.rows(view.name, part) == other.rows(view.name, part), f"{view.name}[{part}]"

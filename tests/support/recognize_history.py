@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from bags import bag
 from viewkeeper.catalog.model import Catalog, Column, PartView, Stream
 from viewkeeper.catalog.types import (
     DOUBLE,
@@ -23,7 +24,6 @@ from viewkeeper.catalog.types import (
     to_logical,
     to_physical,
 )
-from viewkeeper.checker.values import canonical
 from viewkeeper.compiler.source import QueryText, Source
 from viewkeeper.compiler.statements import CreateMatchView, Identifier
 from viewkeeper.streams.blocks import Block
@@ -66,12 +66,7 @@ def _array(values: Sequence[Any], type_: Type) -> pa.Array:
 def rows_of(block: Block, columns: Sequence[Column]) -> Counter[Row]:
     """The rows of a block as logical values."""
     arrays = [to_logical(a, c.type).to_pylist() for a, c in zip(block.columns, columns, strict=True)]
-    return counted(zip(*arrays, strict=True)) if len(block) else Counter()
-
-
-def counted(rows: Iterable[Row]) -> Counter[Row]:
-    """Rows as a bag in which every NaN is one, and both zeros are."""
-    return Counter(tuple(canonical(value) for value in row) for row in rows)
+    return bag(zip(*arrays, strict=True)) if len(block) else Counter()
 
 
 class History:

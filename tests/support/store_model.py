@@ -106,7 +106,7 @@ def stored_rows(store: Store, table: Table) -> list[dict[str, Any]]:
     return [row for batch in store.rows(table) for row in batch.to_pylist()]
 
 
-def as_bag(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+def in_order(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Rows in an order of their own, to be compared."""
     return sorted(repr(tuple(row.items())) for row in rows)
 

@@ -75,7 +75,7 @@ def run_query(work: QueryWork) -> Outcome:
         found = query(work.query.sql, tables, columns)
     except duckdb.Error as error:
         return Outcome(error=str(error))
-    if work.old is not None and bag(to_table(folder, work.old, columns, "UTC")) == bag(found):
+    if work.old is not None and sorted_rows(to_table(folder, work.old, columns, "UTC")) == sorted_rows(found):
         return Outcome({(work.view.id, work.part): Made(work.old, np.zeros(0, np.uint64))})
     physical = [to_physical(found.column(i).combine_chunks(), c.type) for i, c in enumerate(columns)]
     name = file_name(work.version, work.epoch, 0, 0, work.attempt, "batch", "parquet")
@@ -101,7 +101,7 @@ def _duck(process: int) -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": 1})
 
 
-def bag(table: pa.Table) -> list[tuple[Any, ...]]:
+def sorted_rows(table: pa.Table) -> list[tuple[Any, ...]]:
     """The rows in an order that depends on nothing else."""
     return sorted((tuple(row.values()) for row in table.to_pylist()), key=repr)
 
@@ -203,6 +203,9 @@ class StreamDatabase:
         found = read_index(snapshot)[item.id].at(part)
         assert found is not None, f"{name}[{part}] is not there"
         return to_table(self.storage.state, found.pieces, item.columns, "UTC")
+
+    def rows(self, name: str, part: int) -> list[tuple[Any, ...]]:
+        return sorted_rows(self.part(name, part))
 
 
 def moment(seconds: float) -> datetime.datetime:

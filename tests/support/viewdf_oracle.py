@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from stream_database import StreamDatabase, bag, moment, query
+from stream_database import StreamDatabase, moment, query, sorted_rows
 from viewkeeper.catalog.model import PartView
 from viewkeeper.catalog.types import logical_type
 from viewkeeper.plans.references import Reference
@@ -85,11 +85,11 @@ def require_right(database: StreamDatabase, given_rows: dict[str, list[dict[str,
         for part in range(least, progress.next):
             inside = [row for row in fresh if int(row["ts"].timestamp()) // stream.length == part]
             parts[name][part] = pa.Table.from_pylist(inside, schema=schema)
-            assert bag(database.part(name, part)) == bag(parts[name][part]), f"{name}[{part}]"
+            assert database.rows(name, part) == sorted_rows(parts[name][part]), f"{name}[{part}]"
     for view in database.catalog.part_views:
         parts[view.name] = _expected(database, view, parts)
         for part, table in parts[view.name].items():
-            assert bag(database.part(view.name, part)) == bag(table), f"{view.name}[{part}]"
+            assert database.rows(view.name, part) == sorted_rows(table), f"{view.name}[{part}]"
 
 
 def _expected(database: StreamDatabase, view: PartView, parts: dict[str, dict[int, pa.Table]]) -> dict[int, pa.Table]:

@@ -38,7 +38,7 @@ def rows(n: int = 50) -> Rows:
     return Rows(columns, (np.arange(n) % 3 > 0).astype(np.int64))
 
 
-def bag(n: int, weight: int = 1) -> Rows:
+def numbered(n: int, weight: int = 1) -> Rows:
     texts = pa.array([str(i) for i in range(n)], pa.large_string())
     return Rows([pa.array(np.arange(n, dtype=np.int32)), texts], np.full(n, weight))
 
@@ -46,7 +46,7 @@ def bag(n: int, weight: int = 1) -> Rows:
 def write(folder: Path, name: str = "a.zone") -> Receipt:
     writer = ZoneFile.writer(folder, name)
     writer.add(WIDE, rows())
-    writer.add(BAG, bag(10, 300))
+    writer.add(BAG, numbered(10, 300))
     return writer.finish()
 
 
@@ -147,8 +147,8 @@ def test_a_name_is_never_used_twice(tmp_path: Path) -> None:
 
 def test_nothing_written_is_no_file(tmp_path: Path) -> None:
     writer = ZoneFile.writer(tmp_path, "a.zone")
-    writer.add(BAG, bag(0))
-    writer.add(BAG, Rows.concat([bag(5), bag(5, -1)]))
+    writer.add(BAG, numbered(0))
+    writer.add(BAG, Rows.concat([numbered(5), numbered(5, -1)]))
     assert writer.finish() == Receipt(None, ())
     assert not list(tmp_path.iterdir())
 
@@ -156,7 +156,7 @@ def test_nothing_written_is_no_file(tmp_path: Path) -> None:
 def test_weights_of_one_take_no_room_and_others_little(tmp_path: Path) -> None:
     for name, weight, kind in (("a", 1, None), ("b", -128, "int8"), ("c", 300, "int16"), ("d", 2**40, "int64")):
         writer = ZoneFile.writer(tmp_path, name)
-        writer.add(BAG, bag(10, weight))
+        writer.add(BAG, numbered(10, weight))
         run = Run.open(tmp_path, writer.finish().runs[0])
         assert (run.stored_weights.dtype.name if run.stored_weights is not None else None) == kind
         assert run.weights().tolist() == [weight] * 10 and run.weights().dtype == np.int64
@@ -176,7 +176,7 @@ def test_the_bytes_of_the_runs_are_nearly_the_whole_file(tmp_path: Path) -> None
     """Otherwise a file of many small runs would seem half empty and be rewritten for ever."""
     writer = ZoneFile.writer(tmp_path, "a.zone")
     for i in range(100):
-        writer.add(StateSpec(i, "weighted", BAG.columns, 2), bag(1))
+        writer.add(StateSpec(i, "weighted", BAG.columns, 2), numbered(1))
     receipt = writer.finish()
     assert receipt.file
     assert receipt.file.length - 200 <= sum(run.bytes for run in receipt.runs) <= receipt.file.length

@@ -16,7 +16,7 @@ import pytest
 import viewkeeper
 from faulty_database import INJECTED, FaultyDatabase
 from local_maintenance import catch_up
-from stream_database import StreamDatabase, bag, moment
+from stream_database import StreamDatabase, moment
 from viewkeeper.errors import Busy, DeclarationError, Error, NotFound
 from viewkeeper.streams.intake.append import append
 from viewkeeper.streams.parts import read_index
@@ -51,7 +51,7 @@ def test_a_second_aggregate_takes_the_first_ones_parts_for_no_late_rows_k133(dat
     send(database, (0, "a", 1), (10, "a", 1), (310, "a", 1))
     send(database, (650, "a", 1), (910, "a", 1), (920, "a", 1), (930, "a", 1))
     send(database, (1800, "a", 1))
-    assert [bag(database.part("ten", part)) for part in range(3)] == [[(2,)], [(3,)], [(0,)]]
+    assert [database.rows("ten", part) for part in range(3)] == [[(2,)], [(3,)], [(0,)]]
     assert database.progress("ten").next == 3
 
 
@@ -61,7 +61,7 @@ def test_a_negative_event_time_lies_in_the_part_below_zero_k135(database: Stream
     database.declare("CREATE VIEW w AS SELECT k, count(*) AS n FROM s [WINDOW 10 SECONDS] GROUP BY k")
     send(database, (-13, "a", 1), (25, "b", 1))
     assert database.progress("w").first == -2
-    assert [bag(database.part("w", part)) for part in (-2, -1, 0, 1)] == [[("a", 1)], [], [], []]
+    assert [database.rows("w", part) for part in (-2, -1, 0, 1)] == [[("a", 1)], [], [], []]
 
 
 def test_rows_of_one_batch_are_taken_by_their_time_k137(database: StreamDatabase) -> None:
@@ -72,7 +72,7 @@ def test_rows_of_one_batch_are_taken_by_their_time_k137(database: StreamDatabase
         DEFINE a AS v > 0, z AS v = 0)""")
     send(database, (0, "A", 1), (5, "B", 1), (3, "A", 2), (7, "A", 0))
     send(database, (20, "A", 1))
-    assert bag(database.part("runs", 0)) == [("A", 3, moment(0), moment(3))]
+    assert database.rows("runs", 0) == [("A", 3, moment(0), moment(3))]
     assert database.progress("s").late_rows == 0  # type: ignore[union-attr]
 
 
@@ -85,8 +85,8 @@ def test_a_late_row_goes_to_its_own_part_or_is_rejected_k139(database: StreamDat
         for at in (10, 30, 11, 32, 40):
             append(database.root, database.storage, database.stream(name), rows((at, "a", 1)), "UTC")
     database.drive()
-    assert [bag(database.part("s_n", part)) for part in (2, 6)] == [[("a", 2)], [("a", 2)]]
-    assert [bag(database.part("strict_n", part)) for part in (2, 6)] == [[("a", 1)], [("a", 2)]]
+    assert [database.rows("s_n", part) for part in (2, 6)] == [[("a", 2)], [("a", 2)]]
+    assert [database.rows("strict_n", part) for part in (2, 6)] == [[("a", 1)], [("a", 2)]]
 
 
 def test_hours_across_a_clock_change_are_real_hours_k143(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_what_comes_for_an_open_part_after_a_refresh_counts_k147(database: Strea
     assert database.progress("s").next is None
     send(database, (4 * 86_400, "a", 1))
     send(database, (31 * 86_400, "a", 1))
-    assert bag(database.part("n", 0)) == [(2,)]
+    assert database.rows("n", 0) == [(2,)]
 
 
 def test_a_value_is_carried_through_a_day_without_a_row_k149(database: StreamDatabase) -> None:
@@ -138,7 +138,7 @@ def test_a_value_is_carried_through_a_day_without_a_row_k149(database: StreamDat
         PARTITION LENGTH 3600 BACKFILL""")
     send(database, (0, "a", 5))
     send(database, (26 * 3600, "b", 7))
-    assert [bag(database.part("filled", hour)) for hour in range(1, 25)] == [[("a", 5)]] * 24
+    assert [database.rows("filled", hour) for hour in range(1, 25)] == [[("a", 5)]] * 24
 
 
 def test_rows_at_the_watermark_may_still_come_k153(database: StreamDatabase) -> None:
@@ -151,7 +151,7 @@ def test_rows_at_the_watermark_may_still_come_k153(database: StreamDatabase) -> 
     assert database.progress("found").next == 5
     send(database, (5, "A", 2))
     send(database, (6.5, "C", 1))
-    assert bag(database.part("found", 5)) == [(3,)]
+    assert database.rows("found", 5) == [(3,)]
 
 
 def test_a_view_declared_while_rows_come_counts_each_once_l155_l157(database: StreamDatabase) -> None:
@@ -163,7 +163,7 @@ def test_a_view_declared_while_rows_come_counts_each_once_l155_l157(database: St
     database.declare("CREATE VIEW n AS SELECT k, count(*) AS n FROM s [WINDOW 1 MINUTE] GROUP BY k")
     database.append("s", rows((6, "a", 1), (1260, "a", 1)))
     database.drive()
-    assert [bag(database.part("n", part)) for part in range(21)] == [[("a", 3)], *[[("a", 1)]] * 20]
+    assert [database.rows("n", part) for part in range(21)] == [[("a", 3)], *[[("a", 1)]] * 20]
 
 
 def test_a_busy_stream_does_not_starve_the_filling_of_a_view_l159(database: StreamDatabase) -> None:
@@ -187,7 +187,7 @@ def test_what_was_stored_before_a_crash_counts_once_m163(database: StreamDatabas
         append(database.root, database.storage, database.stream("s"), rows((1, "a", 10)), "UTC", "batch 1")
         database.drive()
     send(database, (60, "a", 1))
-    assert bag(database.part("t", 0)) == [(10,)]
+    assert database.rows("t", 0) == [(10,)]
 
 
 def test_a_hole_in_the_log_is_named_m167(database: StreamDatabase) -> None:
@@ -220,7 +220,7 @@ def test_a_batch_that_fails_after_reading_is_retried_with_the_same_result_m171(t
     assert isinstance(progress, ViewProgress) and (progress.next, progress.stale) == (2, f"part 2: {INJECTED}")
     database.failing = set()
     send(database, (240, "a", 16))
-    assert [bag(database.part("w", part)) for part in (1, 2, 3)] == [[("a", 3)], [("a", 6)], [("a", 12)]]
+    assert [database.rows("w", part) for part in (1, 2, 3)] == [[("a", 3)], [("a", 6)], [("a", 12)]]
     database.close()
 
 
@@ -247,7 +247,7 @@ def test_a_quoted_keyword_may_be_the_time_n175(database: StreamDatabase) -> None
     assert database.progress("s").next is None
     database.append("s", [{"timestamp": moment(120), "x": 6}])
     database.drive()
-    assert bag(database.part("w", 0)) == [(5, 1)]
+    assert database.rows("w", 0) == [(5, 1)]
 
 
 def test_more_names_than_columns_are_refused_n177(database: StreamDatabase) -> None:
@@ -266,7 +266,7 @@ def test_a_failed_refresh_leaves_what_there_was_n185(tmp_path: Path) -> None:
     send(database, (0, "a", 1), (0, "b", 1), (0, "c", 1), (60, "a", 1))
     database.failing = {("w", 0)}
     send(database, (1, "a", 5))
-    assert bag(database.part("w", 0)) == [("a", 1), ("b", 1), ("c", 1)]
+    assert database.rows("w", 0) == [("a", 1), ("b", 1), ("c", 1)]
     database.close()
 
 
@@ -283,7 +283,7 @@ def test_a_join_reacts_to_both_streams_n187(database: StreamDatabase, order: str
     for name in order:
         append(database.root, database.storage, database.stream(name), rows((1, "k", 1)), "UTC")
         database.drive()
-    assert (1, 1) in bag(database.part("j", 0))
+    assert (1, 1) in database.rows("j", 0)
 
 
 def test_state_of_keys_that_never_come_again_goes_o189_o191(database: StreamDatabase) -> None:
@@ -310,7 +310,7 @@ def test_a_writer_without_rows_does_not_hold_the_watermark_o193(database: Stream
     for part in range(3):
         database.append("s", [])
         send(database, (60 * part, "a", 1))
-    assert [bag(database.part("n", part)) for part in (0, 1)] == [[(1,)], [(1,)]]
+    assert [database.rows("n", part) for part in (0, 1)] == [[(1,)], [(1,)]]
 
 
 def test_two_days_months_apart_change_two_parts_o197(database: StreamDatabase) -> None:
@@ -334,10 +334,10 @@ def test_a_view_on_a_view_loses_what_the_lower_one_loses_p201(database: StreamDa
         UPDATE days[j] AS SELECT count(*), CAST(sum(v) AS BIGINT) FROM hours[24*j..24*j+23] PARTITION LENGTH 86400
         BACKFILL""")
     send(database, (0, "a", 11), (3600, "a", 12), (86_400, "a", 1))
-    assert bag(database.part("days", 0)) == [(2, 23)]
+    assert database.rows("days", 0) == [(2, 23)]
     send(database, (10, "a", -5))
-    assert bag(database.part("hours", 0)) == []
-    assert bag(database.part("days", 0)) == [(1, 12)]
+    assert database.rows("hours", 0) == []
+    assert database.rows("days", 0) == [(1, 12)]
 
 
 def test_only_one_refreshes_and_the_other_is_told_p203(database: StreamDatabase) -> None:
@@ -351,7 +351,7 @@ def test_only_one_refreshes_and_the_other_is_told_p203(database: StreamDatabase)
     maintainer.parts.step(maintainer.term)
     maintainer.parts.finish(maintainer.term)
     maintainer.close()
-    assert bag(database.part("n", 0)) == [(2,)]
+    assert database.rows("n", 0) == [(2,)]
 
 
 def test_reading_what_is_gone_says_so_n181(tmp_path: Path) -> None:
