@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import Phase, settings
 
+from key_values import collide
+from pipeline_database import VIEWS, Shop
+from stream_database import StreamDatabase
 from viewkeeper.pipeline.spark import JAVA_OPTIONS
 
 if TYPE_CHECKING:
@@ -39,6 +43,30 @@ def spark() -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StreamDatabase]:
+    """A database with the streams, and the views over them, that the test's module names `DECLARED`."""
+    database = StreamDatabase(tmp_path)
+    if declared := getattr(request.module, "DECLARED", ""):
+        database.declare(declared)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shop]:
+    """Orders and customers, and the views that the test's module names `SHOP_VIEWS`; else one of every kind."""
+    shop = Shop(tmp_path, views=getattr(request.module, "SHOP_VIEWS", VIEWS))
+    yield shop
+    shop.store.close()
+
+
+@pytest.fixture
+def four_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every hash is one of four values, so that collisions are the rule."""
+    collide(monkeypatch)
 
 
 settings.register_profile("no-shrink", phases=[Phase.explicit, Phase.reuse, Phase.generate])

@@ -5,37 +5,21 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from full_disk import full_disk
-from pipeline_database import Shop
+from pipeline_database import Shop, term_of
 from viewkeeper.errors import StorageError
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.maintain import Maintenance
-from viewkeeper.pipeline.term import Term
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.lock import DriverLock
 from viewkeeper.trace.snapshot import Change
 
+SHOP_VIEWS = ""
 KINDS = pytest.mark.parametrize(("lasting", "after"), [(False, False), (False, True), (True, False)])
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Shop]:
-    shop = Shop(tmp_path, views="")
-    yield shop
-    shop.store.close()
-
-
-def term_of(root: Path) -> Term:
-    storage = Storage(root)
-    lock = DriverLock(storage)
-    lock.acquire("pipeline", 0.0)
-    return Term(storage, lock)
 
 
 def declared(shop: Shop, name: str) -> bool | None:

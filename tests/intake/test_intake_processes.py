@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from killing import said_when_killed
 from stream_intake import NOW, Intake, at, start
 from viewkeeper.errors import Damaged, Error, InputError, NotFound
 from viewkeeper.streams.intake import writing as writing_module
@@ -21,24 +22,9 @@ from viewkeeper.streams.intake.log import Appended, StreamLog
 
 def kill_in_the_middle(root: Path, seeds: list[int], seconds: float) -> dict[int, dict[int, int]]:
     """Let appenders run for `seconds`, kill them; what each was told, by call: the number of rows stored."""
-    said = {seed: root.with_name(f"said by {seed}") for seed in seeds}
-    started = []
-    for seed, path in said.items():
-        with path.open("w") as file:
-            started.append(subprocess.Popen(start("append_for_ever", root, seed), stdout=file))
-    try:
-        while not all(path.stat().st_size for path in said.values()):
-            time.sleep(0.01)
-        time.sleep(seconds)
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-    told = {}
-    for seed, path in said.items():
-        lines = [line.split() for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
-        told[seed] = {int(call): int(stored) for call, stored in lines}
-    return told
+    commands = {seed: start("append_for_ever", root, seed) for seed in seeds}
+    said = said_when_killed(root.parent, commands, seconds)
+    return {seed: {int(call): int(stored) for call, stored in lines} for seed, lines in said.items()}
 
 
 @pytest.mark.faults

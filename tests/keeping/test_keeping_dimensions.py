@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,13 +51,6 @@ class Sites:
 
 def row(part: int, x: int) -> dict[str, Any]:
     return {"ts": moment(60 * part), "g": 1, "x": x}
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[StreamDatabase]:
-    database = StreamDatabase(tmp_path)
-    yield database
-    database.close()
 
 
 @pytest.fixture

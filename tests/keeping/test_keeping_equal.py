@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,14 +51,6 @@ class Executor(LocalExecutor):
 
     def part_runner(self) -> LocalRunner:
         return LocalRunner(self.servers, run_query)
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[StreamDatabase]:
-    database = StreamDatabase(tmp_path)
-    database.declare(DECLARED)
-    yield database
-    database.close()
 
 
 def send(database: StreamDatabase, *parts: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +34,6 @@ VIEWS = {
             ON a.g = b.g WHERE a.x > 0 GROUP BY a.g PARTITION LENGTH 60 BACKFILL""",
 }
 """Views that look back in every way; what is to be read of the past lies up to seven parts back."""
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[StreamDatabase]:
-    database = StreamDatabase(tmp_path)
-    yield database
-    database.close()
 
 
 def declare(database: StreamDatabase, clauses: str, views: dict[str, str] = VIEWS, expire: str = "") -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -23,13 +21,6 @@ CREATE VIEW recovered AS SELECT * FROM M MATCH_RECOGNIZE (PARTITION BY src ORDER
     MEASURES count(*) AS n PATTERN (A+ B) DEFINE A AS loss > 10, B AS loss <= 10);
 """
 NAMES = ("Helper", "View2", "View1", "hourly", "recovered")
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[StreamDatabase]:
-    database = StreamDatabase(tmp_path)
-    yield database
-    database.close()
 
 
 def declare(database: StreamDatabase, clauses: str = "MAX AHEAD 36500 DAYS") -> None:

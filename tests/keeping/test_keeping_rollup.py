@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 import viewkeeper
 from stream_database import StreamDatabase, moment, sorted_rows
@@ -28,14 +25,7 @@ CREATE VIEW blocks AS SELECT /*+ STRATEGY(blocks) */ g, max(x) AS most FROM m [W
 CREATE VIEW rises AS SELECT * FROM m MATCH_RECOGNIZE (PARTITION BY g ORDER BY ts, x
     MEASURES count(*) AS n PATTERN (A+ B) DEFINE A AS x > 0, B AS x <= 0);
 """
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[StreamDatabase]:
-    database = StreamDatabase(tmp_path)
-    database.declare(STREAM + VIEWS)
-    yield database
-    database.close()
+DECLARED = STREAM + VIEWS
 
 
 def rows_of(chance: random.Random, part: int, count: int = 3) -> list[dict[str, Any]]:
@@ -140,7 +130,7 @@ def test_late_rows_for_rolled_up_parts_change_what_they_would_have(tmp_path: Pat
     found = []
     for tidies in (True, False):
         database = StreamDatabase(tmp_path / str(tidies), servers=3)
-        database.declare(STREAM + VIEWS)
+        database.declare(DECLARED)
         fill(database, range(50))
         for first in range(0, 20, 5):
             if tidies:

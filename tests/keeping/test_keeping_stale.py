@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +16,7 @@ from faulty_database import INJECTED, FaultyDatabase
 from stream_database import StreamDatabase, moment, put
 from viewkeeper.streams.view_progress import ViewProgress
 
-STREAM = "CREATE STREAM m (ts TIMESTAMP NOT NULL, g BIGINT, x BIGINT) TIMESTAMP BY ts PARTITION LENGTH 60;"
+DECLARED = "CREATE STREAM m (ts TIMESTAMP NOT NULL, g BIGINT, x BIGINT) TIMESTAMP BY ts PARTITION LENGTH 60;"
 SHARES = """
 CREATE VIEW shares AS SELECT g, sum(x) AS s FROM m [WINDOW 1 MINUTE] GROUP BY g HAVING 10 / sum(x) < 100;
 CREATE VIEW over AS INITIALIZE over[i] AS SELECT g, s FROM shares[i]
@@ -28,14 +26,6 @@ CREATE VIEW both AS INITIALIZE both[i] AS SELECT a.g, a.s, b.x FROM shares[i] AS
     PARTITION LENGTH 60 BACKFILL;
 """
 FREE = "CREATE VIEW free AS SELECT g, x FROM m WHERE x <> 0;"
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[StreamDatabase]:
-    database = StreamDatabase(tmp_path)
-    database.declare(STREAM)
-    yield database
-    database.close()
 
 
 def send(database: StreamDatabase, *rows: tuple[int, int]) -> None:

@@ -20,7 +20,6 @@ from viewkeeper.checker.row_evaluator import Answer, evaluate
 from viewkeeper.errors import NotSupported
 from viewkeeper.maintenance import outer_joins
 from viewkeeper.maintenance.task import Task
-from viewkeeper.trace import hashing
 from viewkeeper.trace.rows import Rows
 
 
@@ -171,14 +170,6 @@ def test_joins_of_every_kind_equal_their_query(monkeypatch: pytest.MonkeyPatch, 
         run(case, servers, min(declared_at, len(case.batches)))
 
     check()
-
-
-@pytest.fixture
-def four_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every hash is one of four values."""
-    finish, finish_value = hashing.finish, hashing.finish_value
-    monkeypatch.setattr(hashing, "finish", lambda state: finish(state) & hashing.np.uint64(3 << 62))
-    monkeypatch.setattr(hashing, "finish_value", lambda state: finish_value(state) & (3 << 62))
 
 
 @pytest.mark.usefixtures("four_hashes")

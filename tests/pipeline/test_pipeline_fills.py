@@ -247,6 +247,22 @@ class FailingAt(LocalExecutor):
         return super().run(job)
 
 
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], FailingAt]:
+    """Executors for which every join is out of order; what failed is tried again at once."""
+    monkeypatch.setattr(fills, "RETRY_SECONDS", 0.0)
+    return partial(FailingAt, monkeypatch, plan.Join)
+
+
+@pytest.fixture
+def unfilled(tmp_path: Path) -> Shop:
+    """A shop whose views are declared, and not yet filled."""
+    shop = Shop(tmp_path, views="")
+    shop.write(1, 60)
+    shop.declare(VIEWS)
+    return shop
+
+
 def test_a_view_that_cannot_be_filled_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is filled apart, tried again, told in `status` with its error, and can be dropped; the others are filled."""
     monkeypatch.setattr(fills, "RETRY_SECONDS", 0.0)
@@ -276,32 +292,23 @@ def test_a_view_that_cannot_be_filled_holds_up_no_other(tmp_path: Path, monkeypa
 
 
 def test_catch_up_fills_what_it_can_and_then_tells_what_it_cannot(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    unfilled: Shop, failing: Callable[[], FailingAt]
 ) -> None:
     """`catch_up` raises the error of the views that cannot be filled, when everything else is in."""
-    monkeypatch.setattr(fills, "RETRY_SECONDS", 0.0)
-    shop = Shop(tmp_path, views="")
-    shop.write(1, 60)
-    shop.declare(VIEWS)
-    failing = partial(FailingAt, monkeypatch, plan.Join)
     with pytest.raises(Error, match="filling placed failed: operator .*out of order.*drop what cannot be filled"):
-        maintain.catch_up(shop.root, shop.store, failing, timeout=60)
-    assert shop.snapshot.positions == shop.store.ends()
-    assert {view.name for view in shop.snapshot.catalog.views if view.filled is None} == {"placed", "segments"}
-    assert set(shop.wrong_views()) == {"placed", "segments"}
+        maintain.catch_up(unfilled.root, unfilled.store, failing, timeout=60)
+    assert unfilled.snapshot.positions == unfilled.store.ends()
+    assert {view.name for view in unfilled.snapshot.catalog.views if view.filled is None} == {"placed", "segments"}
+    assert set(unfilled.wrong_views()) == {"placed", "segments"}
 
 
 def test_catch_up_beside_a_running_pipeline_tells_what_that_cannot_fill(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    unfilled: Shop, failing: Callable[[], FailingAt]
 ) -> None:
     """Nobody waits for ever for a view that another process fails to fill."""
-    monkeypatch.setattr(fills, "RETRY_SECONDS", 0.0)
-    shop = Shop(tmp_path, views="")
-    shop.write(1, 60)
-    shop.declare(VIEWS)
-    pipeline = maintain.Maintenance(shop.root, shop.store, partial(FailingAt, monkeypatch, plan.Join))
+    pipeline = maintain.Maintenance(unfilled.root, unfilled.store, failing)
     with pipeline, pytest.raises(Error, match="filling .* failed: operator .*out of order.*drop what cannot be filled"):
-        maintain.catch_up(shop.root, shop.store, LocalExecutor, timeout=100)
+        maintain.catch_up(unfilled.root, unfilled.store, LocalExecutor, timeout=100)
 
 
 def test_a_failing_index_is_filled_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

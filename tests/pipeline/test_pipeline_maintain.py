@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -21,13 +19,6 @@ from viewkeeper.pipeline.status import lag, status
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.receipt import Receipt
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Shop]:
-    shop = Shop(tmp_path)
-    yield shop
-    shop.store.close()
 
 
 class Failing(LocalExecutor):

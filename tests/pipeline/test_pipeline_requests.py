@@ -4,31 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pipeline_database import Shop
+from pipeline_database import Shop, term_of
 from viewkeeper.errors import DeclarationError, NotSupported, Timeout
 from viewkeeper.pipeline import requests
-from viewkeeper.pipeline.term import Term
-from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.lock import DriverLock
 
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Shop]:
-    shop = Shop(tmp_path, views="")
-    yield shop
-    shop.store.close()
-
-
-def term_of(root: Path) -> Term:
-    storage = Storage(root)
-    lock = DriverLock(storage)
-    lock.acquire("pipeline", 1.0)
-    return Term(storage, lock)
+SHOP_VIEWS = ""
 
 
 def pending(root: Path) -> list[Path]:

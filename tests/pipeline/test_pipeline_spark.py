@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,11 +33,6 @@ def jobs_and_stages(context: SparkContext) -> tuple[int, int]:
     jobs = tracker.getJobIdsForGroup(None)
     infos = [tracker.getJobInfo(job) for job in jobs]
     return len(jobs), sum(len(info.stageIds) for info in infos if info is not None)
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Shop]:
-    yield Shop(tmp_path)
 
 
 @pytest.mark.parametrize("servers", [1, 2, 3])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,12 +23,11 @@ FULL = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Shop]:
-    shop = Shop(tmp_path)
+def shop(shop: Shop) -> Shop:
+    """A view of each kind is filled."""
     shop.write(1, 30)
     shop.maintain_once()
-    yield shop
-    shop.store.close()
+    return shop
 
 
 class Clock:

@@ -15,6 +15,7 @@ from typing import Any
 import lmdb
 import pytest
 
+from killing import said_when_killed
 from store_model import ORDERS, as_dicts, in_order, read_all, read_range, replay, stored_rows
 from store_processes import start
 from viewkeeper.changes.positions import Token
@@ -36,22 +37,9 @@ def running(*commands: list[str]) -> Iterator[list[subprocess.Popen[str]]]:
 
 
 def kill_in_the_middle(root: Path, writers: list[int], durability: str, seconds: float) -> dict[int, list[list[str]]]:
-    """Let writers write and kill them after `seconds` in which all of them did; the whole lines that each had said."""
-    said = {writer: root.with_name(f"said by {writer}") for writer in writers}
-    started = []
-    for writer, path in said.items():
-        with path.open("w") as file:
-            started.append(subprocess.Popen(start("write_for_ever", root, writer, durability), stdout=file))
-    try:
-        while not all(path.stat().st_size for path in said.values()):
-            time.sleep(0.01)
-        time.sleep(seconds)
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-    lines = {writer: path.read_text().splitlines(keepends=True) for writer, path in said.items()}
-    return {writer: [line.split() for line in of_it if line.endswith("\n")] for writer, of_it in lines.items()}
+    """Let writers write and kill them after `seconds` in which all of them did; what each had said."""
+    commands = {writer: start("write_for_ever", root, writer, durability) for writer in writers}
+    return said_when_killed(root.parent, commands, seconds)
 
 
 @pytest.mark.faults

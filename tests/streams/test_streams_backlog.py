@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,14 +23,6 @@ DECLARED = """
 CREATE STREAM m (ts TIMESTAMP NOT NULL, src STRING) TIMESTAMP BY ts PARTITION LENGTH 60;
 CREATE VIEW v AS SELECT count(*) AS n FROM m [WINDOW 5 MINUTES]
 """
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[StreamDatabase]:
-    database = StreamDatabase(tmp_path)
-    database.declare(DECLARED)
-    yield database
-    database.close()
 
 
 @pytest.fixture

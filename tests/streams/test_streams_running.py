@@ -32,7 +32,6 @@ from viewkeeper.streams import part_files, past, preparing, running
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.local import LocalRunner
 from viewkeeper.streams.running import changed_hashes
-from viewkeeper.trace import hashing
 from viewkeeper.trace.local import LocalDisk
 
 LAST = 9
@@ -129,14 +128,6 @@ def test_every_part_is_what_the_program_says_of_the_source(
     """After building in any works and any repairs, with any number of view servers, all parts equal a recomputation
     from scratch, and exactly the parts whose rows differ from before are said to have changed."""
     check(program, history, servers, most, small, memory)
-
-
-@pytest.fixture
-def four_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every hash is one of four values."""
-    finish, finish_value = hashing.finish, hashing.finish_value
-    monkeypatch.setattr(hashing, "finish", lambda state: finish(state) & hashing.np.uint64(3 << 62))
-    monkeypatch.setattr(hashing, "finish_value", lambda state: finish_value(state) & (3 << 62))
 
 
 @pytest.mark.usefixtures("four_hashes")

@@ -24,7 +24,7 @@ VALUES = {
 }
 
 
-def few_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+def collide(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave four hash values, so that collisions are the rule."""
     whole, whole_value = hashing.finish, hashing.finish_value
     monkeypatch.setattr(hashing, "finish", lambda state: whole(state) & np.uint64(3 << 62))

@@ -76,10 +76,7 @@ class Shop:
         return table
 
     def maintainer(self, executor: Executor | None = None, operations_max: int = 1_000_000) -> Maintainer:
-        storage = Storage(self.root)
-        lock = DriverLock(storage)
-        lock.acquire("pipeline", 5.0)
-        return Maintainer(Term(storage, lock), self.store, executor or LocalExecutor(), operations_max)
+        return Maintainer(term_of(self.root, 5.0), self.store, executor or LocalExecutor(), operations_max)
 
     def catch_up(self, maintainer: Maintainer) -> None:
         """Steps until everything written and declared is in."""
@@ -176,3 +173,11 @@ ANSWERS: dict[str, Callable[[Shop], list[Row]]] = {
     "segments": lambda s: list(Counter(segment for _, segment in _placed(s)).items()),
     "everything": lambda s: [(len(s.orders), _sum([r["price"] for r in s.orders.values()]))],
 }  # fmt: skip
+
+
+def term_of(root: Path, seconds: float = 1.0) -> Term:
+    """A term of the driver, once its lock is free."""
+    storage = Storage(root)
+    lock = DriverLock(storage)
+    lock.acquire("pipeline", seconds)
+    return Term(storage, lock)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from key_values import VALUES, few_hashes, plain
+from key_values import VALUES, collide, plain
 from viewkeeper.catalog.types import Type, physical_type
 from viewkeeper.trace import hashing, keys
 from viewkeeper.trace.grouping import group_rows, stable_argsort
@@ -121,7 +121,7 @@ def test_rows_are_equal_where_their_canonical_values_are(column: tuple[Type, lis
 @pytest.mark.parametrize("few", [False, True], ids=["whole hash", "four hashes"])
 def test_grouping_is_exact_and_stable(few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if few:
-        few_hashes(monkeypatch)
+        collide(monkeypatch)
 
     @settings(max_examples=100, deadline=None)
     @given(st.lists(COLUMNS, min_size=1, max_size=2), st.lists(st.integers(0, 11), max_size=60))

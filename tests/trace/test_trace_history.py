@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from key_values import VALUES, few_hashes, plain
+from key_values import VALUES, collide, plain
 from viewkeeper.catalog.model import Column, StateSpec
 from viewkeeper.catalog.types import INT, Type, physical_type
 from viewkeeper.trace.arrange import words_of
@@ -210,7 +210,7 @@ def play(spec: StateSpec, steps: list, folder: Path) -> History:
 @pytest.mark.parametrize("kind", ["keyed", "weighted", "ordered"])
 def test_every_version_reads_as_the_model_does(kind: str, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if few:
-        few_hashes(monkeypatch)
+        collide(monkeypatch)
 
     @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
     @given(histories(kind))
@@ -229,7 +229,7 @@ def test_every_version_reads_as_the_model_does(kind: str, few: bool, monkeypatch
 @pytest.mark.parametrize("few", [False, True], ids=["whole hash", "four hashes"])
 def test_extremes_are_those_of_the_model(few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if few:
-        few_hashes(monkeypatch)
+        collide(monkeypatch)
 
     @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
     @given(histories("ordered"), st.booleans(), st.data())

@@ -76,6 +76,14 @@ def test_the_checker_uses_nothing_that_it_judges() -> None:
                 for name in imported(tree) if name.startswith(judged) and not name.startswith(admitted)}  # fmt: skip
 
 
+def test_no_test_imports_another() -> None:
+    """What two of them need stands in tests/support."""
+    tests = {file.stem for file in ELSEWHERE if file.name.startswith("test_")}
+    found = {file.name: name for file, tree in ELSEWHERE.items() for name in imported(tree)
+             if tests & set(name.split("."))}  # fmt: skip
+    assert not found
+
+
 def test_files_and_functions_are_short_enough_to_read() -> None:
     long = []
     for file, tree in (MODULES | ELSEWHERE).items():

@@ -4,7 +4,6 @@ in the case's letter and number."""
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -23,13 +22,6 @@ from viewkeeper.streams.parts import read_index
 from viewkeeper.streams.view_progress import ViewProgress
 
 BY_TIME = "(ts TIMESTAMP NOT NULL, k STRING, v BIGINT) TIMESTAMP BY ts PARTITION LENGTH"
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[StreamDatabase]:
-    database = StreamDatabase(tmp_path)
-    yield database
-    database.close()
 
 
 def rows(*given: tuple[float, str, int | None]) -> list[dict[str, Any]]:
