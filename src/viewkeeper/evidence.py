@@ -53,7 +53,9 @@ class DatabaseEvidence:
         schema = self.delta(table).slice(0, 0).schema
         with self._store.scan(table) as scan:
             self._require_same_log()
-            rows = pa.Table.from_batches([batch.rename_columns(schema.names) for batch in scan.batches], schema)
+            # A store may hold NULL where the table takes none: its own schema says nothing here.
+            batches = [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in scan.batches]
+            rows = pa.Table.from_batches(batches, schema)
         operations = list(self._logged(table, scan.positions))
         return StoreRows(rows, operations, list(self._rejected_keys(table)))
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memory_store import MemoryStore
 from store_model import (
     BAG,
     ORDERS,
@@ -35,6 +36,7 @@ from viewkeeper.stores.embedded import EmbeddedStore
 FACTORIES: dict[str, Callable[[Path], Store]] = {
     "embedded, 2 nodes": lambda folder: EmbeddedStore(folder, nodes=2, durability="process"),
     "embedded, 3 nodes, synced": lambda folder: EmbeddedStore(folder, nodes=3, durability="sync"),
+    "in memory": lambda folder: MemoryStore(),
 }
 
 SMALL = st.integers(0, 3)

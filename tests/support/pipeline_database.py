@@ -19,6 +19,7 @@ from viewkeeper.pipeline.fills import unfilled
 from viewkeeper.pipeline.job import Executor
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.term import Term
+from viewkeeper.stores.contract import Store
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.lock import DriverLock
@@ -42,13 +43,13 @@ Row = tuple[Any, ...]
 
 
 class Shop:
-    """The database in `root`, and a model of its tables: key to row."""
+    """The database in `root`, its tables embedded or in `store`, and a model of its tables: key to row."""
 
-    def __init__(self, root: Path, views: str = VIEWS) -> None:
+    def __init__(self, root: Path, views: str = VIEWS, store: Store | None = None) -> None:
         self.root = root
         self.storage = Storage(root)
         self.storage.initialise(Catalog())
-        self.store = EmbeddedStore(root, nodes=2, durability="process")
+        self.store: Store = store or EmbeddedStore(root, nodes=2, durability="process")
         weakref.finalize(self, self.store.close)
         self.orders: dict[int, dict[str, Any]] = {}
         self.customers: dict[int, dict[str, Any]] = {}
