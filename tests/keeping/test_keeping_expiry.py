@@ -98,7 +98,7 @@ def test_what_helpers_keep_is_bounded_where_there_is_a_horizon(database: StreamD
         database.drive()
         database.tidy()
     for view in database.catalog.part_views:
-        helpers = [view.id] if view.kind == "helper" else [helper.id for helper in view.helpers]
+        helpers = [view.id] if view.hidden else [helper.id for helper in view.helpers]
         for id_ in helpers:
             parts = index(database, id_)
             assert parts.first is not None and parts.last is not None and len(parts) <= 20, view.name
@@ -246,5 +246,5 @@ def test_what_cannot_be_computed_any_more_is_not_promised(database: StreamDataba
     )
     database.drive()
     assert [database.rows(name, 48) for name in ("back5", "last3", "ended")] == before
-    assert all(view.kind == "helper" or isinstance(view, PartView) for view in database.catalog.part_views)
+    assert all(view.hidden or isinstance(view, PartView) for view in database.catalog.part_views)
     assert isinstance(database.progress("m"), StreamProgress)

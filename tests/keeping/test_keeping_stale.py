@@ -208,7 +208,7 @@ def test_the_same_holds_for_generated_views(
             quick.declare(generated.STREAM)
             quick.append("m", everything)
             for view in slow.catalog.part_views:
-                if view.kind != "helper":
+                if not view.hidden:
                     assert state(slow, view.name)[1] == ""
                     quick.declare(f"CREATE VIEW {view.name} AS {generated.VIEWS[view.name]}")
             quick.drive()

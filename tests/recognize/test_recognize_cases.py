@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from recognize_history import LENGTH, History, Row, block, built, declared, matching
-from viewkeeper.catalog.model import Catalog, Column, PartView
+from viewkeeper.catalog.model import Catalog, Column, PartPlan, PartView
 from viewkeeper.catalog.types import INT, STRING
 from viewkeeper.checker.recognize import expected_parts
 from viewkeeper.errors import ViewBroken
@@ -122,7 +122,7 @@ def test_the_time_of_a_part_can_be_named() -> None:
 
 def test_matches_over_a_view_are_kept_as_over_a_stream() -> None:
     """A view's rows come part by part, within a part by the rest of ORDER BY, then by all columns."""
-    of = PartView(21, "w", "", "plain", (Column("g", STRING), Column("x", INT)), LENGTH, (20,), (), None)
+    of = PartView(21, "w", "", (Column("g", STRING), Column("x", INT)), LENGTH, (20,), (), PartPlan())
     view = declared(
         "SELECT * FROM w MATCH_RECOGNIZE (PARTITION BY g ORDER BY PART_TIMESTAMP, x DESC "
         "MEASURES FIRST(x) AS f, LAST(PART_TIMESTAMP) AS t PATTERN (A B) DEFINE B AS x > PREV(x))", of,

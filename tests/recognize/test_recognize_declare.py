@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from recognize_history import LENGTH, STREAM, declared, matching
 from viewkeeper.catalog import codec
-from viewkeeper.catalog.model import Catalog, Column, PartView
+from viewkeeper.catalog.model import Catalog, Column, PartPlan, PartView
 from viewkeeper.catalog.types import BIGINT, INT, STRING
 from viewkeeper.compiler.source import QueryText, Source
 from viewkeeper.compiler.statements import Identifier
@@ -162,7 +162,7 @@ def test_a_pattern_of_one_row_keeps_nothing() -> None:
 
 def test_over_a_view_the_order_begins_with_the_parts() -> None:
     """A view has no time within its parts: ORDER BY begins with PART_TIMESTAMP, and says so where it does not."""
-    view = PartView(21, "w", "", "plain", (Column("g", STRING), Column("x", INT)), 3600, (20,), (), None)
+    view = PartView(21, "w", "", (Column("g", STRING), Column("x", INT)), 3600, (20,), (), PartPlan())
     query = "SELECT * FROM w MATCH_RECOGNIZE (PARTITION BY g ORDER BY {} MEASURES count(*) AS n PATTERN (A B))"
     made = declared(query.format("PART_TIMESTAMP, x DESC"), view)
     assert made.reads == (21,) and made.length == 3600

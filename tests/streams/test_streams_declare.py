@@ -10,13 +10,14 @@ import paper_views
 from compiler_catalog import catalog_of
 from stream_database import DuckAnalyst
 from viewkeeper.catalog.codec import dumps, loads
-from viewkeeper.catalog.model import Catalog, Column, HelperParts, PartView
+from viewkeeper.catalog.model import Catalog, Column, HelperParts, HelperPlan, PartView
 from viewkeeper.catalog.types import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, VOID, Type, decimal
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.parse_streams import AnyView
 from viewkeeper.compiler.statements import AlterView, CreateStream, Drop, RebuildView, Statement
 from viewkeeper.errors import DeclarationError, NotSupported
-from viewkeeper.plans.viewdf import ViewDFPlan, inputs
+from viewkeeper.plans.inputs import inputs
+from viewkeeper.plans.viewdf import PlainPlan
 from viewkeeper.streams.alter import Altered, alter_view, drop, rebuild_view, users_of_dimension
 from viewkeeper.streams.analyst import Analyst, LazyAnalyst
 from viewkeeper.streams.declare import Known, Nothing, declare_stream, declare_view
@@ -153,7 +154,9 @@ def test_a_name_is_given_once_across_tables_views_and_streams(script: str) -> No
 
 def test_the_names_of_hidden_helpers_are_taken_and_they_cannot_be_read() -> None:
     catalog = declared("CREATE VIEW p AS SELECT loss FROM m", STREAMS)
-    helper = replace(view(catalog, "p"), id=99, name="p helper", kind="helper", helpers=(HelperParts(98, "rows", ()),))
+    helper = replace(
+        view(catalog, "p"), id=99, name="p helper", plan=HelperPlan(), helpers=(HelperParts(98, "rows", ()),)
+    )
     catalog = catalog.adding(helper)
     for name in ("`P helper`", "rows"):
         with pytest.raises(DeclarationError, match="helper of a view"):
@@ -325,7 +328,7 @@ def test_a_plain_view_is_its_query_over_one_part() -> None:
     assert [column.type for column in plain.columns] == [STRING, STRING, TIMESTAMP]
     assert plain.reads == (STREAMS.streams[0].id,)
     assert plain.dimensions == (CORE.tables[0].id,)
-    assert isinstance(plain.plan, ViewDFPlan)
+    assert isinstance(plain.plan, PlainPlan)
     assert plain.plan.initialize == plain.plan.update
     (part,) = plain.plan.update.parts
     assert (part.low.at(7), part.high.at(7)) == (7, 7)
@@ -381,7 +384,7 @@ def test_what_is_used_cannot_be_dropped_and_the_users_are_named() -> None:
 
 def test_helpers_go_with_the_last_view_that_needs_them() -> None:
     catalog = declared("CREATE VIEW a AS SELECT loss FROM M", STREAMS)
-    helper = replace(view(catalog, "a"), id=97, name="h", kind="helper")
+    helper = replace(view(catalog, "a"), id=97, name="h", plan=HelperPlan())
     users = [replace(view(catalog, "a"), id=98 + i, name=name, reads=(97,)) for i, name in enumerate(("x", "y"))]
     catalog = catalog.without([each.id for each in catalog.part_views]).adding(helper, *users)
     with pytest.raises(DeclarationError, match="h is a hidden helper of x, y"):

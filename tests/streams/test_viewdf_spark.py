@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from viewkeeper.catalog.model import Column, PartView
+from viewkeeper.catalog.model import Column, PartPlan, PartView
 from viewkeeper.catalog.types import (
     BIGINT,
     BINARY,
@@ -87,7 +87,7 @@ class Parts:
         name = statement.name.name
         self.lengths[name] = statement.length
         self.columns[name] = self.analysed(statement.initialize)
-        view = PartView(100 + len(self.views), name, sql, "viewdf", self.columns[name], statement.length, (), (), None)
+        view = PartView(100 + len(self.views), name, sql, self.columns[name], statement.length, (), (), PartPlan())
         self.views[name] = view, statement
         return view
 

@@ -39,7 +39,7 @@ def same_part(stream: Stream) -> PlannedQuery:
     return PlannedQuery(PartQuery(text, text, ()), (NamedInput("m", stream.id, j, j),), (), ())
 
 
-LOSSES = PartView(17, "losses", "INITIALIZE ... UPDATE ...", "viewdf", (Column("src", STRING), Column("n", BIGINT)),
+LOSSES = PartView(17, "losses", "INITIALIZE ... UPDATE ...", (Column("src", STRING), Column("n", BIGINT)),
                   60, (16,), (), ViewDFPlan(same_part(M), same_part(M)))  # fmt: skip
 
 

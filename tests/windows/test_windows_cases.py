@@ -222,7 +222,7 @@ def test_explain_shows_the_candidates_and_the_generated_viewdf() -> None:
     for part in ("GROUP BY k PARTITION LENGTH 60", "running0[j-1]", "* running: about", "last measured 0.5 s", "merge",
                  "cumulative", "naive", "HAVING (sum(v) > 0)"):  # fmt: skip
         assert part in text
-    names = [each for each in catalog.part_views if each.kind == "helper"]
+    names = [each for each in catalog.part_views if each.hidden]
     assert all(isinstance(each, PartView) and explain(catalog, each) for each in names)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.types import BIGINT, BINARY, INT, STRING, Type
@@ -128,13 +128,27 @@ class Stream:
     expire: int | None = None
 
 
+class PartPlan:
+    """How a view over streams is kept: the root of all such plans.  What stands in plans/ tells them apart by class;
+    `kind` is how people are told."""
+
+    kind: ClassVar[str]
+    hidden: ClassVar[bool] = False
+
+
+class HelperPlan(PartPlan):
+    """How a helper is kept, which other views read and people do not."""
+
+    kind = "helper"
+    hidden = True
+
+
 @stored
 @dataclass(frozen=True)
 class PartView:
     """A view over streams, kept part by part.  (Paper 003, section 4.1.)
 
-    `kind` is "viewdf" (INITIALIZE and UPDATE, run by Spark SQL), "plain", "pattern", "window", "match" or "helper" (a
-    hidden one that others read).  `plan` is the kind's own (plans/).  `reads` are the ids of the streams and
+    `plan` says how.  `reads` are the ids of the streams and
     part views it reads, `dimensions` those of base tables and core views.  `helpers` are the objects that its program
     writes beside it.  `first` is its initial subscript where that was fixed when it was declared; `fills`: it is filled
     from the oldest kept part on.
@@ -143,16 +157,25 @@ class PartView:
     id: int
     name: str
     sql: str
-    kind: str
     columns: tuple[Column, ...]
     length: int
     reads: tuple[int, ...]
     dimensions: tuple[int, ...]
-    plan: Any = field(hash=False, compare=False)
+    plan: PartPlan = field(hash=False, compare=False)
     helpers: tuple[HelperParts, ...] = ()
     first: int | None = None
     fills: bool = False
     expire: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """What its plan is called."""
+        return self.plan.kind
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it is a helper of other views, and has no name that people gave."""
+        return self.plan.hidden
 
 
 @stored
@@ -210,7 +233,7 @@ _KINDS = {Table: "table", View: "view", Index: "index", Stream: "stream", PartVi
 
 def kind_of(item: CatalogObject) -> str:
     """What people call such an object."""
-    return "helper of a view" if isinstance(item, PartView) and item.kind == "helper" else _KINDS[type(item)]
+    return "helper of a view" if isinstance(item, PartView) and item.hidden else _KINDS[type(item)]
 
 
 @stored
@@ -281,7 +304,7 @@ class Catalog:
 
     def readable_names(self) -> list[str]:
         """The names that can stand in FROM: what people named."""
-        shown = (view for view in self.part_views if view.kind != "helper")
+        shown = (view for view in self.part_views if not view.hidden)
         readable: list[Scannable] = [*self.streams, *shown, *self.tables, *self.views]
         return [item.name for item in readable]
 

@@ -25,6 +25,10 @@ from viewkeeper.checker.part_sql import AT_ONCE, Recomputed
 from viewkeeper.checker.part_windows import WindowParts
 from viewkeeper.checker.report import Report
 from viewkeeper.errors import NotFound
+from viewkeeper.plans.match import MatchPlan
+from viewkeeper.plans.pattern import PatternAnswer
+from viewkeeper.plans.viewdf import QueryPlan, ViewDFPlan
+from viewkeeper.plans.window import Window
 
 Progress = Callable[[str, int, int], None]
 """Told which view is checked, up to which part, and which is the last."""
@@ -52,7 +56,7 @@ def check_parts(
 
 
 def _with_lower(catalog: Catalog, names: Iterable[str] | None) -> list[Stream | PartView]:
-    shown = [item for item in catalog.in_parts if isinstance(item, Stream) or item.kind != "helper"]
+    shown = [item for item in catalog.in_parts if isinstance(item, Stream) or not item.hidden]
     if names is None:
         return shown
     wanted: set[int] = set()
@@ -81,7 +85,7 @@ def _below(catalog: Catalog, item: Stream | PartView) -> set[int]:
 
 
 def _is_helper(item: Stream | PartView) -> bool:
-    return isinstance(item, PartView) and item.kind == "helper"
+    return isinstance(item, PartView) and item.hidden
 
 
 class _Checked:
@@ -220,30 +224,30 @@ class _Checked:
 
 
 def _recomputer(evidence: PartsEvidence, judge: Judge | None, view: PartView) -> Recomputer:
-    match view.kind:
-        case "viewdf" | "plain":
+    match view.plan:
+        case QueryPlan():
             return QueryParts(evidence, judge, view)
-        case "window":
+        case Window():
             return WindowParts(evidence, judge, view)
-        case "pattern":
+        case PatternAnswer():
             return PatternParts(evidence, view)
-        case "match":
+        case MatchPlan():
             return MatchParts(evidence, view)
-    raise TypeError(f"no such kind of view: {view.kind}")
+    raise TypeError(f"{view.name} is kept by {type(view.plan).__name__}, of which nothing is known here")
 
 
 def _helpers(catalog: Catalog, view: PartView) -> Iterator[PartView]:
     """The hidden views by way of which a view is kept."""
     for id_ in view.reads:
         source = catalog.source(id_)
-        if isinstance(source, PartView) and source.kind == "helper":
+        if isinstance(source, PartView) and source.hidden:
             yield source
             yield from _helpers(catalog, source)
 
 
 def _inexact(view: PartView, judge: str) -> list[str]:
     """The columns in which Spark, asked again, may give another value, since it adds in another order."""
-    if view.kind != "viewdf" or judge != "spark":
+    if not isinstance(view.plan, ViewDFPlan) or judge != "spark":
         return []
     return [column.name for column in view.columns if column.type.is_float]
 

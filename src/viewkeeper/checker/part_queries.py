@@ -36,7 +36,7 @@ from viewkeeper.checker.part_sql import AT_ONCE, Asked, Recomputed, SqlParts
 from viewkeeper.checker.tables import table_of
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.errors import DeclarationError
-from viewkeeper.plans.viewdf import PlannedQuery, ViewDFPlan
+from viewkeeper.plans.viewdf import PlannedQuery, QueryPlan
 from viewkeeper.streams.spark.hidden import without_hidden
 
 
@@ -59,7 +59,7 @@ class QueryParts:
     """The parts of a view that Spark SQL computes; without a judge by the row-by-row evaluator, where that can."""
 
     def __init__(self, evidence: PartsEvidence, judge: Judge | None, view: PartView) -> None:
-        assert isinstance(view.plan, ViewDFPlan)
+        assert isinstance(view.plan, QueryPlan)
         self._evidence, self._judge, self._view, self._plan = evidence, judge, view, view.plan
 
     def recompute(self, parts: range) -> Iterator[Recomputed]:

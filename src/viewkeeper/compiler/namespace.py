@@ -68,7 +68,7 @@ class Beside:
     def readable_names(self) -> list[str]:
         """The catalog's, and those of the rows that no hidden helper holds."""
         found = {each.name: self._catalog.find(each.name) for each in self._rows.values()}
-        shown = [name for name, of in found.items() if not (isinstance(of, PartView) and of.kind == "helper")]
+        shown = [name for name, of in found.items() if not (isinstance(of, PartView) and of.hidden)]
         return list(dict.fromkeys([*self._catalog.readable_names(), *shown]))
 
 

@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo
 
 from viewkeeper.catalog.model import PartView, Stream
 from viewkeeper.errors import Error, StoreReplaced
+from viewkeeper.plans.match import MatchPlan
+from viewkeeper.plans.pattern import PatternAnswer
 from viewkeeper.streams.intake.entries import Append
 from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.streams.parts import PartIndex, read_index
@@ -35,7 +37,7 @@ def part_status(snapshot: Snapshot, rejected: Mapping[int, int]) -> dict[str, li
              "rejected": rejected.get(stream.id, 0)}
             for stream in snapshot.catalog.streams
         ]  # fmt: skip
-    views = [view for view in snapshot.catalog.part_views if view.kind != "helper"]
+    views = [view for view in snapshot.catalog.part_views if not view.hidden]
     return {
         "streams": streams,
         "part_views": [{"name": view.name, **_view(snapshot, view, indexes)} for view in views],
@@ -49,7 +51,7 @@ def part_lag(snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
         for stream in snapshot.catalog.streams
     ]
     views = [{"name": view.name, **_lag(snapshot, view)} for view in snapshot.catalog.part_views
-             if view.kind != "helper"]  # fmt: skip
+             if not view.hidden]  # fmt: skip
     return {"streams": streams, "part_views": views}
 
 
@@ -143,16 +145,17 @@ def _streams_below(snapshot: Snapshot, view: PartView) -> list[Stream]:
 
 def _partial_matches(snapshot: Snapshot, view: PartView, indexes: Mapping[int, PartIndex]) -> int | None:
     """How many partial matches a pattern keeps: the rows of what holds them, where it was last written."""
-    if view.kind not in ("pattern", "match"):
+    if not isinstance(view.plan, (PatternAnswer, MatchPlan)):
         return None
     below = [snapshot.catalog.source(id_) for id_ in view.reads]
-    holders = [(item.id, item) for item in below if isinstance(item, PartView) and item.kind == "helper"]
+    holders = [(item.id, item) for item in below if isinstance(item, PartView) and item.hidden]
     holders += [(helper.id, view) for helper in view.helpers]
     count = 0
     for id_, of in holders:
         index, after = indexes.get(id_) or PartIndex(), progress_of(of, snapshot.progress).next
         # A pattern's matches end where a part has no rows; MATCH_RECOGNIZE's go on.
-        last = None if after is None else after - 1 if view.kind == "pattern" else index.previous_with_rows(after)
+        ends = isinstance(view.plan, PatternAnswer)
+        last = None if after is None else after - 1 if ends else index.previous_with_rows(after)
         held = None if last is None else index.at(last)
         count += 0 if held is None else held.rows
     return count

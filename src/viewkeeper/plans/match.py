@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from viewkeeper.catalog.codec import stored
-from viewkeeper.catalog.model import Column
+from viewkeeper.catalog.model import Column, PartPlan
 from viewkeeper.catalog.types import Type
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.rewriting import references
@@ -64,12 +64,14 @@ class MatchSlot:
 
 @stored
 @dataclass(frozen=True)
-class MatchPlan:
+class MatchPlan(PartPlan):
     """`conditions` has one for each of `variables` (None: always true), over `columns` and behind them `previous`.
 
     `outputs` and `predicate` (the query's WHERE) are over a match: the `partition` columns, then `slots`.  `past` says
     where the search goes on: behind the match, else at the row behind its first.
     """
+
+    kind = "match"
 
     columns: tuple[Column, ...]
     partition: tuple[int, ...]

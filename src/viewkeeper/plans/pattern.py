@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from viewkeeper.catalog.codec import stored
-from viewkeeper.catalog.model import Column
+from viewkeeper.catalog.model import Column, HelperPlan, PartPlan
 from viewkeeper.catalog.types import Type
 from viewkeeper.plans.expressions import Expression
 
@@ -126,7 +126,7 @@ class PatternMeasure:
 
 @stored
 @dataclass(frozen=True)
-class PatternMatches:
+class PatternMatches(HelperPlan):
     """The plan of the Helper.
 
     `order` sorts the rows of a group behind `time`; `single`: a part has at most one row of a group.  `detailed`: which
@@ -150,9 +150,11 @@ class PatternMatches:
 
 @stored
 @dataclass(frozen=True)
-class PatternAnswer:
+class PatternAnswer(PartPlan):
     """The plan of the view over the Helper `helper`: `measures[i]` is the Helper's measure from which call i is read,
     -1 for COUNT(*).  `unique` are the columns that tell the rows of a part apart, None where rows may be equal."""
+
+    kind = "pattern"
 
     helper: int
     bound: BoundPattern

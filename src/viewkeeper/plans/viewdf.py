@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from viewkeeper.catalog.codec import stored
-from viewkeeper.catalog.model import PartView
+from viewkeeper.catalog.model import PartPlan
 from viewkeeper.plans.references import Input, PartQuery, Subscript
 from viewkeeper.plans.relations import Relation
 
@@ -80,7 +80,7 @@ class Earlier:
 
 @stored
 @dataclass(frozen=True)
-class ViewDFPlan:
+class QueryPlan(PartPlan):
     """`initialize` computes the view's first part, `update` every later one; each by position, converted to the types
     of the view's columns.  `earlier` are older queries, which still hold for older parts, by rising `until`."""
 
@@ -90,17 +90,27 @@ class ViewDFPlan:
 
     def query(self, part: int, first: int | None) -> PlannedQuery:
         """What computes `part`, where `first` is the view's initial subscript."""
-        sides: ViewDFPlan | Earlier = next((old for old in self.earlier if part < old.until), self)
+        sides: QueryPlan | Earlier = next((old for old in self.earlier if part < old.until), self)
         return sides.initialize if part == first else sides.update
 
     @cached_property
     def queries(self) -> tuple[PlannedQuery, ...]:
         """All queries by which parts are computed."""
-        sides: list[ViewDFPlan | Earlier] = [*self.earlier, self]
+        sides: list[QueryPlan | Earlier] = [*self.earlier, self]
         return tuple(query for each in sides for query in (each.initialize, each.update))
 
 
-def inputs(view: PartView, initial: bool = False) -> tuple[Input, ...]:
-    """What a new part of a view that Spark SQL computes reads: a later one, or the initial one."""
-    assert isinstance(view.plan, ViewDFPlan)
-    return view.plan.initialize.inputs if initial else view.plan.update.inputs
+@stored
+@dataclass(frozen=True)
+class ViewDFPlan(QueryPlan):
+    """INITIALIZE and UPDATE, as written."""
+
+    kind = "viewdf"
+
+
+@stored
+@dataclass(frozen=True)
+class PlainPlan(QueryPlan):
+    """One query for every part, of one source's part: `initialize` and `update` are the same."""
+
+    kind = "plain"

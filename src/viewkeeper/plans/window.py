@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from viewkeeper.catalog.codec import stored
-from viewkeeper.catalog.model import Column
+from viewkeeper.catalog.model import Column, HelperPlan, PartPlan
 from viewkeeper.catalog.types import BIGINT, BINARY, Type
 from viewkeeper.plans.expressions import ColumnRef, Expression
 from viewkeeper.plans.relations import Relation
@@ -89,7 +89,7 @@ class Layout:
 
 @stored
 @dataclass(frozen=True)
-class PartAggregate:
+class PartAggregate(HelperPlan):
     """A helper: each part of `source` aggregated by itself.
 
     `input` gives the rows (scans, joins, filters), `keys` are the grouping expressions over it, `values` those whose
@@ -108,7 +108,7 @@ class PartAggregate:
 
 @stored
 @dataclass(frozen=True)
-class Halves:
+class Halves(HelperPlan):
     """A helper whose part i is the parts 2i and 2i + 1 of `below` put together; `pick` are the columns it takes."""
 
     below: int
@@ -118,7 +118,7 @@ class Halves:
 
 @stored
 @dataclass(frozen=True)
-class Cumulated:
+class Cumulated(HelperPlan):
     """A helper whose part j is the sum of all parts of `below` up to j (the paper's Helper for View6); it begins anew
     where more than `window` parts have no row.  `summed` is the layout without the part in which a group began."""
 
@@ -166,8 +166,10 @@ class WindowCall:
 
 @stored
 @dataclass(frozen=True)
-class Window:
+class Window(PartPlan):
     """A window view: `window` parts of `source`; `having` and `outputs` are over the group's columns and the calls."""
+
+    kind = "window"
 
     source: int
     window: int

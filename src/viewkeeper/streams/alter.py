@@ -9,12 +9,13 @@ from viewkeeper.catalog.model import Catalog, Column, Index, InParts, PartView, 
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.statements import AlterView, CreateView, Drop, Identifier, RebuildView
 from viewkeeper.errors import DeclarationError, NotSupported
-from viewkeeper.plans.viewdf import Earlier, ViewDFPlan
+from viewkeeper.plans.inputs import inputs
+from viewkeeper.plans.match import MatchPlan
+from viewkeeper.plans.viewdf import Earlier, QueryPlan
 from viewkeeper.streams.analyst import Analyst
 from viewkeeper.streams.bind_plain import sources_in
 from viewkeeper.streams.declare import Known, declare_view, is_over_parts, new_views
 from viewkeeper.streams.subscripts import lowest_at_least
-from viewkeeper.streams.waiting import inputs
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def alter_view(catalog: Catalog, statement: AlterView, analyst: Analyst, known: 
         raise DeclarationError(f"{old.name} cannot be made of itself", *name.place)
     others = catalog.without({old.id})
     (*helpers, view) = new_views(others, new, analyst, known, _Ids(old.id, catalog.next_id))
-    if helpers or not (isinstance(view.plan, ViewDFPlan) and isinstance(old.plan, ViewDFPlan)):
+    if helpers or not (isinstance(view.plan, QueryPlan) and isinstance(old.plan, QueryPlan)):
         return _replaced_whole(catalog, statement, old, analyst, known)
     _refuse_cycle(catalog, old, view, name)
     view, redo = _succeeding(catalog, statement, old, view, known)
@@ -87,6 +88,7 @@ def _succeeding(
     if new.length != old.length:
         raise NotSupported(f"parts of {old.name} are {old.length} seconds long; drop the view and create it again to "
                            "give it others", *name.place)  # fmt: skip
+    assert isinstance(old.plan, QueryPlan) and isinstance(new.plan, QueryPlan)
     since = newest + 1 if statement.since is None else statement.since
     columns = _same_columns(catalog, old, new, name)
     earlier: tuple[Earlier, ...] = ()
@@ -94,7 +96,7 @@ def _succeeding(
         kept = tuple(each for each in old.plan.earlier if oldest < each.until < since)
         before = next((each for each in old.plan.earlier if since <= each.until), old.plan)  # of part since - 1
         earlier = (*kept, Earlier(since, before.initialize, before.update))
-    plan = ViewDFPlan(new.plan.initialize, new.plan.update, earlier)
+    plan = replace(new.plan, earlier=earlier)
     reads = tuple(dict.fromkeys(part.object for query in plan.queries for part in query.parts if part.object != old.id))
     dimensions = tuple(dict.fromkeys(table.object for query in plan.queries for table in query.tables))
     view = replace(new, columns=columns, plan=plan, reads=reads, dimensions=dimensions, first=old.first,
@@ -146,11 +148,11 @@ def _require_kept(catalog: Catalog, view: PartView, since: int, name: Identifier
     """Raises DeclarationError where part `since` of a view, which is to be computed anew, reads what has expired."""
     lost, carried = known.lost(view.id), known.carried(view.id)
     least = since if lost is None else max(since, lost)
-    for each in inputs(catalog, view):
+    for each in inputs(view):
         bound = known.lost(each.object)
         if bound is not None and each.object != view.id:
             least = max(least, lowest_at_least(each.low, bound))
-    if view.kind == "match" and carried is not None:
+    if isinstance(view.plan, MatchPlan) and carried is not None:
         least = max(least, carried + 1)
     if least > since:
         what = "its sources' parts have" if lost is None or lost <= since else "it has"
@@ -163,7 +165,7 @@ def _helpers_below(catalog: Catalog, view: PartView) -> list[PartView]:
     found, waiting = dict[int, PartView](), list(view.reads)
     while waiting:
         below = catalog.by_id(waiting.pop())
-        if isinstance(below, PartView) and below.kind == "helper" and below.id not in found:
+        if isinstance(below, PartView) and below.hidden and below.id not in found:
             found[below.id] = below
             waiting += below.reads
     return list(found.values())
@@ -171,14 +173,14 @@ def _helpers_below(catalog: Catalog, view: PartView) -> list[PartView]:
 
 def _view(catalog: Catalog, name: Identifier, what: str) -> PartView:
     found = catalog.find(name.name)
-    if isinstance(found, PartView) and found.kind != "helper":
+    if isinstance(found, PartView) and not found.hidden:
         return found
     if isinstance(found, Stream):
         raise DeclarationError(f"{found.name} is a stream; {what} is for views", *name.place)
     if isinstance(found, (Table, View, Index)):
         raise NotSupported(f"{found.name} is not kept part by part, so {what} is not supported for it; drop it and "
                            "create it again", *name.place)  # fmt: skip
-    names = [view.name for view in catalog.part_views if view.kind != "helper"]
+    names = [view.name for view in catalog.part_views if not view.hidden]
     raise DeclarationError(f"there is no view {name}" + did_you_mean(name.name, names), *name.place)
 
 
@@ -189,7 +191,7 @@ def drop(catalog: Catalog, statement: Drop) -> tuple[Catalog, str]:
     found = catalog.find(name.name)
     assert isinstance(found, InParts)
     kind = "STREAM" if isinstance(found, Stream) else "VIEW"
-    if isinstance(found, PartView) and found.kind == "helper":
+    if isinstance(found, PartView) and found.hidden:
         users = _users(catalog, {found.id})
         raise DeclarationError(f"{found.name} is a hidden helper of {_listed(users)}, and goes with what needs it",
                                *name.place)  # fmt: skip
@@ -203,9 +205,9 @@ def drop(catalog: Catalog, statement: Drop) -> tuple[Catalog, str]:
 
 def users_of_dimension(catalog: Catalog, id_: int) -> list[str]:
     """The views over streams that join with a table or core view."""
-    names = [view.name for view in catalog.part_views if id_ in view.dimensions and view.kind != "helper"]
+    names = [view.name for view in catalog.part_views if id_ in view.dimensions and not view.hidden]
     return names + _users(catalog, {view.id for view in catalog.part_views
-                                    if id_ in view.dimensions and view.kind == "helper"})  # fmt: skip
+                                    if id_ in view.dimensions and view.hidden})  # fmt: skip
 
 
 def _users(catalog: Catalog, ids: Collection[int]) -> list[str]:
@@ -213,7 +215,7 @@ def _users(catalog: Catalog, ids: Collection[int]) -> list[str]:
     reached, names = set(ids), []
     for view in catalog.part_views:
         if reached & set(view.reads) and view.id not in ids:
-            if view.kind == "helper":
+            if view.hidden:
                 reached.add(view.id)
             else:
                 names.append(view.name)
@@ -224,9 +226,7 @@ def _without(catalog: Catalog, ids: set[int]) -> Catalog:
     """The catalog without the streams and views `ids`, nor helpers that only they needed."""
     gone = set(ids)
     for view in reversed(catalog.part_views):
-        if view.kind == "helper" and not any(
-            view.id in other.reads for other in catalog.part_views if other.id not in gone
-        ):
+        if view.hidden and not any(view.id in other.reads for other in catalog.part_views if other.id not in gone):
             gone.add(view.id)
     return catalog.without(gone)
 

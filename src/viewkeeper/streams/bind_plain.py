@@ -21,7 +21,7 @@ from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.plans.references import Subscript
 from viewkeeper.plans.relations import Filter, Join, Project, Relation, Scan
-from viewkeeper.plans.viewdf import NamedDimension, NamedInput, PlannedQuery, ViewDFPlan
+from viewkeeper.plans.viewdf import NamedDimension, NamedInput, PlainPlan, PlannedQuery
 from viewkeeper.streams.analyst import Analyst, NotByRows
 from viewkeeper.streams.bind_viewdf import asked_columns, known_columns, refused_names, timed
 
@@ -39,7 +39,7 @@ class BoundPlain:
 
     source: Stream | PartView
     columns: tuple[Column, ...]
-    plan: ViewDFPlan
+    plan: PlainPlan
     dimensions: tuple[int, ...]
 
 
@@ -51,7 +51,7 @@ def sources_in(catalog: Catalog, tree: exp.Expr) -> list[tuple[Stream | PartView
         if table.find_ancestor(exp.Hint) is None and not is_common(table)
     ]
     return [(of, table) for of, table in found
-            if isinstance(of, InParts) and not (isinstance(of, PartView) and of.kind == "helper")]  # fmt: skip
+            if isinstance(of, InParts) and not (isinstance(of, PartView) and of.hidden)]  # fmt: skip
 
 
 def bind_plain(catalog: Catalog, statement: CreateView, analyst: Analyst) -> BoundPlain:
@@ -82,7 +82,7 @@ def bind_plain(catalog: Catalog, statement: CreateView, analyst: Analyst) -> Bou
     for name, problem in refused_names(column.name for column in columns):
         raise query.error(f"{problem}; give {name} another name by AS", query.tree)
     dimensions = tuple(dict.fromkeys(table.object for table in planned.tables))
-    return BoundPlain(source, columns, ViewDFPlan(planned, planned), dimensions)
+    return BoundPlain(source, columns, PlainPlan(planned, planned), dimensions)
 
 
 def _planned(catalog: Catalog, query: QueryText, source: Stream | PartView) -> PlannedQuery:

@@ -57,7 +57,7 @@ class _Binder:
                 parts.append(self._own_part(reference))
                 continue
             target = self._catalog.find(reference.target)
-            if not isinstance(target, InParts) or (isinstance(target, PartView) and target.kind == "helper"):
+            if not isinstance(target, InParts) or (isinstance(target, PartView) and target.hidden):
                 tables.append(self._table(reference))
             else:
                 parts.append(self._part(reference, target))

@@ -27,7 +27,10 @@ from viewkeeper.plans.viewdf import PlannedQuery, ViewDFPlan
 from viewkeeper.streams.analyst import Analyst
 from viewkeeper.streams.bind_plain import bind_plain, sources_in
 from viewkeeper.streams.bind_viewdf import bind_viewdf, refused_names, viewdf_columns
+from viewkeeper.streams.patterns.declare import declare_pattern
+from viewkeeper.streams.recognize.declare import declare_match
 from viewkeeper.streams.subscripts import lowest_at_least
+from viewkeeper.streams.windows.declare import declare_window
 
 
 class Known(Protocol):
@@ -125,16 +128,10 @@ def new_views(
     source = _only_source(catalog, statement)
     catalog = _without_short_helpers(catalog, source, known)
     if isinstance(statement, CreatePatternView):
-        from viewkeeper.streams.patterns.declare import declare_pattern
-
         views = declare_pattern(catalog, statement, source, new_id)
     elif isinstance(statement, CreateWindowView):
-        from viewkeeper.streams.windows.declare import declare_window
-
         views = declare_window(catalog, statement, source, new_id, known.sizes)
     else:
-        from viewkeeper.streams.recognize.declare import declare_match
-
         views = declare_match(catalog, statement, source, new_id)
     for name, problem in refused_names(column.name for column in views[-1].columns):
         raise DeclarationError(f"{problem}; give {name} another name by AS", *statement.name.place)
@@ -149,7 +146,7 @@ def _viewdf(catalog: Catalog, statement: CreateViewDF, analyst: Analyst, known: 
     reads = tuple(dict.fromkeys(part.object for query in both for part in query.parts if part.object != id_))
     dimensions = tuple(dict.fromkeys(table.object for query in both for table in query.tables))
     return PartView(
-        id=id_, name=statement.name.name, sql=statement.text, kind="viewdf", columns=columns, length=statement.length,
+        id=id_, name=statement.name.name, sql=statement.text, columns=columns, length=statement.length,
         reads=reads, dimensions=dimensions, plan=ViewDFPlan(initialize, update), first=first,
         fills=statement.backfill, expire=statement.expire,
     )  # fmt: skip
@@ -173,7 +170,7 @@ def _initial_subscript(catalog: Catalog, initialize: PlannedQuery, length: int, 
 def _plain(catalog: Catalog, statement: CreateView, analyst: Analyst, id_: int) -> PartView:
     bound = bind_plain(catalog, statement, analyst)
     return PartView(
-        id=id_, name=statement.name.name, sql=statement.text, kind="plain", columns=bound.columns,
+        id=id_, name=statement.name.name, sql=statement.text, columns=bound.columns,
         length=bound.source.length, reads=(bound.source.id,), dimensions=bound.dimensions, plan=bound.plan, fills=True,
         expire=statement.expire,
     )  # fmt: skip
@@ -186,7 +183,7 @@ def _without_short_helpers(catalog: Catalog, source: Stream | PartView, known: K
     if oldest is None:
         return catalog
     since = oldest * source.length
-    return catalog.without([view.id for view in catalog.part_views if view.kind == "helper"
+    return catalog.without([view.id for view in catalog.part_views if view.hidden
                             and (lost := known.lost(view.id)) is not None and lost * view.length > since])  # fmt: skip
 
 

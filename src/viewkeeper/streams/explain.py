@@ -7,18 +7,26 @@ from math import gcd
 
 from sqlglot import exp
 
-from viewkeeper.catalog.model import Catalog, PartView
+from viewkeeper.catalog.model import Catalog, PartPlan, PartView
 from viewkeeper.compiler.parse_streams import AnyView
 from viewkeeper.compiler.source import Source
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
+from viewkeeper.plans.match import MatchPlan
+from viewkeeper.plans.pattern import PatternAnswer, PatternMatches
 from viewkeeper.plans.references import Subscript
-from viewkeeper.plans.viewdf import NamedInput, PlannedQuery, ViewDFPlan
+from viewkeeper.plans.viewdf import NamedInput, PlainPlan, PlannedQuery, QueryPlan, ViewDFPlan
+from viewkeeper.plans.window import Window
 from viewkeeper.streams.analyst import Analyst
 from viewkeeper.streams.declare import Known, Nothing, declare_view
 from viewkeeper.streams.emptiness import Emptiness
+from viewkeeper.streams.patterns.explain import explain as explain_pattern
+from viewkeeper.streams.recognize.explain import explain as explain_match
+from viewkeeper.streams.windows.explain import explain as explain_window
 
-_TITLES = {"viewdf": "a ViewDF", "plain": "plain", "pattern": "a pattern", "window": "a sliding window",
-           "match": "MATCH_RECOGNIZE", "helper": "a hidden helper"}  # fmt: skip
+_TITLES: dict[type[PartPlan], str] = {
+    ViewDFPlan: "a ViewDF", PlainPlan: "plain", PatternAnswer: "a pattern", Window: "a sliding window",
+    MatchPlan: "MATCH_RECOGNIZE",
+}  # fmt: skip
 
 
 def explain_new_view(catalog: Catalog, statement: AnyView, analyst: Analyst, known: Known) -> str:
@@ -33,8 +41,9 @@ Measured = Mapping[int, float]
 
 def explain(catalog: Catalog, view: PartView, known: Known | None = None, measured: Measured | None = None) -> str:
     """How `view` is kept, a line for each fact; with costs, as far as sizes are `known` and costs were `measured`."""
-    lines = [f"view {view.name}: {_TITLES[view.kind]}, parts of {view.length} seconds"]
-    if isinstance(view.plan, ViewDFPlan):
+    title = "a hidden helper" if view.hidden else _TITLES[type(view.plan)]
+    lines = [f"view {view.name}: {title}, parts of {view.length} seconds"]
+    if isinstance(view.plan, QueryPlan):
         lines += _queries(catalog, view, view.plan)
     else:
         lines += _generated(catalog, view, known or Nothing(), measured or {})
@@ -42,21 +51,17 @@ def explain(catalog: Catalog, view: PartView, known: Known | None = None, measur
 
 
 def _generated(catalog: Catalog, view: PartView, known: Known, measured: Measured) -> list[str]:
-    if view.kind == "window":
-        from viewkeeper.streams.windows.explain import explain as explain_window
-
-        return explain_window(catalog, view, known.sizes, measured)
-    if view.kind == "match":
-        from viewkeeper.streams.recognize.explain import explain as explain_match
-
-        return explain_match(catalog, view)
-    from viewkeeper.streams.patterns.explain import explain as explain_pattern
-
-    return explain_pattern(catalog, view)
+    match view.plan:
+        case PatternAnswer() | PatternMatches():
+            return explain_pattern(catalog, view)
+        case MatchPlan():
+            return explain_match(catalog, view)
+        case _:
+            return explain_window(catalog, view, known.sizes, measured)
 
 
-def _queries(catalog: Catalog, view: PartView, plan: ViewDFPlan) -> Iterator[str]:
-    if view.kind == "plain":
+def _queries(catalog: Catalog, view: PartView, plan: QueryPlan) -> Iterator[str]:
+    if isinstance(plan, PlainPlan):
         yield f"part j reads {_reads(catalog, view, plan.update, 'j')}"
         if plan.update.relation is None:
             yield "computed by Spark SQL, one query a part"
@@ -77,7 +82,7 @@ def _queries(catalog: Catalog, view: PartView, plan: ViewDFPlan) -> Iterator[str
     yield from _late(catalog, view, plan.update)
 
 
-def _beginning(catalog: Catalog, view: PartView, plan: ViewDFPlan) -> str:
+def _beginning(catalog: Catalog, view: PartView, plan: QueryPlan) -> str:
     if view.first is not None:
         return f"part {view.first}: the smallest newest part of its sources when it was declared"
     text = "the lowest part that names no part before a source's first"
@@ -105,7 +110,7 @@ def _aliases(planned: PlannedQuery) -> dict[str, str]:
     return {table.name: table.alias_or_name for table in syntax_tree(source, tokenize(source)).find_all(exp.Table)}
 
 
-def _timed(plan: ViewDFPlan) -> str:
+def _timed(plan: QueryPlan) -> str:
     found: dict[str, None] = {}
     for planned in (plan.initialize, plan.update):
         aliases = _aliases(planned)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from viewkeeper.catalog.model import Catalog, PartView
+from viewkeeper.plans.match import MatchPlan
+from viewkeeper.plans.pattern import PatternAnswer, PatternMatches
+from viewkeeper.streams.patterns.program import pattern_program
 from viewkeeper.streams.program import Program
+from viewkeeper.streams.recognize.program import match_program
+from viewkeeper.streams.windows.program import window_program
 
 
 def program_of(catalog: Catalog, view: PartView) -> Program:
-    """How the parts of `view`, which is no ViewDF, are computed."""
-    from viewkeeper.plans.match import MatchPlan
-    from viewkeeper.plans.pattern import PatternAnswer, PatternMatches
-
-    if isinstance(view.plan, (PatternMatches, PatternAnswer)):
-        from viewkeeper.streams.patterns.program import pattern_program
-
-        return pattern_program(catalog, view)
-    if isinstance(view.plan, MatchPlan):
-        from viewkeeper.streams.recognize.program import match_program
-
-        return match_program(catalog, view)
-    from viewkeeper.streams.windows.program import window_program
-
-    return window_program(catalog, view)
+    """How the parts of `view`, which Spark SQL does not compute, are computed."""
+    match view.plan:
+        case PatternMatches() | PatternAnswer():
+            return pattern_program(catalog, view)
+        case MatchPlan():
+            return match_program(catalog, view)
+        case _:
+            return window_program(catalog, view)

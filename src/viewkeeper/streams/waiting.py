@@ -9,8 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from viewkeeper.catalog.model import Catalog, PartView, Stream
-from viewkeeper.plans.references import Input
-from viewkeeper.plans.viewdf import ViewDFPlan
+from viewkeeper.plans.inputs import inputs
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.subscripts import lowest_at_least
 from viewkeeper.streams.view_progress import ViewProgress
@@ -56,16 +55,6 @@ def reason(catalog: Catalog, progress: Progresses, of: Stream | PartView, part: 
     return f"{next_}its sources are there: db.maintain() builds it, and db.catch_up() waits for it"
 
 
-def inputs(catalog: Catalog, view: PartView, initial: bool = False) -> tuple[Input, ...]:
-    """What a part of `view` (the initial one, or a later one) reads."""
-    if isinstance(view.plan, ViewDFPlan):
-        return view.plan.initialize.inputs if initial else view.plan.update.inputs
-    # Imported when used: readers seldom need what programs are made of.
-    from viewkeeper.streams.programs import program_of
-
-    return program_of(catalog, view).inputs
-
-
 def progress_of(of: Stream | PartView, progress: Progresses) -> StreamProgress | ViewProgress:
     """How far a stream or view is."""
     data = progress.get(of.id)
@@ -77,7 +66,7 @@ def next_part(catalog: Catalog, view: PartView, progress: Progresses) -> int | N
     mine, found = ViewProgress.from_dict(progress.get(view.id)), view.first
     if mine.next is not None:
         return mine.next
-    for each in inputs(catalog, view, initial=True):
+    for each in inputs(view, initial=True):
         start = progress_of(catalog.source(each.object), progress).first
         if start is None:
             return None
@@ -89,7 +78,7 @@ def next_part(catalog: Catalog, view: PartView, progress: Progresses) -> int | N
 def _waits(catalog: Catalog, progress: Progresses, view: PartView, part: int | None) -> Iterator[Waiting]:
     first, after = ViewProgress.from_dict(progress.get(view.id)).first, next_part(catalog, view, progress)
     wanted = after if part is None or after is None else max(part, after)
-    for each in inputs(catalog, view, initial=first is None or wanted == first):
+    for each in inputs(view, initial=first is None or wanted == first):
         source = catalog.source(each.object)
         if source.id == view.id:
             continue
@@ -97,7 +86,7 @@ def _waits(catalog: Catalog, progress: Progresses, view: PartView, part: int | N
         named = None if wanted is None else each.high.at(wanted)
         if there is not None and (named is None or named < there):
             continue
-        if isinstance(source, PartView) and source.kind == "helper":
+        if isinstance(source, PartView) and source.hidden:
             yield from _waits(catalog, progress, source, named)
         else:
             newest = None if there is None else there - 1

@@ -23,6 +23,7 @@ from viewkeeper.errors import NotFound
 from viewkeeper.maintenance.explain import explain_new_view, explain_view
 from viewkeeper.streams.analyst import Analyst
 from viewkeeper.views import part_listing
+from viewkeeper.views.part_explain import explain_new_parts, explain_parts, is_of_parts
 from viewkeeper.views.query import explain_select, run_select
 from viewkeeper.views.result import Result
 from viewkeeper.views.version import Version
@@ -51,16 +52,11 @@ def explain(version: Version, name: str) -> str:
     """How the view `name` is kept."""
     found = version.catalog.find(name)
     if isinstance(found, PartView):
-        from viewkeeper.views.part_explain import explain_parts
-
         return explain_parts(version, found)
     return explain_view(version.catalog, version.view(name))
 
 
 def _explain_new(version: Version, statement: AnyView, analyst: Callable[[], Analyst] | None) -> str:
-    # Imported when used, as above: what the kinds of views over streams are made of is much.
-    from viewkeeper.views.part_explain import explain_new_parts, is_of_parts
-
     if is_of_parts(version, statement):
         return explain_new_parts(version, statement, analyst)
     assert isinstance(statement, CreateView)

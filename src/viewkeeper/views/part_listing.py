@@ -7,7 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from viewkeeper.catalog.model import PartView, Stream
+from viewkeeper.catalog.model import PartPlan, PartView, Stream
+from viewkeeper.plans.match import MatchPlan
+from viewkeeper.plans.viewdf import PlainPlan, ViewDFPlan
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.views.parts import Parts
 from viewkeeper.views.version import Version
@@ -32,13 +34,13 @@ def streams(version: Version) -> list[dict[str, Any]]:
 
 def views(version: Version) -> Iterator[PartView]:
     """The views over streams that users know of."""
-    return (view for view in version.catalog.part_views if view.kind != "helper")
+    return (view for view in version.catalog.part_views if not view.hidden)
 
 
 def note(of: Stream | PartView) -> str:
     """What DESCRIBE says beside the columns."""
     if isinstance(of, PartView):
-        return f"view over streams ({_KINDS.get(of.kind, of.kind)}), in parts of {of.length} s"
+        return f"view over streams ({_KINDS.get(type(of.plan), of.kind)}), in parts of {of.length} s"
     terms = [f"stream by {of.columns[of.time].name}, in parts of {of.length} s, LATENESS {of.lateness}"]
     for name, value in (("HORIZON", of.horizon), ("IDLE", of.idle), ("MAX AHEAD", of.ahead), ("EXPIRE", of.expire)):
         if value is not None:
@@ -46,7 +48,9 @@ def note(of: Stream | PartView) -> str:
     return ", ".join(terms)
 
 
-_KINDS = {"viewdf": "INITIALIZE and UPDATE", "plain": "part by part", "match": "MATCH_RECOGNIZE"}
+_KINDS: dict[type[PartPlan], str] = {
+    ViewDFPlan: "INITIALIZE and UPDATE", PlainPlan: "part by part", MatchPlan: "MATCH_RECOGNIZE",
+}  # fmt: skip
 
 
 def _watermark(parts: Parts) -> str | None:

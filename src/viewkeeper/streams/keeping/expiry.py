@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.model import Catalog, PartView, Stream
 from viewkeeper.plans.references import Input
-from viewkeeper.plans.viewdf import ViewDFPlan
+from viewkeeper.plans.viewdf import QueryPlan
 from viewkeeper.streams.intake.taking import MICROSECONDS, too_late
 from viewkeeper.streams.keeping.stage import Stage
 from viewkeeper.streams.program import Carry
@@ -122,7 +122,7 @@ def _late_from(stage: Stage, stream: Stream) -> int:
 
 def _by_age(stage: Stage, item: Stream | PartView) -> int:
     """The part before which all are older than EXPIRE AFTER says; of helpers, all are."""
-    if isinstance(item, PartView) and item.kind == "helper":
+    if isinstance(item, PartView) and item.hidden:
         return UNBOUNDED
     if item.expire is None:
         return -UNBOUNDED
@@ -135,7 +135,7 @@ def _by_age(stage: Stage, item: Stream | PartView) -> int:
 
 def _inputs(catalog: Catalog, view: PartView) -> tuple[tuple[Input, ...], Carry]:
     """What any part of a view reads, and what it carries."""
-    if isinstance(view.plan, ViewDFPlan):
+    if isinstance(view.plan, QueryPlan):
         return tuple(each for query in view.plan.queries for each in query.inputs), "none"
     program = program_of(catalog, view)
     return (*program.inputs, *program.optional), program.carry

@@ -10,7 +10,7 @@ from dataclasses import replace
 from viewkeeper.catalog.model import PartView
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.plans.references import Input
-from viewkeeper.plans.viewdf import PlannedQuery, ViewDFPlan
+from viewkeeper.plans.viewdf import PlannedQuery, QueryPlan
 from viewkeeper.streams.emptiness import Emptiness
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep
 from viewkeeper.streams.subscripts import UNBOUNDED, naming
@@ -23,7 +23,7 @@ class QueryUpkeep(Upkeep):
 
     def __init__(self, hands: Hands, view: PartView) -> None:
         super().__init__(hands, view)
-        assert isinstance(view.plan, ViewDFPlan)
+        assert isinstance(view.plan, QueryPlan)
         self.plan = view.plan
         self._empty = {side: Emptiness.of(side.query) for side in self.plan.queries}
         self.is_timed = any(PART_TIMESTAMP.name.lower() in side.query.sql.lower() for side in self.plan.queries)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from viewkeeper.catalog.model import PartView
+from viewkeeper.plans.viewdf import QueryPlan
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.keeping.stage import Stage, new_files
 from viewkeeper.streams.part_files import PartWriter, read_part
@@ -56,7 +57,7 @@ def _objects(stage: Stage) -> dict[int, bool]:
     """All that has parts, copies of dimension tables too, and whether the rows have groups."""
     found: dict[int, bool] = {}
     for item in stage.catalog.in_parts:
-        found[item.id] = isinstance(item, PartView) and item.kind not in ("viewdf", "plain")
+        found[item.id] = isinstance(item, PartView) and not isinstance(item.plan, QueryPlan)
         if isinstance(item, PartView):
             found.update(dict.fromkeys((helper.id for helper in item.helpers), True))
             found.update(dict.fromkeys(item.dimensions, False))

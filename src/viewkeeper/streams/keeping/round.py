@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from viewkeeper.catalog.model import Catalog, PartView, Stream
-from viewkeeper.plans.viewdf import ViewDFPlan
+from viewkeeper.plans.viewdf import QueryPlan
 from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.streams.intake.taking import advance, sealed_upto
 from viewkeeper.streams.keeping.dimensions import Dimensions
@@ -136,7 +136,7 @@ class Round:
 
 def upkeep(hands: Hands, view: PartView) -> Upkeep:
     """What keeps `view`, by its kind."""
-    return QueryUpkeep(hands, view) if isinstance(view.plan, ViewDFPlan) else ProgramUpkeep(hands, view)
+    return QueryUpkeep(hands, view) if isinstance(view.plan, QueryPlan) else ProgramUpkeep(hands, view)
 
 
 def levels(catalog: Catalog) -> Iterator[list[PartView]]:
@@ -157,7 +157,7 @@ def _is_queried(catalog: Catalog, stream: int) -> bool:
         for view in level:
             if reached & set(view.reads):
                 reached.add(view.id)
-                if isinstance(view.plan, ViewDFPlan):
+                if isinstance(view.plan, QueryPlan):
                     return True
     return False
 

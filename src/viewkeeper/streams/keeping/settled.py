@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from viewkeeper.catalog.model import Catalog, PartView, Stream
+from viewkeeper.plans.inputs import inputs
 from viewkeeper.streams.keeping.dimensions import last_change
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.subscripts import lowest_at_least
 from viewkeeper.streams.view_progress import ViewProgress
-from viewkeeper.streams.waiting import inputs
 from viewkeeper.trace.snapshot import Snapshot
 
 Progresses = Mapping[int, dict[str, Any]]
@@ -40,7 +40,7 @@ def can_build(catalog: Catalog, view: PartView, progresses: Progresses) -> bool:
     if part is None:
         return False
     first = ViewProgress.from_dict(progresses.get(view.id)).first
-    for each in inputs(catalog, view, initial=first is None or part == first):
+    for each in inputs(view, initial=first is None or part == first):
         after = _progress(catalog, each.object, progresses).next
         if each.object != view.id and (after is None or each.high.at(part) >= after):
             return False
@@ -53,7 +53,7 @@ def _next_part(catalog: Catalog, view: PartView, progresses: Progresses) -> int 
     if progress.next is not None:
         return progress.next
     first = view.first
-    for each in inputs(catalog, view, initial=True):
+    for each in inputs(view, initial=True):
         start = _progress(catalog, each.object, progresses).first
         if start is None:
             return None

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from viewkeeper.catalog.model import PartView
 from viewkeeper.errors import Error
 from viewkeeper.plans.references import Input
+from viewkeeper.plans.viewdf import QueryPlan, ViewDFPlan
 from viewkeeper.streams.keeping.dimensions import Dimensions, Unreadable, last_change, rebuilt_too
 from viewkeeper.streams.keeping.stage import Stage, new_files
 from viewkeeper.streams.keeping.stretches import are_equal, reads_same_until, stretches
@@ -184,15 +185,15 @@ class Upkeep(ABC):
             source = self.stage.catalog.by_id(id_)
             if isinstance(source, PartView) and self.stage.view(id_).stale is not None:
                 reason = self.stage.view(id_).stale
-                name = source.name if source.kind != "helper" else "its helper"
-                said = reason if source.kind == "helper" else f"{name}, which it reads, is stale: {reason}"
+                name = source.name if not source.hidden else "its helper"
+                said = reason if source.hidden else f"{name}, which it reads, is stale: {reason}"
                 dirty = [lowest for lowest in (self._lowest_touched(),) if lowest is not None]
                 raise ViewFailed(min(dirty, default=UNBOUNDED), str(said))
 
     def _settle_first(self) -> int | None:
         """The initial subscript; None while a source has no part."""
         progress = self.progress
-        if progress.first is not None and (not self.view.fills or self.view.kind == "viewdf"):
+        if progress.first is not None and (not self.view.fills or isinstance(self.view.plan, ViewDFPlan)):
             return progress.first
         first = -UNBOUNDED if self.view.first is None else self.view.first
         for each in self.initial_inputs():
@@ -372,7 +373,7 @@ class Upkeep(ABC):
         return part
 
     def _equal(self, object_: int, part: int, other: int) -> bool:
-        return are_equal(self.stage, object_, part, other, grouped=self.view.kind not in ("viewdf", "plain"))
+        return are_equal(self.stage, object_, part, other, grouped=not isinstance(self.view.plan, QueryPlan))
 
     # Results
 

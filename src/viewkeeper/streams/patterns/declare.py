@@ -50,12 +50,12 @@ def declare_pattern(
         id_ = new_id()
         columns = helper_shape(matches, source.columns).columns
         name = _free_name(catalog, f"{statement.name.name}__matches")
-        known = PartView(id_, name, statement.query.sql, "helper", columns, source.length, (source.id,), (), matches,
+        known = PartView(id_, name, statement.query.sql, columns, source.length, (source.id,), (), matches,
                          fills=True)  # fmt: skip
         views.append(known)
     assert isinstance(known.plan, PatternMatches)
     answer = PatternAnswer(known.id, bound, _measures_of(bound.calls, known.plan), _unique(bound))
-    view = PartView(new_id(), statement.name.name, bound.sql, "pattern", bound.columns, source.length, (known.id,), (),
+    view = PartView(new_id(), statement.name.name, bound.sql, bound.columns, source.length, (known.id,), (),
                     answer, fills=True, expire=statement.expire)  # fmt: skip
     return [*views, view]
 

@@ -217,6 +217,7 @@ def _final(view: PartView, answer: PatternAnswer, helper: PartView, text: _Helpe
 
     outputs = ", ".join(f"{expression_text(rewrite(output, change))} AS {name}"
                         for output, name in zip(bound.outputs, bound.names, strict=True))  # fmt: skip
+    assert isinstance(helper.plan, PatternMatches)
     state = len(helper.plan.variables)
     yield f"CREATE VIEW {view.name} AS"
     for word, part in (("INITIALIZE", "i"), ("UPDATE", "j")):

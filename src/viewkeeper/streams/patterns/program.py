@@ -18,6 +18,6 @@ def pattern_program(catalog: Catalog, view: PartView) -> Program:
         return MatchesProgram(view.plan, view.id, ", ".join(readers) or view.name, source.columns, catalog.zone)
     assert isinstance(view.plan, PatternAnswer)
     helper = catalog.by_id(view.plan.helper)
-    assert isinstance(helper, PartView)
+    assert isinstance(helper, PartView) and isinstance(helper.plan, PatternMatches)
     source = catalog.source(helper.plan.source)
     return AnswerProgram(view.plan, helper.plan, view.id, view.name, source.columns, catalog.zone)

@@ -49,7 +49,7 @@ def declare_match(
     if plan.carries:
         kept = tuple(plan.columns[i] for i in plan.kept)
         helpers = (HelperParts(new_id(), f"{statement.name} open rows", (*kept, TRUTH, PLACE)),)
-    return [PartView(id_, statement.name.name, statement.query.sql, "match", columns, source.length, (source.id,), (),
+    return [PartView(id_, statement.name.name, statement.query.sql, columns, source.length, (source.id,), (),
                      plan, helpers, fills=True, expire=statement.expire)]  # fmt: skip
 
 

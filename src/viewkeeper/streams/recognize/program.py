@@ -36,7 +36,7 @@ _MICROSECONDS = 1_000_000
 
 
 def match_program(catalog: Catalog, view: PartView) -> MatchProgram:
-    """The program of a view of kind "match"."""
+    """The program of a view by MATCH_RECOGNIZE."""
     assert isinstance(view.plan, MatchPlan)
     helper = view.helpers[0] if view.helpers else None
     kept = () if helper is None else helper.columns

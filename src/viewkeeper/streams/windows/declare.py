@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from viewkeeper.catalog.model import Catalog, Column, HelperParts, PartView, Stream
+from viewkeeper.catalog.model import Catalog, Column, HelperParts, HelperPlan, PartView, Stream
 from viewkeeper.compiler.accounting import refuse_unaccounted
 from viewkeeper.compiler.bind import bind_view_query
 from viewkeeper.compiler.bind_window import MORE, WindowBinder, fraction_of, strategy
@@ -170,7 +170,7 @@ class _Declaring:
         helpers = [piece.object for piece in pieces] + [i for piece in pieces for i in piece.levels]
         helpers += [piece.since for piece in pieces if piece.since is not None]
         view = PartView(
-            self.new_id(), self.statement.name.name, self.statement.query.sql, "window", relation.columns,
+            self.new_id(), self.statement.name.name, self.statement.query.sql, relation.columns,
             self.source.length, tuple(dict.fromkeys(helpers)), (), plan, tuple(self.own), fills=True,
             expire=self.statement.expire,
         )  # fmt: skip
@@ -286,7 +286,7 @@ class _Declaring:
         return self._make(plan, layout, self.source.id, 1, dimensions), list(range(len(wanted.slots)))
 
     def _helpers(self) -> list[PartView]:
-        return [view for view in self.catalog.part_views if view.kind == "helper"]
+        return [view for view in self.catalog.part_views if view.hidden]
 
     def _find_or_make(self, plan: plans.Halves | plans.Cumulated, layout: Layout, factor: int) -> PartView:
         for view in [*self._helpers(), *self.made]:
@@ -294,10 +294,10 @@ class _Declaring:
                 return view
         return self._make(plan, layout, plan.below, factor, ())
 
-    def _make(self, plan: Any, layout: Layout, reads: int, factor: int, dimensions: tuple[int, ...]) -> PartView:
+    def _make(self, plan: HelperPlan, layout: Layout, reads: int, factor: int, dimensions: tuple[int, ...]) -> PartView:
         id_ = self.new_id()
         view = PartView(
-            id_, f"{self.source.name}$helper{id_}", self.statement.query.sql, "helper", layout.columns,
+            id_, f"{self.source.name}$helper{id_}", self.statement.query.sql, layout.columns,
             factor * self.source.length, (reads,), dimensions, plan, fills=True,
         )  # fmt: skip
         self.made.append(view)

@@ -30,7 +30,7 @@ def explain(
     for helper in _below(catalog, view):
         lines += _helper(catalog, helper, measured)
     for i, piece in enumerate(plan.pieces):
-        lines += _piece(catalog, view, i, piece)
+        lines += _piece(catalog, view, plan, i, piece)
     lines += _view_text(catalog, view, plan)
     sizes = _sizes(catalog, view, plan, known_sizes)
     for piece in plan.pieces:
@@ -61,7 +61,7 @@ def _below(catalog: Catalog, view: PartView) -> list[PartView]:
 
 def _is_helper(catalog: Catalog, id_: int) -> bool:
     found = catalog.by_id(id_)
-    return isinstance(found, PartView) and found.kind == "helper"
+    return isinstance(found, PartView) and found.hidden
 
 
 def _shared(catalog: Catalog, view: PartView) -> dict[str, list[str]]:
@@ -84,6 +84,7 @@ def _took(measured: Mapping[int, float], id_: int) -> str:
 
 def _helper(catalog: Catalog, view: PartView, measured: Mapping[int, float]) -> list[str]:
     plan, name = view.plan, view.name
+    assert isinstance(plan, (PartAggregate, plans.Halves, plans.Cumulated))
     keys = ", ".join(column.name for column in (*plan.layout.keys, *plan.layout.values))
     group = f" GROUP BY {keys}" if keys else ""
     took = _took(measured, view.id)
@@ -141,9 +142,9 @@ def _from(relation: Relation, source: int) -> str:
     return type(relation).__name__
 
 
-def _piece(catalog: Catalog, view: PartView, i: int, piece: Piece) -> list[str]:
+def _piece(catalog: Catalog, view: PartView, plan: plans.Window, i: int, piece: Piece) -> list[str]:
     """How one piece of the window is had, as a ViewDF."""
-    plan, helper = view.plan, _name(catalog, piece.object)
+    helper = _name(catalog, piece.object)
     keys = ", ".join(column.name for column in (*piece.layout.keys, *piece.layout.values))
     group = f" GROUP BY {keys}" if keys else ""
     merged, w = ", ".join([keys] * bool(keys) + _merged(piece.layout)), plan.window

@@ -15,7 +15,7 @@ from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.references import Subscript
 from viewkeeper.plans.relations import AggregateCall
-from viewkeeper.plans.viewdf import NamedInput, PlannedQuery, ViewDFPlan
+from viewkeeper.plans.viewdf import NamedInput, PlainPlan, PlannedQuery
 from viewkeeper.streams.bind_viewdf import timed
 
 
@@ -49,8 +49,8 @@ def naive_window(
     read = replace(read, references=(replace(reference, low=low, high=high),))
     planned = PlannedQuery(read, (NamedInput(reference.name, source.id, low, high),), (), timed(read, {reference.name}))
     return PartView(
-        new_id(), statement.name.name, query.sql, "plain", columns, source.length, (source.id,), (),
-        ViewDFPlan(planned, planned), fills=True, expire=statement.expire,
+        new_id(), statement.name.name, query.sql, columns, source.length, (source.id,), (),
+        PlainPlan(planned, planned), fills=True, expire=statement.expire,
     )  # fmt: skip
 
 

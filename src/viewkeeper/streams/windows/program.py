@@ -11,7 +11,8 @@ import pyarrow as pa
 from viewkeeper.catalog.model import Catalog, Column, PartView
 from viewkeeper.catalog.types import BIGINT, BINARY, physical_type
 from viewkeeper.plans import window as plans
-from viewkeeper.plans.references import Input, Subscript
+from viewkeeper.plans.inputs import inputs, optional_inputs
+from viewkeeper.plans.references import Input
 from viewkeeper.plans.window import BLOCKS, CUMULATIVE, GREATEST, LEAST, MERGE, RUNNING, Layout, Piece, Slot
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.program import Carry, Output, Past, Program, Wanted
@@ -20,8 +21,6 @@ from viewkeeper.streams.windows.finish import finish
 from viewkeeper.streams.windows.states import combine, lift, reduce
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical, numbered
-
-HERE = Subscript(1, 0)
 
 SINCE = Column("since", BIGINT, False)
 
@@ -191,16 +190,14 @@ def window_program(catalog: Catalog, view: PartView) -> Program:
     plan = view.plan
     outputs = (Output(view.id, view.columns), *(Output(helper.id, helper.columns) for helper in view.helpers))
     if isinstance(plan, plans.PartAggregate):
-        return PreAggregation(plan, (Input(plan.source, HERE, HERE),), outputs, view.dimensions)
+        return PreAggregation(plan, inputs(view), outputs, view.dimensions)
     if isinstance(plan, plans.Halves):
-        return Halving(plan, (Input(plan.below, Subscript(2, 0), Subscript(2, 1)),), outputs)
+        return Halving(plan, inputs(view), outputs)
     if isinstance(plan, plans.Cumulated):
-        return Cumulation(plan, (Input(plan.below, Subscript(1, -plan.window), HERE),), outputs)
+        return Cumulation(plan, inputs(view), outputs)
     if not isinstance(plan, plans.Window):
         raise TypeError(f"{view.name} is no window view")
-    inputs = tuple(dict.fromkeys(each for piece in plan.pieces for each in _required(piece, plan.window)))
-    optional = tuple(dict.fromkeys(each for piece in plan.pieces for each in _optional(piece, plan.window)))
-    return Sliding(plan, inputs, optional, outputs, "part" if view.helpers else "none")
+    return Sliding(plan, inputs(view), optional_inputs(plan), outputs, "part" if view.helpers else "none")
 
 
 def _nothing(piece: Piece) -> Block:
@@ -287,30 +284,5 @@ def level_count(window: int) -> int:
     return levels
 
 
-def level_input(object_: int, level: int, window: int) -> Input:
-    """The blocks of a level that lie within the window of part j."""
-    size = 2**level
-    return Input(object_, Subscript(1, size - window, size), Subscript(1, 1 - size, size))
-
-
 def _picked(block: Block, pick: Sequence[int]) -> Block:
     return Block([block.columns[i] for i in pick], block.hashes)
-
-
-def _required(piece: Piece, window: int) -> list[Input]:
-    """What a piece reads, as far as it must be there: it also says which windows are whole."""
-    whole = Input(piece.object, Subscript(1, 1 - window), HERE)
-    if piece.strategy == BLOCKS:
-        return [whole, *(level_input(o, k, window) for k, o in enumerate(piece.levels, 1))]
-    return [whole]
-
-
-def _optional(piece: Piece, window: int) -> list[Input]:
-    """What a piece reads if it is there."""
-    before = Subscript(1, -window)
-    if piece.strategy == RUNNING:
-        return [Input(piece.object, before, before)]
-    if piece.strategy == CUMULATIVE:
-        assert piece.since is not None
-        return [Input(piece.since, HERE, HERE), Input(piece.since, before, before)]
-    return []
