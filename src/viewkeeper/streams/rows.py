@@ -15,7 +15,7 @@ from viewkeeper.plans.relations import Filter, Join, Project, Relation, Scan
 from viewkeeper.streams.blocks import Block
 from viewkeeper.trace.grouping import spread, stable_argsort
 from viewkeeper.trace.hashing import hash_columns
-from viewkeeper.trace.keys import canonical, equal_rows
+from viewkeeper.trace.keys import canonical, equal_rows, with_null
 
 Columns = tuple[list[pa.Array], int]
 """Physical columns and their length."""
@@ -74,9 +74,10 @@ def _joined(join: Join, left: Columns, right: Columns, zone: str) -> Columns:
     hashes, other = hash_columns(left_keys, left_length), hash_columns(right_keys, right_length)
     order = stable_argsort(other)
     ranked = other[order]
+    null = with_null(left_keys, left_length)
     low, high = np.searchsorted(ranked, hashes, "left"), np.searchsorted(ranked, hashes, "right")
-    low[_has_null(left_keys, left_length)] = 0
-    high[_has_null(left_keys, left_length)] = 0
+    low[null] = 0
+    high[null] = 0
     mine = np.repeat(np.arange(left_length), high - low)
     theirs = order[spread(low, high - low)]
     mine_index, theirs_index = pa.array(mine), pa.array(theirs)
@@ -86,12 +87,3 @@ def _joined(join: Join, left: Columns, right: Columns, zone: str) -> Columns:
     columns = [*(c.take(mine_index) for c in left_columns), *(c.take(theirs_index) for c in right_columns)]
     length = len(mine_index)
     return (columns, length) if join.residual is None else filtered(join.residual, columns, length, zone)
-
-
-def _has_null(keys: Sequence[pa.Array], length: int) -> np.ndarray:
-    """Rows that match nothing, since part of their key is NULL."""
-    null = np.zeros(length, np.bool_)
-    for key in keys:
-        if key.null_count:
-            null |= key.is_null().to_numpy(zero_copy_only=False)
-    return null

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,15 @@ def offsets(array: pa.Array) -> np.ndarray:
 def valid(array: pa.Array) -> np.ndarray | None:
     """True where the array is not NULL; None if it is so everywhere."""
     return array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+
+
+def with_null(columns: Iterable[pa.Array], length: int) -> np.ndarray:
+    """bool[length]: the rows that have a NULL in any of `columns`: as a key they meet nothing."""
+    null = np.zeros(length, dtype=bool)
+    for column in columns:
+        if column.null_count:
+            null |= column.is_null().to_numpy(zero_copy_only=False)
+    return null
 
 
 def canonical(array: pa.Array) -> pa.Array:

@@ -10,13 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from viewkeeper.maintenance.operators import outer_join
 from viewkeeper.maintenance.operators.keyed_rows import Answer, KeyedRows, consolidated, touched
 from viewkeeper.maintenance.task import Arrived, Task
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.hashing import hash_columns
+from viewkeeper.trace.keys import with_null
 from viewkeeper.trace.rows import Rows
 
 
@@ -67,8 +66,4 @@ def run(operator: plan.ByKey, task: Task) -> None:
 
 def _unknown(side: Arrived) -> Rows:
     """The rows of a side whose key has a NULL."""
-    null = np.zeros(len(side.rows), dtype=bool)
-    for column in side.rows.columns[: side.key]:
-        if column.null_count:
-            null |= column.is_null().to_numpy(zero_copy_only=False)
-    return side.rows.filter(null)
+    return side.rows.filter(with_null(side.rows.columns[: side.key], len(side.rows)))

@@ -12,7 +12,7 @@ from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.expressions import ColumnRef
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.hashing import hash_columns
-from viewkeeper.trace.keys import canonical
+from viewkeeper.trace.keys import canonical, with_null
 from viewkeeper.trace.rows import Rows
 
 
@@ -44,10 +44,7 @@ def _spread_nulls(key: list[pa.Array], columns: list[pa.Array], hashes: np.ndarr
     """Rows with a NULL in their join key meet nobody: they are placed by the whole row, not all on one server."""
     if not any(column.null_count for column in key):
         return hashes
-    null = np.zeros(len(hashes), dtype=bool)
-    for column in key:
-        null |= column.is_null().to_numpy(zero_copy_only=False)
-    return np.where(null, hash_columns(columns, len(hashes)), hashes)
+    return np.where(with_null(key, len(hashes)), hash_columns(columns, len(hashes)), hashes)
 
 
 def _summed(item: plan.Exchange, rows: Rows, key: int, hashes: np.ndarray) -> tuple[Rows, np.ndarray]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from viewkeeper.maintenance.task import Arrived, Task
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.trace.keys import with_null
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
 
@@ -38,11 +39,7 @@ def _state(operator: plan.Operator, task: Task) -> Trace:
 def _pairs(operator: plan.Join, side: int, changed: Arrived, there: Trace) -> Rows:
     """The join of the changes of `side` (0 left, 1 right) with the other side's rows `there`."""
     other = [position for which, position in operator.outputs if which != side]
-    known = np.ones(len(changed.group_hashes), dtype=bool)
-    for column in changed.group_keys:
-        if column.null_count:
-            known &= column.is_valid().to_numpy(zero_copy_only=False)
-    groups = np.flatnonzero(known)
+    groups = np.flatnonzero(~with_null(changed.group_keys, len(changed.group_hashes)))
     index = pa.array(groups)
     probe, met = there.matches(
         changed.group_hashes[groups], [key.take(index) for key in changed.group_keys], columns=other

@@ -11,6 +11,7 @@ import pyarrow as pa
 from viewkeeper.maintenance.task import Arrived
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.hashing import hash_columns
+from viewkeeper.trace.keys import with_null
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
 
@@ -61,10 +62,7 @@ def touched(arrived: Sequence[Arrived | None], *, nulls: bool) -> tuple[Touched,
     sides = [side for side in arrived if side is not None]
     hashes = np.concatenate([side.group_hashes for side in sides])
     columns = [pa.concat_arrays(parts) for parts in zip(*(side.group_keys for side in sides), strict=True)]
-    known = np.ones(len(hashes), dtype=bool)
-    for column in () if nulls else columns:
-        if column.null_count:
-            known &= column.is_valid().to_numpy(zero_copy_only=False)
+    known = ~with_null(() if nulls else columns, len(hashes))
     index = np.flatnonzero(known)
     hashes, columns = hashes[index], [column.take(pa.array(index)) for column in columns]
     groups = group_rows(hashes, columns)
