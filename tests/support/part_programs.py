@@ -20,7 +20,7 @@ from viewkeeper.errors import ViewBroken
 from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_files import PartWriter, read_part
-from viewkeeper.streams.program import Carry, Output, Past
+from viewkeeper.streams.program import Carry, OfRows, Output, Past
 from viewkeeper.streams.work import Outcome, Piece, Place, Runner, Work
 from viewkeeper.trace import hashing
 from viewkeeper.trace.grouping import group_rows
@@ -51,7 +51,7 @@ def where_even(block: Block) -> Block:
 
 
 @dataclass(frozen=True)
-class Toy:
+class Toy(OfRows):
     """What all have in common: rows without x are not counted; a row of x = 666 raises, one of 667 is a defect."""
 
     inputs: tuple[Input, ...] = (Input(SOURCE, HERE, HERE),)

@@ -75,6 +75,13 @@ class Program(Protocol):
     @property
     def dimensions(self) -> tuple[int, ...]: ...
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether its rows differ by the part of which the rows that it reads are."""
+
+    def empty_rows(self) -> Block | None:
+        """The rows of a part for which no input names rows; None where there are none."""
+
     def prepared_columns(self) -> tuple[Column, ...]:
         """The shape of what `prepare` gives."""
 
@@ -84,6 +91,16 @@ class Program(Protocol):
 
     def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
         """The rows of each output's part, by object id (none given: empty)."""
+
+
+class OfRows:
+    """A program whose parts follow from the rows alone: part numbers say nothing, and no rows give none."""
+
+    is_timed = False
+
+    def empty_rows(self) -> Block | None:
+        """None."""
+        return None
 
 
 Wanted = Callable[[np.ndarray], np.ndarray]

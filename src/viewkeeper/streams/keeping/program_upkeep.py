@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -11,16 +11,15 @@ from viewkeeper.catalog.model import PartView
 from viewkeeper.errors import ViewBroken
 from viewkeeper.plans.references import Input
 from viewkeeper.streams.blocks import Block
+from viewkeeper.streams.keeping.repairs import Repairs
 from viewkeeper.streams.keeping.stage import new_files, pieces_between
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep, ViewFailed
 from viewkeeper.streams.part_files import PartWriter, read_part
 from viewkeeper.streams.parts import Range
 from viewkeeper.streams.programs import program_of
-from viewkeeper.streams.recognize.program import MatchProgram
 from viewkeeper.streams.subscripts import UNBOUNDED
 from viewkeeper.streams.touched import Touched, union
 from viewkeeper.streams.view_progress import ViewProgress
-from viewkeeper.streams.windows.program import Sliding
 from viewkeeper.streams.work import Outcome, Piece, Place, Work
 from viewkeeper.trace.naming import file_name
 
@@ -43,9 +42,9 @@ class ProgramUpkeep(Upkeep):
         self.program = program_of(self.stage.catalog, view)
         self.optional = self.program.optional
         self.carries = self.program.carry != "none"
-        self.is_timed = isinstance(self.program, MatchProgram) and self.program.plan.uses_part_time
+        self.is_timed = self.program.is_timed
         self._parts_most = JOB_PARTS
-        self._empty_rows = self.program.empty_rows() if isinstance(self.program, Sliding) else None
+        self._empty_rows = self.program.empty_rows()
 
     def inputs(self, part: int) -> tuple[Input, ...]:
         return self.program.inputs
@@ -80,7 +79,7 @@ class ProgramUpkeep(Upkeep):
         self.mark_empty(first, end)
         if self._has_empty_rows:
             self._write_empty_windows(_between(first, end, list(zip(parts, ends, strict=True))))
-        self.keep(outcome, first, repair=False)
+        self.keep(outcome, first)
         for part, until in zip(parts, ends, strict=True):
             self.repeat(part, until)
         if parts and self.carries and end == parts[-1]:
@@ -92,11 +91,14 @@ class ProgramUpkeep(Upkeep):
         """The last part from `part` on that is as it is, whatever it turns out to be."""
         return part if self.carries else min(last, self.same_until(part))
 
-    def _move_first(self, progress: ViewProgress, first: int) -> None:
-        super()._move_first(progress, first)
-        if not self._has_empty_rows or not self._early:
-            return
-        first, last = self._early[0]
+    def _move_first(self, progress: ViewProgress, first: int) -> Range | None:
+        early = super()._move_first(progress, first)
+        if self._has_empty_rows and early is not None:
+            self._fill_early(*early)
+        return early
+
+    def _fill_early(self, first: int, last: int) -> None:
+        """The rows of empty windows before what was the first part."""
         filled, part = list[Range](), self.next_with_input(first, self.program.inputs)
         while part <= last:
             filled.append((part, min(last, self.same_until(part))))
@@ -106,9 +108,9 @@ class ProgramUpkeep(Upkeep):
         for run in quiet:
             self.stage.touch_run(self.view.id, *run)  # a view may have taken them for parts before the first
 
-    def repair(self, touched: dict[int, Touched]) -> None:
+    def repair(self, repairs: Repairs) -> None:
         last = (self.progress.next or 0) - 1
-        pending, most = self._with_followers(touched, last), REPAIR_PARTS
+        pending, most = self._with_followers(repairs.touched, last), REPAIR_PARTS
         while pending:
             self.hands.require_time()
             parts = self._repairable(min(pending), last, pending, most)
@@ -119,7 +121,7 @@ class ProgramUpkeep(Upkeep):
                 outcome = self._run(parts, {part: pending[part] for part in parts if part in pending})
             for part in parts:
                 pending.pop(part, None)
-            self.keep(outcome, parts[0], repair=True)
+            self.keep(outcome, parts[0], repairs)
             carried = self._changed(outcome, parts[-1])
             settled = self.settle_stretch(parts[-1]) if carried is None or len(carried) else parts[-1]
             for part in [part for part in pending if part <= settled]:
@@ -128,7 +130,7 @@ class ProgramUpkeep(Upkeep):
             if follower is not None and (carried is None or len(carried)):
                 pending[follower] = union(pending[follower], carried) if follower in pending else carried
 
-    def _with_followers(self, touched: dict[int, Touched], last: int) -> dict[int, Touched]:
+    def _with_followers(self, touched: Mapping[int, Touched], last: int) -> dict[int, Touched]:
         """Carried from row to row, what a part reads comes from another part where the one before it has rows now and
         had none, or the other way round: of every group, whether or not that shows in the part before."""
         found = dict(touched)

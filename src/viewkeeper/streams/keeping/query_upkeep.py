@@ -12,9 +12,9 @@ from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.plans.references import Input
 from viewkeeper.plans.viewdf import PlannedQuery, QueryPlan
 from viewkeeper.streams.emptiness import Emptiness
+from viewkeeper.streams.keeping.repairs import Repairs
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep
 from viewkeeper.streams.subscripts import UNBOUNDED, naming
-from viewkeeper.streams.touched import Touched
 from viewkeeper.streams.work import Outcome, Piece, QueryWork
 
 
@@ -59,7 +59,7 @@ class QueryUpkeep(Upkeep):
                 outcome = self._query(part, None)
                 self.require_made(outcome, part)
                 self.mark_empty(part, part)
-                self.keep(outcome, part, repair=False)
+                self.keep(outcome, part)
                 end = self.equal_until(part, last)
                 self.repeat(part, end)
             part = end + 1
@@ -68,8 +68,8 @@ class QueryUpkeep(Upkeep):
                 break
         return part
 
-    def repair(self, touched: dict[int, Touched]) -> None:
-        waiting, known = sorted(touched), set(touched)
+    def repair(self, repairs: Repairs) -> None:
+        waiting, known = sorted(repairs.touched), set(repairs.touched)
         done = -UNBOUNDED
         while waiting:
             part = heapq.heappop(waiting)
@@ -77,7 +77,7 @@ class QueryUpkeep(Upkeep):
                 continue
             self.hands.require_time()
             outcome = self._query(part, self.stage.pieces(self.view.id, part))
-            self.keep(outcome, part, repair=True)
+            self.keep(outcome, part, repairs)
             if outcome.made[self.view.id, part].is_same:
                 continue
             done = self.settle_stretch(part)

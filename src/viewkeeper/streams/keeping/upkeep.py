@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -19,17 +19,15 @@ from viewkeeper.errors import Error
 from viewkeeper.plans.references import Input
 from viewkeeper.plans.viewdf import QueryPlan, ViewDFPlan
 from viewkeeper.streams.keeping.dimensions import Dimensions, Unreadable, last_change, rebuilt_too
+from viewkeeper.streams.keeping.repairs import Repairs, plan_repairs
 from viewkeeper.streams.keeping.stage import Stage, new_files
-from viewkeeper.streams.keeping.stretches import are_equal, reads_same_until, stretches
+from viewkeeper.streams.keeping.stretches import are_equal, reads_same_until
 from viewkeeper.streams.parts import Range
-from viewkeeper.streams.subscripts import UNBOUNDED, greatest_at_most, lowest_at_least, naming
-from viewkeeper.streams.touched import Touched, union
+from viewkeeper.streams.subscripts import UNBOUNDED, greatest_at_most, lowest_at_least
+from viewkeeper.streams.touched import Touched
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.streams.work import Outcome, Piece, Runner
 from viewkeeper.trace.points import reached
-
-FEW_PARTS = 1_000
-"""So many parts that one dirty part touches are gone through one by one, each for the groups that changed."""
 
 SLICE_SECONDS = 30.0
 """After so long building a round commits what it has, and goes on in the next, even where it began in step."""
@@ -91,8 +89,6 @@ class Upkeep(ABC):
     def __init__(self, hands: Hands, view: PartView) -> None:
         self.hands, self.stage, self.view = hands, hands.stage, view
         self.is_behind = self._is_behind()
-        self._early: list[Range] = []
-        self._stretches: list[Range] = []  # in a repair: parts that will be as the first of each, by it
 
     @property
     def progress(self) -> ViewProgress:
@@ -152,8 +148,8 @@ class Upkeep(ABC):
         ViewFailed; what was built before stays."""
 
     @abstractmethod
-    def repair(self, touched: dict[int, Touched]) -> None:
-        """Computes the parts `touched`, and what follows from them, anew.  Raises ViewFailed."""
+    def repair(self, repairs: Repairs) -> None:
+        """Computes the touched parts, and what follows from them, anew.  Raises ViewFailed."""
 
     # One round
 
@@ -161,10 +157,11 @@ class Upkeep(ABC):
         """Repairs, then builds all that can be built; a view whose query fails is stale, and keeps what it has."""
         try:
             self._require_sound_sources()
-            if self._settle_first() is None:
+            early = self._settle_first()
+            if self.progress.first is None:
                 return
             self._renew()
-            self._repair()
+            self._repair(plan_repairs(self, early))
             self._build()
         except ViewFailed as failed:
             self._fail(failed)
@@ -187,35 +184,36 @@ class Upkeep(ABC):
                 reason = self.stage.view(id_).stale
                 name = source.name if not source.hidden else "its helper"
                 said = reason if source.hidden else f"{name}, which it reads, is stale: {reason}"
-                dirty = [lowest for lowest in (self._lowest_touched(),) if lowest is not None]
-                raise ViewFailed(min(dirty, default=UNBOUNDED), str(said))
+                built = self.progress.first is not None and self.progress.next is not None
+                lowest = plan_repairs(self).lowest if built else None
+                raise ViewFailed(UNBOUNDED if lowest is None else lowest, str(said))
 
-    def _settle_first(self) -> int | None:
-        """The initial subscript; None while a source has no part."""
+    def _settle_first(self) -> Range | None:
+        """Finds the initial subscript; there is none yet while a source has no part.  The parts before what it was."""
         progress = self.progress
         if progress.first is not None and (not self.view.fills or isinstance(self.view.plan, ViewDFPlan)):
-            return progress.first
+            return None
         first = -UNBOUNDED if self.view.first is None else self.view.first
         for each in self.initial_inputs():
             start = self.stage.kept(each.object) if self.view.fills else None
             start = self.stage.first(each.object) if start is None else start
             if start is None or self.stage.next(each.object) is None:
-                return progress.first
+                return None
             first = max(first, lowest_at_least(each.low, start))
         if progress.first is not None and first >= progress.first:
-            return progress.first  # what was settled moves only back
-        self._move_first(progress, first)
-        return first
+            return None  # what was settled moves only back
+        return self._move_first(progress, first)
 
-    def _move_first(self, progress: ViewProgress, first: int) -> None:
-        """The initial subscript is found, or earlier than it was, since a source's first part is."""
+    def _move_first(self, progress: ViewProgress, first: int) -> Range | None:
+        """The initial subscript is found, or earlier than it was, since a source's first part is: then the parts that
+        are now the first ones, which are empty as yet."""
         old, after = progress.first, progress.next
         if old is None or after is None or after == old:  # nothing is built yet
             self.stage.set_progress(self.view.id, replace(progress, first=first, next=first))
-            return
+            return None
         self.stage.set_progress(self.view.id, replace(progress, first=first))
         self.mark_empty(first, old - 1)
-        self._early = [(first, old - 1)]
+        return first, old - 1
 
     def _renew(self) -> None:
         """Has parts from `renew` on, as far as what they read is sealed by now, read the dimension tables of now."""
@@ -236,57 +234,17 @@ class Upkeep(ABC):
         except Unreadable as problem:
             raise ViewFailed(part, f"part {part}: {problem}", unreadable=True) from None
 
-    def _repair(self) -> None:
-        touched = self._touched()
-        if touched:
-            self.repair(touched)
+    def _repair(self, repairs: Repairs) -> None:
+        if repairs.touched:
+            self.repair(repairs)
             reached("part repaired")
         if self.progress.redo is not None:
             self.stage.set_progress(self.view.id, replace(self.progress, redo=None))
 
-    def _touched(self) -> dict[int, Touched]:
-        """The built parts that read what has changed (and those to be done anew), with the groups that changed."""
-        progress, touched, runs = self.progress, dict[int, Touched](), list(self._early)
-        assert progress.first is not None and progress.next is not None
-        first, last = max(progress.first, progress.kept or progress.first), progress.next - 1
-        for each in self.named_inputs():
-            for low, high in self.stage.dirty_runs.get(each.object, ()):
-                low, high = naming(each.low, each.high, low, high)
-                runs.append((max(low, first), min(high, last)))
-            for part, hashes in self.stage.dirty.get(each.object, {}).items():
-                low, high = naming(each.low, each.high, part, part)
-                low, high = max(low, first), min(high, last)
-                if high - low >= FEW_PARTS:
-                    runs.append((low, high))
-                    continue
-                for j in range(low, high + 1):
-                    if each in (*self.inputs(j), *self.optional):
-                        mine = self.touched_by(each, part, j, hashes)
-                        touched[j] = union(touched[j], mine) if j in touched else mine
-        if progress.redo is not None:
-            runs.append((max(progress.redo, first), last))
-        self._stretches = self._worth_repair(runs)
-        touched.update((first, None) for first, _ in self._stretches)
-        return touched
-
-    def _worth_repair(self, runs: list[Range]) -> list[Range]:
-        """Stretches of parts that are the same and will be, of those that may have rows, ascending."""
-        objects, found = self._written, list[Range]()
-        for first, last in stretches(self.stage, objects, self.same_until, _joined(runs)):
-            has_rows = any(self.stage.pieces(object_, first) for object_ in objects)
-            if has_rows or not self.is_idle(first):
-                found.append((first, last))
-        return found
-
     @property
-    def _written(self) -> tuple[int, ...]:
+    def written(self) -> tuple[int, ...]:
         """The ids of all that the view's parts are written to."""
         return (self.view.id, *(helper.id for helper in self.view.helpers))
-
-    def _lowest_touched(self) -> int | None:
-        if self.progress.first is None or self.progress.next is None:
-            return None
-        return min(self._touched(), default=None)
 
     def touched_by(self, input_: Input, part: int, j: int, hashes: Touched) -> Touched:
         """Which groups of part j may change when these groups of a part of `input_` have."""
@@ -352,22 +310,22 @@ class Upkeep(ABC):
             return end
         if self.same_until(part - 1) < part:
             return part
-        return end if all(self._equal(object_, part - 1, part) for object_ in self._written) else part
+        return end if all(self._equal(object_, part - 1, part) for object_ in self.written) else part
 
     def repeat(self, part: int, last: int) -> None:
         """Parts behind `part`, which was made in this round, up to `last` are as it is."""
-        for object_ in self._written if part < last else ():
+        for object_ in self.written if part < last else ():
             self.stage.repeat(object_, part, last)
 
     def settle_stretch(self, part: int) -> int:
         """After the repair of `part` of a view that reads itself: the part up to which nothing more is to be computed,
         since all that were alike become as it is."""
-        ends = [self.stage.index(object_).alike_until(part + 1) for object_ in self._written]
+        ends = [self.stage.index(object_).alike_until(part + 1) for object_ in self.written]
         end = min([(self.progress.next or 0) - 1, *(end for end in ends if end is not None)])
         end = self.equal_until(part, end) if self.carries and part < end else part
-        if end > part and not all(self._equal(object_, part, part + 1) for object_ in self._written):
+        if end > part and not all(self._equal(object_, part, part + 1) for object_ in self.written):
             self.repeat(part, end)
-            for object_ in self._written:
+            for object_ in self.written:
                 self.stage.touch_run(object_, part + 1, end)
             return end
         return part
@@ -380,28 +338,28 @@ class Upkeep(ABC):
     def mark_empty(self, first: int, last: int) -> None:
         """Parts `first` to `last` exist, and have no rows."""
         if first <= last:
-            for object_ in (self.view.id, *(helper.id for helper in self.view.helpers)):
+            for object_ in self.written:
                 self.stage.put(object_, first, (), last=last)
 
-    def keep(self, outcome: Outcome, part: int, *, repair: bool) -> None:
+    def keep(self, outcome: Outcome, part: int, repairs: Repairs | None = None) -> None:
         """Takes over what a work made, over parts that exist already; raises ViewFailed where it failed."""
         self.require_made(outcome, part)
         fresh: dict[int, list[tuple[int, Piece]]] = {}
         for (object_, at), made in outcome.made.items():
-            if made.is_same or (not repair and not made.pieces):
+            if made.is_same or (repairs is None and not made.pieces):
                 continue
             self.stage.put(object_, at, made.pieces)
-            if repair:
+            if repairs is not None:
                 self.stage.touch(object_, at, made.changed)
             fresh.setdefault(object_, []).extend((at, piece) for piece in made.pieces)
         for object_, pieces in fresh.items():
             self.stage.files += new_files(object_, outcome.files, pieces)
-        if repair and not self.carries:
-            ends = dict(self._stretches)
+        if repairs is not None and not self.carries:
             for (object_, at), made in outcome.made.items():
-                if not made.is_same and ends.get(at, at) > at:
-                    self.stage.repeat(object_, at, ends[at])
-                    self.stage.touch_run(object_, at + 1, ends[at])
+                last = repairs.alike.get(at, at)
+                if not made.is_same and last > at:
+                    self.stage.repeat(object_, at, last)
+                    self.stage.touch_run(object_, at + 1, last)
 
     def require_made(self, outcome: Outcome, part: int) -> None:
         """Raises ViewFailed where a work, whose only part was `part` in the end, failed."""
@@ -412,14 +370,3 @@ class Upkeep(ABC):
         """What a user calls an object."""
         item = self.stage.catalog.by_id(object_)
         return item.name if item is not None else f"object {object_}"
-
-
-def _joined(runs: Iterable[Range]) -> list[Range]:
-    """The same parts, each once, ascending."""
-    found: list[Range] = []
-    for first, last in sorted(run for run in runs if run[0] <= run[1]):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(last, found[-1][1]))
-        else:
-            found.append((first, last))
-    return found

@@ -20,11 +20,11 @@ from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.patterns.faults import group_text
 from viewkeeper.streams.patterns.shape import BEST, helper_shape
-from viewkeeper.streams.program import Carry, Output, Past
+from viewkeeper.streams.program import Carry, OfRows, Output, Past
 
 
 @dataclass(frozen=True)
-class AnswerProgram:
+class AnswerProgram(OfRows):
     """Gives a row for each group whose pattern is matched in the part.  `matches` is the Helper's plan, `columns` are
     the columns of the Helper's source."""
 

@@ -23,7 +23,7 @@ from viewkeeper.plans.match import MatchPlan
 from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.plans.rewriting import references
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.program import Carry, Output, Past
+from viewkeeper.streams.program import Carry, OfRows, Output, Past
 from viewkeeper.streams.recognize.arrange import in_order
 from viewkeeper.streams.recognize.declare import TRUTH
 from viewkeeper.streams.recognize.machine import Automaton, Found
@@ -45,7 +45,7 @@ def match_program(catalog: Catalog, view: PartView) -> MatchProgram:
 
 
 @dataclass(frozen=True)
-class MatchProgram:
+class MatchProgram(OfRows):
     """See `streams.program.Program`; `helper` is the id of the open rows, None where a part needs none before it."""
 
     view: int
@@ -77,6 +77,10 @@ class MatchProgram:
     @property
     def carry(self) -> Carry:
         return "none" if self.helper is None else "row"
+
+    @property
+    def is_timed(self) -> bool:  # type: ignore[override]
+        return self.plan.uses_part_time
 
     @cached_property
     def automaton(self) -> Automaton:

@@ -15,7 +15,7 @@ from viewkeeper.plans.inputs import inputs, optional_inputs
 from viewkeeper.plans.references import Input
 from viewkeeper.plans.window import BLOCKS, CUMULATIVE, GREATEST, LEAST, MERGE, RUNNING, Layout, Piece, Slot
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.program import Carry, Output, Past, Program, Wanted
+from viewkeeper.streams.program import Carry, OfRows, Output, Past, Program, Wanted
 from viewkeeper.streams.rows import computed, rows_of
 from viewkeeper.streams.windows.finish import finish
 from viewkeeper.streams.windows.states import combine, lift, reduce
@@ -31,7 +31,7 @@ def cumulated_layout(layout: Layout) -> Layout:
 
 
 @dataclass
-class PreAggregation:
+class PreAggregation(OfRows):
     """A helper's part: the groups of the source's part."""
 
     plan: plans.PartAggregate
@@ -71,7 +71,7 @@ class PreAggregation:
 
 
 @dataclass
-class Halving:
+class Halving(OfRows):
     """A helper's part: two neighbouring parts of the helper below put together."""
 
     plan: plans.Halves
@@ -97,7 +97,7 @@ class Halving:
 
 
 @dataclass
-class Cumulation:
+class Cumulation(OfRows):
     """A helper's part: its last one and the newest part of the helper below.
 
     It ends, and begins anew, where the source has no row for longer than the window.
@@ -140,6 +140,7 @@ class Sliding:
     carry: Carry
     dimensions: tuple[int, ...] = ()
     shuffled: bool = False
+    is_timed = False
 
     def prepared_columns(self) -> tuple[Column, ...]:
         """Nothing is prepared."""
