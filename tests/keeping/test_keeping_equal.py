@@ -14,7 +14,6 @@ from viewkeeper.errors import NotSupported, Timeout
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.maintain import catch_up
 from viewkeeper.streams.keeping import rollup
-from viewkeeper.streams.local import LocalRunner
 from viewkeeper.streams.parts import PartIndex, read_index
 
 NOW = 29_700_000
@@ -44,13 +43,6 @@ UPDATE ticks[j] AS SELECT p.n + 1 AS n FROM ticks[j-1] AS p, counted[j] AS c
 PARTITION LENGTH 60
 """
 VIEWS = ("five", "above", "doubled", "counted", "total")
-
-
-class Executor(LocalExecutor):
-    """ViewDFs are run by DuckDB."""
-
-    def part_runner(self) -> LocalRunner:
-        return LocalRunner(self.servers, run_query)
 
 
 def send(database: StreamDatabase, *parts: int) -> None:
@@ -188,7 +180,7 @@ def test_a_timeout_is_a_timeout_and_what_is_built_by_then_stays(database: Stream
     for _ in range(2):
         started = time.monotonic()
         with pytest.raises(Timeout):
-            catch_up(database.root, database.store, Executor, timeout=3.0)
+            catch_up(database.root, database.store, lambda: LocalExecutor(1, run_query), timeout=3.0)
         assert time.monotonic() - started < 30
         reached.append(database.progress("ticks").next or 0)
     assert reached[1] > reached[0] > 0

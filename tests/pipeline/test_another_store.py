@@ -17,10 +17,10 @@ from viewkeeper.database import Database
 from viewkeeper.errors import StoreReplaced
 from viewkeeper.evidence import DatabaseEvidence
 from viewkeeper.pipeline import batches, fills, maintain
-from viewkeeper.pipeline.job import Executor
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.rebase import rebase
 from viewkeeper.pipeline.spark import SparkExecutor
+from viewkeeper.pipeline.work import Executor
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,12 +11,17 @@ import pytest
 
 from pipeline_database import VIEWS, Shop
 from viewkeeper.errors import Error
+from viewkeeper.jobs.job import Job
 from viewkeeper.maintenance import zones
 from viewkeeper.pipeline import batches, fills, maintain, note, status
-from viewkeeper.pipeline.job import Job, LogRange
 from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.work import LogRange, ZoneWork
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.trace.receipt import Receipt
+
+
+def filled_by(job: Job) -> frozenset[int]:
+    """The ids that a job fills; empty where it is no fill."""
+    return job.work.fill or frozenset() if isinstance(job.work, ZoneWork) else frozenset()
 
 
 class DuringFills(LocalExecutor):
@@ -26,8 +31,8 @@ class DuringFills(LocalExecutor):
         super().__init__(servers)
         self.act, self.steps = act, 0
 
-    def run(self, job: Job) -> list[Receipt]:
-        if job.fill is not None:
+    def run(self, job: Job) -> list[Any]:
+        if filled_by(job):
             self.steps += 1
             self.act()
         return super().run(job)
@@ -195,8 +200,9 @@ def test_batches_need_the_logs_alone(tmp_path: Path) -> None:
     sources: list[object] = []
 
     class Noting(LocalExecutor):
-        def run(self, job: Job) -> list[Receipt]:
-            sources.append(job.source)
+        def run(self, job: Job) -> list[Any]:
+            assert isinstance(job.work, ZoneWork)
+            sources.append(job.work.source)
             return super().run(job)
 
     shop.maintain_once()
@@ -241,9 +247,9 @@ class FailingAt(LocalExecutor):
         for kind in kinds:
             monkeypatch.setitem(zones._RUN, kind, fail)
 
-    def run(self, job: Job) -> list[Receipt]:
-        if job.fill is not None:
-            self.fills.append(job.fill)
+    def run(self, job: Job) -> list[Any]:
+        if filled_by(job):
+            self.fills.append(filled_by(job))
         return super().run(job)
 
 
@@ -320,8 +326,8 @@ def test_a_failing_index_is_filled_apart(tmp_path: Path, monkeypatch: pytest.Mon
     shop.declare("; ".join(f"CREATE INDEX i{n} ON spend ({c})" for n, c in enumerate(["total", "n", "total", "n"])))
     (bad,) = (index.id for index in shop.snapshot.catalog.indexes if index.name == "i3")
 
-    def fail(executor: DuringFills, job: Job) -> list[Receipt]:
-        if job.fill is not None and bad in job.fill:
+    def fail(executor: DuringFills, job: Job) -> list[Any]:
+        if bad in filled_by(job):
             raise RuntimeError("no luck")
         return LocalExecutor.run(executor, job)
 

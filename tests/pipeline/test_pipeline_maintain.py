@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 import pytest
 
 from pipeline_database import Shop
 from viewkeeper.database import Database
 from viewkeeper.errors import Busy, Error, Fenced, Timeout, ViewBroken
+from viewkeeper.jobs.job import Job
 from viewkeeper.maintenance import zones
 from viewkeeper.pipeline import fills
-from viewkeeper.pipeline.job import Job
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
 from viewkeeper.pipeline.status import lag, status
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.receipt import Receipt
 
 
 class Failing(LocalExecutor):
@@ -28,7 +28,7 @@ class Failing(LocalExecutor):
         super().__init__()
         self.times = times
 
-    def run(self, job: Job) -> list[Receipt]:
+    def run(self, job: Job) -> list[Any]:
         if self.times:
             self.times -= 1
             raise RuntimeError("a worker died")

@@ -25,11 +25,11 @@ from viewkeeper.checker.check import check_views
 from viewkeeper.database import Database
 from viewkeeper.errors import Error, StoreReplaced
 from viewkeeper.evidence import DatabaseEvidence
-from viewkeeper.pipeline.job import REBASE_FOLDER
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
 from viewkeeper.pipeline.rebase import Rebased, rebase
 from viewkeeper.pipeline.status import lag, status
+from viewkeeper.pipeline.work import REBASE_FOLDER
 from viewkeeper.stores.log import NodeRange
 from viewkeeper.trace.points import arm
 from viewkeeper.views.version import Version

@@ -28,9 +28,9 @@ from part_programs import (
     RunningSum,
     block_of,
 )  # fmt: skip
+from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.streams import part_files, past, preparing, running
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.local import LocalRunner
 from viewkeeper.streams.running import changed_hashes
 from viewkeeper.trace.local import LocalDisk
 
@@ -53,7 +53,7 @@ def keeper(program: Any, servers: int, small: int = 0, memory: int = past.MEMORY
         patch.setattr(past, "MEMORY_BYTES", memory)
         patch.setattr(running, "MEMORY_BYTES", memory)
         patch.setattr(LocalDisk, "publish", lambda disk, path: None)  # syncing would take most of the time
-        yield Keeper(Path(name), LocalRunner(servers), program, 0)
+        yield Keeper(Path(name), LocalExecutor(servers), program, 0)
 
 
 def touched_of(kept: Keeper, part: int, rows: list[Row], was_empty: bool) -> dict[int, np.ndarray | None]:
@@ -98,7 +98,7 @@ def check(program: Any, history: Any, servers: list[int], most: int, small: int,
             assert kept.build(cut).error is None
         assert kept.found() == kept.expected()
         for batch, number in zip(late, [*servers[1:], *servers], strict=False):
-            kept.runner.servers = number
+            kept.executor.servers = number
             before, touched = kept.found(), dict[int, np.ndarray | None]()
             for part, rows in batch.items():
                 was_empty = not kept.filled(part)
@@ -170,7 +170,7 @@ def test_a_piece_of_all_intervals_is_divided() -> None:
         kept.add(0, [(g, 1) for g in groups])
         kept.build(0)
         (whole,) = kept.pieces[HELPER, 0]
-        kept.runner.servers = 3
+        kept.executor.servers = 3
         kept.add(0, [(groups[0], 5)])
         kept.repair(touched_of(kept, 0, [(groups[0], 5)], False), 10)
         files = [piece.file == whole.file for piece in kept.pieces[HELPER, 0]]
@@ -267,7 +267,7 @@ def test_small_parts_share_a_task() -> None:
     with keeper(RunningSum(), 2) as kept, pytest.MonkeyPatch.context() as patch:
         patch.setattr(preparing, "SLICE_ROWS", 10)
         works: list[Any] = []
-        patch.setattr(kept.runner, "run", lambda work: works.append(work) or LocalRunner(2).run(work))
+        patch.setattr(kept.executor, "run", lambda job: works.append(job.work) or LocalExecutor(2).run(job))
         for part, rows in enumerate([3, 3, 3, 3, 25, 1]):
             kept.add(part, [("a", 1)] * rows)
         kept.build(5)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from stream_database import StreamDatabase, run_query
+from viewkeeper.jobs.job import Job
 from viewkeeper.pipeline.driver import Maintainer
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.term import Term
-from viewkeeper.streams.local import LocalRunner
+from viewkeeper.streams.running import IntervalResult
 from viewkeeper.streams.work import Outcome, QueryWork, Work
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.lock import DriverLock
@@ -28,25 +31,22 @@ class FaultyDatabase(StreamDatabase):
 
 class _Executor(LocalExecutor):
     def __init__(self, database: FaultyDatabase) -> None:
-        super().__init__(database.servers)
+        super().__init__(database.servers, self.query)
         self.database = database
 
-    def part_runner(self) -> LocalRunner:
-        return _Runner(self.database)
-
-
-class _Runner(LocalRunner):
-    def __init__(self, database: FaultyDatabase) -> None:
-        super().__init__(database.servers, run_query)
-        self.database = database
-
-    def run(self, work: Work) -> Outcome:
-        view = self.database.catalog.by_id(work.program.outputs[0].object)
-        assert view is not None
-        name = view.name.rstrip("0123456789")
-        unlucky = any((name, part) in self.database.failing for part in work.parts)
-        return Outcome(error=INJECTED) if unlucky else super().run(work)
+    def run(self, job: Job) -> list[Any]:
+        if isinstance(job.work, Work):
+            view = self.database.catalog.by_id(job.work.program.outputs[0].object)
+            assert view is not None
+            name = view.name.rstrip("0123456789")
+            if any((name, part) in self.database.failing for part in job.work.parts):
+                return [IntervalResult(error=INJECTED)]
+        if isinstance(job.work, QueryWork) and self.is_unlucky(job.work):
+            return [Outcome(error=INJECTED)]
+        return super().run(job)
 
     def query(self, work: QueryWork) -> Outcome:
-        unlucky = (work.view.name, work.part) in self.database.failing
-        return Outcome(error=INJECTED) if unlucky else super().query(work)
+        return Outcome(error=INJECTED) if self.is_unlucky(work) else run_query(work)
+
+    def is_unlucky(self, work: QueryWork) -> bool:
+        return (work.view.name, work.part) in self.database.failing

@@ -19,9 +19,10 @@ from viewkeeper.catalog.types import BIGINT, STRING
 from viewkeeper.errors import ViewBroken
 from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.streams.blocks import Block
+from viewkeeper.streams.computing import compute
 from viewkeeper.streams.part_files import PartWriter, read_part
 from viewkeeper.streams.program import Carry, OfRows, Output, Past
-from viewkeeper.streams.work import Outcome, Piece, Place, Runner, Work
+from viewkeeper.streams.work import Executor, Outcome, Piece, Place, Work
 from viewkeeper.trace import hashing
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.receipt import FileRef
@@ -194,7 +195,7 @@ class Keeper:
     """Keeps the view of one program as the driver does: builds it part by part in works, and repairs it."""
 
     root: Path
-    runner: Runner
+    executor: Executor
     program: Any
     first: int
     parts: Parts = field(default_factory=dict)
@@ -269,10 +270,10 @@ class Keeper:
         objects = {SOURCE, GROUPED, VIEW, HELPER}
         work = Work(
             root=str(self.root), version=self.works, epoch=1, attempt=self.works, zone="UTC", title="a test",
-            servers=self.runner.servers, program=self.program, parts=tuple(parts),
+            program=self.program, parts=tuple(parts),
             columns=dict.fromkeys(objects, COLUMNS), pieces=dict(self.pieces), before=before, touched=touched,
         )  # fmt: skip
-        outcome = self.runner.run(work)
+        outcome = compute(self.executor, work)
         if outcome.error is None:
             self.take(outcome)
         return outcome

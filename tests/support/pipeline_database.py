@@ -16,9 +16,9 @@ from viewkeeper.catalog.types import to_logical
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.driver import Maintainer, caught_up
 from viewkeeper.pipeline.fills import unfilled
-from viewkeeper.pipeline.job import Executor
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.term import Term
+from viewkeeper.pipeline.work import Executor
 from viewkeeper.stores.contract import Store
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.trace.commit import Storage

@@ -26,7 +26,6 @@ from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.intake.append import append
 from viewkeeper.streams.intake.log import StreamLog
-from viewkeeper.streams.local import LocalRunner
 from viewkeeper.streams.part_files import PartWriter, to_table
 from viewkeeper.streams.parts import read_index
 from viewkeeper.streams.progress import StreamProgress
@@ -106,11 +105,6 @@ def sorted_rows(table: pa.Table) -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for row in table.to_pylist()), key=repr)
 
 
-class _Executor(LocalExecutor):
-    def part_runner(self) -> LocalRunner:
-        return LocalRunner(self.servers, run_query)
-
-
 class StreamDatabase:
     """The database in `root`; `drive` maintains it in this process until nothing is left to do."""
 
@@ -152,7 +146,7 @@ class StreamDatabase:
         """A driver, to be closed by who asked for it."""
         lock = DriverLock(self.storage)
         lock.acquire("pipeline", 10.0)
-        return Maintainer(Term(Storage(self.root), lock), self.store, _Executor(self.servers))
+        return Maintainer(Term(Storage(self.root), lock), self.store, LocalExecutor(self.servers, run_query))
 
     def drive(self) -> None:
         """Maintains until all is in."""

@@ -15,15 +15,15 @@ from viewkeeper.bench.baselines import SparkRecompute
 from viewkeeper.bench.orders import CALL, VIEWS, Workload, answers, differing, write
 from viewkeeper.bench.report import Report, Series, say
 from viewkeeper.database import Database
+from viewkeeper.jobs.job import Job
 from viewkeeper.pipeline.batches import Batches
 from viewkeeper.pipeline.fills import Fills, unfilled
-from viewkeeper.pipeline.job import Job, MergeJob
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.merging import Merging
 from viewkeeper.pipeline.term import Term
+from viewkeeper.pipeline.work import MergeWork
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.streams.analyst import Analyst
-from viewkeeper.streams.work import Runner
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.lock import DriverLock
 from viewkeeper.trace.receipt import Receipt
@@ -36,7 +36,7 @@ RECOMPUTED = 3
 class MeteredExecutor:
     """Runs jobs in this process; adds up their seconds, CPU seconds and bytes written, batches and merges apart."""
 
-    servers = 1
+    servers, queries = 1, None
 
     def __init__(self) -> None:
         self._local = LocalExecutor()
@@ -48,15 +48,13 @@ class MeteredExecutor:
 
     def run(self, job: Job) -> list[Receipt]:
         """What the tasks of `job` wrote."""
-        return self._metered("batches", lambda: self._local.run(job))
-
-    def merge(self, job: MergeJob) -> Receipt:
-        """What the merge wrote."""
-        return self._metered("merges", lambda: [self._local.merge(job)])[0]
-
-    def part_runner(self) -> Runner:
-        """There are no streams."""
-        return self._local.part_runner()
+        kind = "merges" if isinstance(job.work, MergeWork) else "batches"
+        wall, cpu = time.perf_counter(), time.process_time()
+        receipts: list[Receipt] = self._local.run(job)
+        self.seconds[kind] += time.perf_counter() - wall
+        self.cpu[kind] += time.process_time() - cpu
+        self.bytes[kind] += sum(receipt.file.length for receipt in receipts if receipt.file is not None)
+        return receipts
 
     def analyst(self) -> Analyst:
         """There are no ViewDFs."""
@@ -64,14 +62,6 @@ class MeteredExecutor:
 
     def close(self) -> None:
         """Nothing was started."""
-
-    def _metered(self, kind: str, work: Callable[[], list[Receipt]]) -> list[Receipt]:
-        wall, cpu = time.perf_counter(), time.process_time()
-        receipts = work()
-        self.seconds[kind] += time.perf_counter() - wall
-        self.cpu[kind] += time.process_time() - cpu
-        self.bytes[kind] += sum(receipt.file.length for receipt in receipts if receipt.file is not None)
-        return receipts
 
 
 class AtOnce(Executor):

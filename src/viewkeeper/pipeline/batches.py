@@ -11,9 +11,9 @@ from viewkeeper.maintenance import declare
 from viewkeeper.maintenance.zones import failed_operator
 from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.declare import declared_anew
-from viewkeeper.pipeline.job import Executor, Job, LogRange
 from viewkeeper.pipeline.shortage import APART_SECONDS, Apart
 from viewkeeper.pipeline.term import Term
+from viewkeeper.pipeline.work import Executor, LogRange, ZoneWork
 from viewkeeper.stores.contract import LogReader, Store
 from viewkeeper.trace.receipt import Receipt
 from viewkeeper.trace.snapshot import Change
@@ -51,7 +51,8 @@ class Batches:
         for tried in range(1, ATTEMPTS + 1):
             with term.attempt() as attempt:
                 try:
-                    receipts = self._executor.run(job_of(term, self._store.log, cut, attempt, self._executor.servers))
+                    work = work_of(term, self._store.log, cut, attempt, self._executor.servers)
+                    receipts = tasks.run_zones(self._executor, work)
                 except Fenced:
                     raise
                 except Exception as error:  # noqa: BLE001 - whatever went wrong in a task, a new attempt may succeed
@@ -76,7 +77,8 @@ class Batches:
         def succeeds(left_out: frozenset[int]) -> bool:
             with term.attempt() as attempt:
                 try:
-                    self._executor.run(job_of(term, self._store.log, cut, attempt, self._executor.servers, left_out))
+                    work = work_of(term, self._store.log, cut, attempt, self._executor.servers, left_out)
+                    tasks.run_zones(self._executor, work)
                 except Exception as error:
                     if not is_shortage(error):
                         raise
@@ -133,15 +135,15 @@ def _stop(term: Term, ids: set[int], reason: str) -> None:
     term.commit(Change("catalog", snapshot.version + 1, catalog=declared_anew(catalog)))
 
 
-def job_of(
+def work_of(
     term: Term, log: LogReader, cut: Cut, attempt: int, servers: int, left_out: frozenset[int] = frozenset()
-) -> Job:
-    """The job that makes the version after the newest from `cut` of `log`, without the programs of `left_out`."""
+) -> ZoneWork:
+    """The work that makes the version after the newest from `cut` of `log`, without the programs of `left_out`."""
     snapshot = term.snapshot
     program = tasks.programs_without(snapshot.catalog, None, left_out)
     zones = program.reach([table.id for table in snapshot.catalog.tables]) | {1}
     root, version = term.storage.root, snapshot.version + 1
-    return Job(
+    return ZoneWork(
         root=str(root), base=snapshot.ref, version=version, epoch=term.epoch, attempt=attempt,
         source=LogRange(log, log.slices(cut)), servers=servers if cut.operations > CHAINED_MAX else 1,
         zones=tuple(sorted(zones)),

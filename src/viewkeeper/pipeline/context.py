@@ -13,7 +13,7 @@ from viewkeeper.catalog.types import physical_type
 from viewkeeper.changes.operations import TableForm
 from viewkeeper.changes.verify import operation_bytes
 from viewkeeper.maintenance.task import Sent
-from viewkeeper.pipeline.job import GivenOperations, Job, LogRange, TableRows
+from viewkeeper.pipeline.work import GivenOperations, LogRange, TableRows, ZoneWork
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.run import Run
@@ -24,19 +24,19 @@ from viewkeeper.trace.trace import Trace
 class ZoneContext:
     """The context of one task (`maintenance.program` says what a program may ask of it).
 
-    State is read as of the job's base, whatever an earlier attempt has written meanwhile.
+    State is read as of the work's base, whatever an earlier attempt has written meanwhile.
     """
 
-    def __init__(self, job: Job, storage: Storage, base: Snapshot, seed: bool) -> None:
-        self.seed = seed and isinstance(job.source, TableRows)
+    def __init__(self, work: ZoneWork, storage: Storage, base: Snapshot, seed: bool) -> None:
+        self.seed = seed and isinstance(work.source, TableRows)
         self.written: dict[int, tuple[StateSpec, list[Rows]]] = {}
         self.sent: dict[str, list[Sent]] = {}
         self.counters: Counter[str] = Counter()
-        self._job, self._storage, self._base = job, storage, base
+        self._work, self._storage, self._base = work, storage, base
         self._traces: dict[int, Trace] = {}
 
     def trace(self, spec: StateSpec) -> Trace:
-        """The state as of the version before this job's."""
+        """The state as of the version before this work's."""
         trace = self._traces.get(spec.id)
         if trace is None:
             trace = self._traces[spec.id] = self._open(spec)
@@ -72,9 +72,9 @@ class ZoneContext:
         return sent
 
     def _open(self, spec: StateSpec) -> Trace:
-        if isinstance(self._job.source, LogRange | GivenOperations):
+        if isinstance(self._work.source, LogRange | GivenOperations):
             return self._base.trace(spec)
-        if isinstance(self._job.source, TableRows):
+        if isinstance(self._work.source, TableRows):
             return Trace(spec, [])
-        private = [Run.open(self._storage.state, ref) for ref in self._job.private.get(spec.id, ())]
+        private = [Run.open(self._storage.state, ref) for ref in self._work.private.get(spec.id, ())]
         return Trace(spec, [*self._base.trace(spec).runs, *private])

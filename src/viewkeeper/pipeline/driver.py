@@ -17,12 +17,12 @@ from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.batches import OPERATIONS_MAX, Batches
 from viewkeeper.pipeline.dropped import forget_dropped
 from viewkeeper.pipeline.fills import Fills, unfilled
-from viewkeeper.pipeline.job import REBASE_FOLDER, Executor
 from viewkeeper.pipeline.merging import AT_ONCE, Merging
 from viewkeeper.pipeline.note import Note
 from viewkeeper.pipeline.parts import PartKeeping
 from viewkeeper.pipeline.shortage import Patience
 from viewkeeper.pipeline.term import Term
+from viewkeeper.pipeline.work import REBASE_FOLDER, Executor
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.garbage import collect
 from viewkeeper.trace.snapshot import Snapshot
@@ -55,7 +55,7 @@ class Maintainer:
         self.batches = Batches(store, executor, operations_max)
         self.fills = Fills(executor, self._pool)
         self.merging = Merging(executor, self._pool)
-        self.parts = PartKeeping(executor.part_runner(), self._pool, term.storage.root, store)
+        self.parts = PartKeeping(executor, self._pool, term.storage.root, store)
         self._analyst = executor.analyst
         self._waiting = {doing: Patience(doing) for doing in
                          ("the pipeline", "answering statements", "filling views", "keeping streams", "the next batch",

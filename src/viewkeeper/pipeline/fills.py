@@ -24,8 +24,8 @@ from viewkeeper.maintenance.declare import mark_filled
 from viewkeeper.maintenance.zones import failed_operator
 from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.batches import CHAINED_MAX
-from viewkeeper.pipeline.job import Executor, Job, TableDifference, TableRows
 from viewkeeper.pipeline.term import Term
+from viewkeeper.pipeline.work import Executor, TableDifference, TableRows, ZoneWork
 from viewkeeper.trace.lease import Lease
 from viewkeeper.trace.receipt import Receipt, RunRef
 from viewkeeper.trace.snapshot import Change, Snapshot
@@ -194,11 +194,11 @@ class Fills:
         rows = sum(run.rows for id_ in tables for run in snapshot.states.get(_delta(snapshot.catalog, id_), ()))
         lease = Lease(term.storage, snapshot.number)
         attempt = term.begin_attempt()
-        job = self._job(term, snapshot, ids, attempt, TableRows(snapshot.ref, tables), rows)
+        work = self._work(term, snapshot, ids, attempt, TableRows(snapshot.ref, tables), rows)
         self._fill = _Fill(
             ids=ids, objects={i.id: i.stored for i in snapshot.catalog.whole}, rows=rows, started=time.time(),
             attempt=attempt, seen=None, upto=snapshot, leases={snapshot.number: lease},
-            rounds=[], running=self._pool.submit(self._executor.run, job),
+            rounds=[], running=self._pool.submit(tasks.run_zones, self._executor, work),
         )  # fmt: skip
 
     def _advance(self, term: Term, fill: _Fill) -> None:
@@ -208,12 +208,12 @@ class Fills:
         fill.seen, snapshot = fill.upto, term.snapshot
         behind = operations_between(fill.seen.positions, snapshot.positions)
         if behind and fill.seen.number != snapshot.number:
-            job = self._difference(term, fill, snapshot, behind)
+            work = self._difference(term, fill, snapshot, behind)
             if behind > CHAINED_MAX and len(fill.rounds) < ROUNDS_MAX:
                 fill.leases[snapshot.number] = Lease(term.storage, snapshot.number)
-                fill.upto, fill.running = snapshot, self._pool.submit(self._executor.run, job)
+                fill.upto, fill.running = snapshot, self._pool.submit(tasks.run_zones, self._executor, work)
                 return
-            fill.rounds.append(self._executor.run(job))
+            fill.rounds.append(tasks.run_zones(self._executor, work))
         self._commit(term, fill)
 
     def _commit(self, term: Term, fill: _Fill) -> None:
@@ -225,22 +225,22 @@ class Fills:
         self._failing = {id_: each for id_, each in self._failing.items() if id_ not in fill.ids}
         self.abandon(term)
 
-    def _difference(self, term: Term, fill: _Fill, newer: Snapshot, operations: int) -> Job:
+    def _difference(self, term: Term, fill: _Fill, newer: Snapshot, operations: int) -> ZoneWork:
         assert fill.seen is not None
         tables = tuple(sorted(tasks.zone_programs(fill.seen.catalog, fill.ids).tables))
         source = TableDifference(fill.seen.ref, newer.ref, tables)
-        job = self._job(term, fill.seen, fill.ids, fill.attempt, source, operations)
-        return replace(job, private=_runs(_ranged(fill.rounds, newer.version)))
+        work = self._work(term, fill.seen, fill.ids, fill.attempt, source, operations)
+        return replace(work, private=_runs(_ranged(fill.rounds, newer.version)))
 
-    def _job(
+    def _work(
         self, term: Term, base: Snapshot, ids: frozenset[int], attempt: int, source: TableRows | TableDifference,
         rows: int,
-    ) -> Job:  # fmt: skip
+    ) -> ZoneWork:  # fmt: skip
         zones = tasks.zone_programs(base.catalog, ids).reach(source.tables) | {1}
         root = term.storage.root
         # One view server less than a batch may use: batches and other views go on meanwhile.
         servers = max(1, self._executor.servers - 1) if rows > CHAINED_MAX else 1
-        return Job(
+        return ZoneWork(
             root=str(root), base=base.ref, version=base.version, epoch=term.epoch, attempt=attempt, source=source,
             servers=servers, zones=tuple(sorted(zones)), fill=ids,
             title=f"viewkeeper {root.name}: filling {_names(base.catalog, ids)}, {rows:,} rows",

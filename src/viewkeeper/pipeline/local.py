@@ -1,44 +1,32 @@
-"""Runs jobs in this process, each view server after the other: for tests, and for the work of one moment."""
+"""Runs jobs in this process, each task after the other: for tests, and for the work of one moment."""
 
 from __future__ import annotations
 
-import itertools
+from typing import Any
 
 from viewkeeper.errors import Error
-from viewkeeper.pipeline import blocks, tasks
-from viewkeeper.pipeline.job import Job, MergeJob
+from viewkeeper.jobs.job import Job
 from viewkeeper.streams.analyst import Analyst
-from viewkeeper.streams.local import LocalRunner
-from viewkeeper.streams.work import Runner
-from viewkeeper.trace.receipt import Receipt
+from viewkeeper.streams.work import Queries
 
 
 class LocalExecutor:
-    """Runs the same tasks as Spark does, rows crossing as the same blocks."""
+    """Runs the same tasks as Spark does, rows crossing as the same parcels; `queries` stands in for Spark SQL."""
 
-    def __init__(self, servers: int = 1) -> None:
-        self.servers = servers
+    def __init__(self, servers: int = 1, queries: Queries | None = None) -> None:
+        self.servers, self.queries = servers, queries
 
-    def run(self, job: Job) -> list[Receipt]:
-        """What the tasks of `job` wrote."""
-        if job.servers == 1:
-            return [tasks.run_chain(job)]
-        sealed: dict[int, list[bytes]] = {}
-        for zone in job.zones:
-            outgoing: dict[int, list[bytes]] = {}
-            for server in range(job.servers):
-                for receiver, parcel in tasks.run_zone(job, zone, server, sealed.get(server, ())):
-                    outgoing.setdefault(receiver, []).append(parcel)
-            sealed = outgoing
-        return blocks.receipts(blocks.open_all(itertools.chain.from_iterable(sealed.values())))
-
-    def merge(self, job: MergeJob) -> Receipt:
-        """What the merge wrote."""
-        return tasks.run_merge(job)
-
-    def part_runner(self) -> Runner:
-        """Generated views in this process; ViewDFs need Spark."""
-        return LocalRunner(self.servers)
+    def run(self, job: Job) -> list[Any]:
+        """What the tasks of the last stage yielded."""
+        sent: dict[int, list[Any]] = {}
+        yielded: list[tuple[int, Any]] = []
+        for stage in job.stages:
+            tasks = [stage.run(job.work, number, sent.get(number, ())) for number in range(stage.tasks)]
+            yielded = [each for task in tasks for each in task]
+            sent = {}
+            for receiver, parcel in yielded:
+                sent.setdefault(receiver, []).append(parcel)
+        return [result for _, result in yielded]
 
     def analyst(self) -> Analyst:
         """There is none without Spark."""

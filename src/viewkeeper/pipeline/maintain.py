@@ -13,10 +13,10 @@ from viewkeeper.errors import Busy, Error, Timeout, storage_named
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.driver import IDLE_SECONDS, Maintainer, caught_up
 from viewkeeper.pipeline.fills import GIVEN_UP, unfilled
-from viewkeeper.pipeline.job import Executor
 from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.parts import entries_in, stream_goals, streams_caught_up
 from viewkeeper.pipeline.term import Term
+from viewkeeper.pipeline.work import Executor
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.lock import DriverLock

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 from viewkeeper.errors import Fenced
 from viewkeeper.maintenance.declare import dead_members, states
-from viewkeeper.pipeline.job import Executor, MergeJob
+from viewkeeper.pipeline.tasks import run_merge
 from viewkeeper.pipeline.term import Term
+from viewkeeper.pipeline.work import Executor, MergeWork
 from viewkeeper.trace.merge import MergeTask, plan_merges
 from viewkeeper.trace.receipt import Receipt
 from viewkeeper.trace.snapshot import Change, MergeOutdated
@@ -97,11 +98,11 @@ class Merging:
     def _start(self, term: Term, task: MergeTask) -> None:
         snapshot, attempt, root = term.snapshot, term.begin_attempt(), term.storage.root
         dead = dead_members(snapshot.catalog)
-        job = MergeJob(
+        work = MergeWork(
             root=str(root), version=snapshot.version, epoch=term.epoch, attempt=attempt, task=task, dead=dead,
             title=f"viewkeeper {root.name}: merge at version {snapshot.version}, {task.rows:,} rows",
         )  # fmt: skip
-        self._running.append(_Running(attempt, task, dead, self._pool.submit(self._executor.merge, job)))
+        self._running.append(_Running(attempt, task, dead, self._pool.submit(run_merge, self._executor, work)))
 
     def _commit(self, term: Term, running: _Running) -> None:
         self._running.remove(running)

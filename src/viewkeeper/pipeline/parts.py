@@ -25,7 +25,7 @@ from viewkeeper.streams.keeping.stage import Stage
 from viewkeeper.streams.keeping.upkeep import Stopped
 from viewkeeper.streams.part_files import close_deleted_part_files
 from viewkeeper.streams.progress import StreamProgress
-from viewkeeper.streams.work import Runner
+from viewkeeper.streams.work import Executor
 from viewkeeper.trace.garbage import named_files
 from viewkeeper.trace.points import reached
 from viewkeeper.trace.snapshot import Snapshot
@@ -58,10 +58,10 @@ class _Next:
 class PartKeeping:
     """Keeps streams and the views over them; `last_error` is what went wrong last and has not gone well since."""
 
-    def __init__(self, runner: Runner, pool: Pool, root: Path, store: Store) -> None:
+    def __init__(self, executor: Executor, pool: Pool, root: Path, store: Store) -> None:
         self.last_error: str | None = None
         self.seconds: dict[int, list[float]] = {}
-        self._runner, self._pool, self._root, self._store = runner, pool, root, store
+        self._executor, self._pool, self._root, self._store = executor, pool, root, store
         self._next: _Next | None = None
         self._running: _Running | None = None
         self._done: tuple[Catalog, Any] | None = None  # the catalog and the progress that the last round left
@@ -93,7 +93,7 @@ class PartKeeping:
         snapshot, attempt = term.snapshot, term.begin_attempt()
         try:
             round_ = Round(
-                snapshot, self._intake, self._runner, term.epoch, attempt, self.seconds, self._tidy_due, upto
+                snapshot, self._intake, self._executor, term.epoch, attempt, self.seconds, self._tidy_due, upto
             )
         except BaseException:
             term.end_attempt(attempt)

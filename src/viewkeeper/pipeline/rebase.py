@@ -21,9 +21,9 @@ from viewkeeper.changes.operations import DELETE, PUT, ROW_ID_NODE_BITS, Operati
 from viewkeeper.permissions import make_folder, open_new
 from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.batches import CHAINED_MAX
-from viewkeeper.pipeline.job import REBASE_FOLDER, Executor, GivenOperations, Job
 from viewkeeper.pipeline.maintain import STATEMENT_WAIT_SECONDS
 from viewkeeper.pipeline.term import Term
+from viewkeeper.pipeline.work import REBASE_FOLDER, Executor, GivenOperations, ZoneWork
 from viewkeeper.stores.contract import Moment, Store
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.hashing import canonical, hash_columns
@@ -100,12 +100,12 @@ def _commit(term: Term, executor: Executor, change: Change, source: GivenOperati
         return
     zones = tasks.zone_programs(snapshot.catalog, None).reach(source.tables) | {1}
     with term.attempt() as attempt:
-        job = Job(
+        work = ZoneWork(
             root=str(root), base=snapshot.ref, version=change.version, epoch=term.epoch, attempt=attempt,
             source=source, servers=executor.servers if operations > CHAINED_MAX else 1, zones=tuple(sorted(zones)),
             title=f"viewkeeper {root.name}: rebase {change.version}, {operations:,} operations",
         )  # fmt: skip
-        receipts = executor.run(job)
+        receipts = tasks.run_zones(executor, work)
         term.commit(replace(change, added=[receipt.at(change.version, change.version) for receipt in receipts]))
 
 

@@ -15,7 +15,7 @@ from viewkeeper.catalog.model import REJECTED, Table
 from viewkeeper.jobs import ring
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.pipeline.context import ZoneContext
-from viewkeeper.pipeline.job import GivenOperations, Job, LogRange, TableDifference, TableRows
+from viewkeeper.pipeline.work import GivenOperations, LogRange, TableDifference, TableRows, ZoneWork
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.hashing import canonical, hash_columns
 from viewkeeper.trace.points import reached
@@ -24,35 +24,35 @@ from viewkeeper.trace.snapshot import Snapshot
 from viewkeeper.trace.trace import difference
 
 
-def read(job: Job, server: int, storage: Storage, base: Snapshot, context: ZoneContext) -> dict[str, list[Sent]]:
-    """The share of `server` in the source of `job`, by target of zone 1."""
-    if isinstance(job.source, LogRange):
-        operations = _operations(job, job.source, server, base, context)
-    elif isinstance(job.source, GivenOperations):
-        operations = _given(job.source, base)
+def read(work: ZoneWork, server: int, storage: Storage, base: Snapshot, context: ZoneContext) -> dict[str, list[Sent]]:
+    """The share of `server` in the source of `work`, by target of zone 1."""
+    if isinstance(work.source, LogRange):
+        operations = _operations(work, work.source, server, base, context)
+    elif isinstance(work.source, GivenOperations):
+        operations = _given(work.source, base)
     else:
-        shares = {f"delta:{id_}": _signed(job, server, storage, base, id_) for id_ in job.source.tables}
+        shares = {f"delta:{id_}": _signed(work, server, storage, base, id_) for id_ in work.source.tables}
         return {target: [share] for target, share in shares.items() if share is not None}
     inbox: dict[str, list[Sent]] = {}
     for target, sent in operations:
-        inbox.setdefault(target, []).append(_own(sent, server, job.servers))
+        inbox.setdefault(target, []).append(_own(sent, server, work.servers))
     reached("log read")
     return inbox
 
 
-def _signed(job: Job, server: int, storage: Storage, base: Snapshot, id_: int) -> Sent | None:
+def _signed(work: ZoneWork, server: int, storage: Storage, base: Snapshot, id_: int) -> Sent | None:
     """The server's share of a table's signed rows, None where there are none."""
     table = base.catalog.by_id(id_)
-    assert isinstance(table, Table) and isinstance(job.source, TableRows | TableDifference)
-    spec, (low, high) = table.stored.state, ring.interval(server, job.servers)
-    if isinstance(job.source, TableRows):
-        trace = storage.at(*job.source.at).trace(spec)
+    assert isinstance(table, Table) and isinstance(work.source, TableRows | TableDifference)
+    spec, (low, high) = table.stored.state, ring.interval(server, work.servers)
+    if isinstance(work.source, TableRows):
+        trace = storage.at(*work.source.at).trace(spec)
         if server == 0:  # damage that one server finds stops them all
             for run in trace.runs:
                 run.verify()
         rows = trace.scan(low=low, high=high)
     else:
-        older, newer = storage.at(*job.source.older), storage.at(*job.source.newer)
+        older, newer = storage.at(*work.source.older), storage.at(*work.source.newer)
         rows = difference(older.trace(spec), newer.trace(spec), low, high)
     if not len(rows):
         return None
@@ -62,11 +62,11 @@ def _signed(job: Job, server: int, storage: Storage, base: Snapshot, id_: int) -
 
 
 def _operations(
-    job: Job, source: LogRange, server: int, base: Snapshot, context: ZoneContext
+    work: ZoneWork, source: LogRange, server: int, base: Snapshot, context: ZoneContext
 ) -> Iterator[tuple[str, Sent]]:
     tables = {table.id: table for table in base.catalog.tables}
     for slice_ in source.slices:
-        batch = source.reader.read(slice_, tables, ring.interval(server, job.servers))
+        batch = source.reader.read(slice_, tables, ring.interval(server, work.servers))
         if server == 0:  # one server speaks for what is read by all
             context.write(REJECTED, batch.rejected)
             for id_, number in batch.skipped.items():

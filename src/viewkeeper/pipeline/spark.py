@@ -1,25 +1,25 @@
-"""Runs jobs on Spark: one RDD job a batch, a stage a zone, few large rows.
+"""Runs jobs on Spark: an RDD job each, a Spark stage a stage, few large rows.
 
-RDDs for now: docs/decisions/030-spark-jobs.md.  Spark's own user interface names each job by its batch.
+RDDs for now: docs/decisions/030-spark-jobs.md.  Spark's own user interface shows each job's title.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from viewkeeper.pipeline import blocks, tasks
-from viewkeeper.pipeline.job import Job, MergeJob
+from viewkeeper.jobs.job import Job
+from viewkeeper.jobs.spark import first_stage, itself, later_stage
 from viewkeeper.pipeline.merging import AT_ONCE
+from viewkeeper.spark.processes import loss_named
 from viewkeeper.spark.starting import local_spark
 from viewkeeper.streams.analyst import Analyst
-from viewkeeper.streams.spark.processes import leave_interrupts_to_the_driver, loss_named
-from viewkeeper.streams.work import Runner
-from viewkeeper.trace.receipt import Receipt
+from viewkeeper.streams.spark.analyst import SparkAnalyst
+from viewkeeper.streams.spark.queries import QueryRunner
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
@@ -57,43 +57,26 @@ class SparkExecutor:
     """Runs jobs in the Spark context of `spark`; with `owned`, `close` stops it."""
 
     def __init__(self, spark: SparkSession, servers: int, owned: bool = False) -> None:
-        self.servers = servers
+        self.servers, self.queries = servers, QueryRunner(lambda: spark).query
         self._spark, self._owned = spark, owned
         self._context: SparkContext = spark.sparkContext
         if (self._context.master or "").startswith("local"):
             # Else workers run whatever python3 is on the PATH, which need not know viewkeeper.
             self._context.pythonExec = sys.executable
-        self._servers_rdds: dict[int, RDD[int]] = {}
+        self._numbers_rdds: dict[int, RDD[int]] = {}
 
-    def run(self, job: Job) -> list[Receipt]:
-        """What the tasks of `job` wrote."""
-        with self._named(job.title):
-            if job.servers == 1:
-                return self._all_servers(1).mapPartitions(partial(_chain, job)).collect()
-            first, *later = job.zones
-            parcels = self._all_servers(job.servers).mapPartitions(partial(_first_zone, job, first))
-            for zone in later:
-                parcels = parcels.partitionBy(job.servers, _own)
-                parcels = parcels.mapPartitionsWithIndex(partial(_later_zone, job, zone))
-            return blocks.receipts(blocks.open_all(parcels.values().collect()))
-
-    def merge(self, job: MergeJob) -> Receipt:
-        """What the merge wrote."""
-        with self._named(job.title):
-            (receipt,) = self._all_servers(1).mapPartitions(partial(_merge, job)).collect()
-            return receipt
-
-    def part_runner(self) -> Runner:
-        """Generated views as RDD jobs, ViewDFs as queries of Spark SQL."""
-        from viewkeeper.streams.spark.queries import QueryRunner
-        from viewkeeper.streams.spark.runner import SparkRunner
-
-        return SparkRunner(self._spark, self.servers, QueryRunner(lambda: self._spark))
+    def run(self, job: Job) -> list[Any]:
+        """What the tasks of the last stage yielded; raises Error where Spark's Java process is lost."""
+        first, *later = job.stages
+        with self._named(job.work.title):
+            yielded = self._numbers(first.tasks).mapPartitions(partial(first_stage, job.work, first.run))
+            for stage in later:
+                sent = yielded.partitionBy(stage.tasks, itself)
+                yielded = sent.mapPartitionsWithIndex(partial(later_stage, job.work, stage.run))
+            return [result for _, result in yielded.collect()]
 
     def analyst(self) -> Analyst:
         """Spark's own analysis."""
-        from viewkeeper.streams.spark.analyst import SparkAnalyst
-
         return SparkAnalyst(lambda: self._spark)
 
     def close(self) -> None:
@@ -101,11 +84,11 @@ class SparkExecutor:
         if self._owned:
             self._spark.stop()
 
-    def _all_servers(self, servers: int) -> RDD[int]:
-        """One partition a view server, holding its number; made once, since `parallelize` costs a round to the JVM."""
-        if servers not in self._servers_rdds:
-            self._servers_rdds[servers] = self._context.parallelize(range(servers), servers)
-        return self._servers_rdds[servers]
+    def _numbers(self, tasks: int) -> RDD[int]:
+        """One partition a task, holding its number; made once, since `parallelize` costs a round to the JVM."""
+        if tasks not in self._numbers_rdds:
+            self._numbers_rdds[tasks] = self._context.parallelize(range(tasks), tasks)
+        return self._numbers_rdds[tasks]
 
     @contextlib.contextmanager
     def _named(self, title: str) -> Iterator[None]:
@@ -115,30 +98,3 @@ class SparkExecutor:
                 yield
             finally:
                 self._context.setJobDescription("")
-
-
-def _own(server: int) -> int:
-    return server
-
-
-def _chain(job: Job, servers: Iterable[int]) -> Iterator[Receipt]:
-    leave_interrupts_to_the_driver()
-    for _ in servers:
-        yield tasks.run_chain(job)
-
-
-def _first_zone(job: Job, zone: int, servers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-    leave_interrupts_to_the_driver()
-    for server in servers:
-        yield from tasks.run_zone(job, zone, server, ())
-
-
-def _later_zone(job: Job, zone: int, server: int, sent: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    leave_interrupts_to_the_driver()
-    return tasks.run_zone(job, zone, server, (parcel for _, parcel in sent))
-
-
-def _merge(job: MergeJob, servers: Iterable[int]) -> Iterator[Receipt]:
-    leave_interrupts_to_the_driver()
-    for _ in servers:
-        yield tasks.run_merge(job)

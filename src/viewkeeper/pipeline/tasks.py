@@ -1,22 +1,23 @@
-"""What a view server does with its share of a job: plain functions of a job and blocks of bytes, without Spark.
+"""What a view server does with its share of a batch, of a step of a fill or of a merge, without Spark.
 
-`run_zone` is one task of one zone; `run_chain` is a whole small job as one task; `run_merge` merges runs.  Nothing is
-kept between calls but open files, the last snapshots and the zone programs of the last catalogs.
+`run_zones` and `run_merge` have an executor do it: a stage a zone, or the whole chain as one task.  Nothing is kept
+between tasks but open files, the last snapshots and the zone programs of the last catalogs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from viewkeeper.catalog.model import Catalog
+from viewkeeper.jobs.job import Job, Stage
 from viewkeeper.maintenance import declare, zones
 from viewkeeper.maintenance.program import Program
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.pipeline import blocks, sources
 from viewkeeper.pipeline.context import ZoneContext
-from viewkeeper.pipeline.job import Job, MergeJob
+from viewkeeper.pipeline.work import Executor, MergeWork, ZoneWork
 from viewkeeper.trace import merge
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.file import ZoneFile
@@ -27,18 +28,32 @@ from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.snapshot import Snapshot
 
 
-def run_zone(job: Job, zone: int, server: int, sealed: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Runs `zone` on `server` over the parcels that it was sent; yields (server, sealed parcel) for the next zones.
+def run_zones(executor: Executor, work: ZoneWork) -> list[Receipt]:
+    """What the tasks wrote, in any order; the versions of the runs are not set."""
+    if work.servers == 1:
+        return executor.run(Job.of_one_task(work, _run_chain))
+    return executor.run(Job(work, tuple(Stage(work.servers, partial(_run_zone, zone)) for zone in work.zones)))
 
-    In the first zone the rows come from the job's source, and `sealed` is empty.
+
+def run_merge(executor: Executor, work: MergeWork) -> Receipt:
+    """What the merge wrote."""
+    (receipt,) = executor.run(Job.of_one_task(work, _run_merge))
+    return receipt
+
+
+def _run_zone(zone: int, work: ZoneWork, server: int, sealed: Iterable[bytes]) -> Iterator[tuple[int, bytes | Receipt]]:
+    """Runs `zone` on `server` over the parcels that it was sent; yields (server, sealed parcel) for the next zones, or,
+    in the last zone, receipts.
+
+    In the first zone the rows come from the work's source, and `sealed` is empty.
     """
-    storage, base = _state(job)
-    first = zone == job.zones[0]
-    context = ZoneContext(job, storage, base, seed=first and server == 0)
-    program = programs_without(base.catalog, job.fill, job.left_out)
+    storage, base = _state(work)
+    first = zone == work.zones[0]
+    context = ZoneContext(work, storage, base, seed=first and server == 0)
+    program = programs_without(base.catalog, work.fill, work.left_out)
     passed_on: blocks.Parcel = []
     if first:
-        inbox = sources.read(job, server, storage, base, context)
+        inbox = sources.read(work, server, storage, base, context)
     else:
         inbox = {}
         for target, payload in blocks.open_all(sealed):
@@ -48,34 +63,38 @@ def run_zone(job: Job, zone: int, server: int, sealed: Iterable[bytes]) -> Itera
                 passed_on.append((target, payload))
     if inbox or context.seed:
         zones.run_zone(program, zone, inbox, context)
-    parcels = blocks.address(context.take_sent(), job.servers)
+    receipt = _write(work, context, zone, server)
+    if zone == work.zones[-1]:
+        yield server, receipt
+        yield from ((server, earlier) for earlier in blocks.receipts(passed_on))
+        return
+    parcels = blocks.address(context.take_sent(), work.servers)
     parcels[server].extend(passed_on)
-    parcels[0].append(blocks.receipt_item(_write(job, context, zone, server)))
+    parcels[0].append(blocks.receipt_item(receipt))
     for receiver, parcel in enumerate(parcels):
         if parcel:
             yield receiver, blocks.seal(parcel)
 
 
-def run_chain(job: Job) -> Receipt:
-    """Runs all zones of a job with one view server; all that it writes is one file."""
-    storage, base = _state(job)
-    context = ZoneContext(job, storage, base, seed=True)
-    program = programs_without(base.catalog, job.fill, job.left_out)
-    inbox = sources.read(job, 0, storage, base, context)
-    for zone in job.zones:
+def _run_chain(work: ZoneWork) -> Receipt:
+    """Runs all zones of a work with one view server; all that it writes is one file."""
+    storage, base = _state(work)
+    context = ZoneContext(work, storage, base, seed=True)
+    program = programs_without(base.catalog, work.fill, work.left_out)
+    inbox = sources.read(work, 0, storage, base, context)
+    for zone in work.zones:
         now = {target: parts for target, parts in inbox.items() if program.zone_of(target) == zone}
-        if now or (context.seed and zone == job.zones[0]):
+        if now or (context.seed and zone == work.zones[0]):
             zones.run_zone(program, zone, now, context)
         later = {target: parts for target, parts in inbox.items() if target not in now}
         inbox = _joined(later, context.take_sent())
-    return _write(job, context, job.zones[-1], 0)
+    return _write(work, context, work.zones[-1], 0)
 
 
-def run_merge(job: MergeJob) -> Receipt:
-    """Runs a merge."""
+def _run_merge(work: MergeWork) -> Receipt:
     # Named here, not by the driver: a task that Spark repeats needs another name.
-    name = file_name(job.version, job.epoch, 0, 0, job.attempt, "merge")
-    receipt = merge.run_merge(_storage(job.root).state, name, job.task, job.dead)
+    name = file_name(work.version, work.epoch, 0, 0, work.attempt, "merge")
+    receipt = merge.run_merge(_storage(work.root).state, name, work.task, work.dead)
     reached("merge")
     return receipt
 
@@ -84,14 +103,14 @@ def _joined(first: dict[str, list[Sent]], second: dict[str, list[Sent]]) -> dict
     return {target: first.get(target, []) + second.get(target, []) for target in {**first, **second}}
 
 
-def _write(job: Job, context: ZoneContext, zone: int, server: int) -> Receipt:
-    kind = "batch" if job.fill is None else "fill"
-    name = file_name(job.version, job.epoch, zone, server, job.attempt, kind)
-    writer = ZoneFile.writer(_storage(job.root).state, name)
+def _write(work: ZoneWork, context: ZoneContext, zone: int, server: int) -> Receipt:
+    kind = "batch" if work.fill is None else "fill"
+    name = file_name(work.version, work.epoch, zone, server, work.attempt, kind)
+    writer = ZoneFile.writer(_storage(work.root).state, name)
     for spec, parts in context.written.values():
         writer.add(spec, Rows.concat(parts))
     receipt = writer.finish()
-    reached("zone file written" if job.fill is None else "fill")
+    reached("zone file written" if work.fill is None else "fill")
     return Receipt(receipt.file, receipt.runs, {**receipt.counters, **context.counters})
 
 
@@ -100,11 +119,11 @@ def _storage(root: str) -> Storage:
     return Storage(Path(root))
 
 
-def _state(job: Job) -> tuple[Storage, Snapshot]:
-    """The storage, and the snapshot of the job's base: nearly always the newest, one small step from the last one."""
-    storage = _storage(job.root)
+def _state(work: ZoneWork) -> tuple[Storage, Snapshot]:
+    """The storage, and the snapshot of the work's base: nearly always the newest, one small step from the last one."""
+    storage = _storage(work.root)
     newest = storage.newest()
-    return storage, newest if newest.ref == job.base else storage.at(*job.base)
+    return storage, newest if newest.ref == work.base else storage.at(*work.base)
 
 
 def programs_without(catalog: Catalog, fill: frozenset[int] | None, left_out: frozenset[int]) -> Program:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 
 from viewkeeper.catalog.model import Column, PartView
+from viewkeeper.jobs import job as jobs
 from viewkeeper.plans.references import PartQuery
 from viewkeeper.plans.relations import Relation
 from viewkeeper.streams.blocks import Block
@@ -60,7 +61,6 @@ class Work:
     attempt: int
     zone: str
     title: str
-    servers: int
     program: Program
     parts: tuple[int, ...]
     columns: Mapping[int, tuple[Column, ...]]
@@ -123,13 +123,13 @@ class Outcome:
     error: str | None = None
 
 
-class Runner(Protocol):
-    """Runs works; several at once, from several threads."""
+Queries = Callable[[QueryWork], Outcome]
+"""Computes the parts that Spark SQL computes, several at once, from several threads."""
 
-    servers: int
 
-    def run(self, work: Work) -> Outcome:
-        """Computes parts of a generated view."""
+class Executor(jobs.Executor, Protocol):
+    """An executor that may have Spark SQL besides."""
 
-    def query(self, work: QueryWork) -> Outcome:
-        """Computes a part of a view that is a query."""
+    @property
+    def queries(self) -> Queries | None:
+        """None where there is no Spark."""

@@ -23,10 +23,10 @@ from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.references import Reference
 from viewkeeper.spark.asking import ask, parsed, refused
+from viewkeeper.spark.processes import loss_named
 from viewkeeper.spark.sessions import active, own_session
 from viewkeeper.streams.spark.hidden import without_hidden
 from viewkeeper.streams.spark.plans import foreign_function, outside, plan_of, spark_functions, unnamed_relation
-from viewkeeper.streams.spark.processes import loss_named
 from viewkeeper.streams.spark.quiet import failures_unlogged
 from viewkeeper.trace.lease import Lease
 from viewkeeper.trace.manifest import ManifestRef

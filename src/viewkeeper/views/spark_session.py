@@ -32,8 +32,8 @@ class SparkUse:
     def session(self, servers: int | None = None) -> SparkSession:
         """A session with the database's SQL settings, with room for so many view servers (None: one a core)."""
         global _users
+        from viewkeeper.spark.processes import loss_named
         from viewkeeper.spark.sessions import own_session
-        from viewkeeper.streams.spark.processes import loss_named
 
         with _lock, loss_named():
             if self._session is None:
@@ -76,7 +76,7 @@ class SparkUse:
 
 
 def _stop(session: SparkSession) -> None:
-    from viewkeeper.streams.spark.processes import is_lost
+    from viewkeeper.spark.processes import is_lost
 
     try:
         session.stop()

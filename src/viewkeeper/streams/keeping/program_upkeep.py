@@ -11,6 +11,7 @@ from viewkeeper.catalog.model import PartView
 from viewkeeper.errors import ViewBroken
 from viewkeeper.plans.references import Input
 from viewkeeper.streams.blocks import Block
+from viewkeeper.streams.computing import compute
 from viewkeeper.streams.keeping.repairs import Repairs
 from viewkeeper.streams.keeping.stage import new_files, pieces_between
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep, ViewFailed
@@ -231,13 +232,13 @@ class ProgramUpkeep(Upkeep):
         work = Work(
             root=str(self.stage.snapshot.storage.root), version=hands.version, epoch=hands.epoch,
             attempt=hands.attempt, zone=catalog.zone, title=f"viewkeeper: {span} of {self.view.name}",
-            servers=hands.runner.servers, program=self.program, parts=tuple(parts),
+            program=self.program, parts=tuple(parts),
             columns={id_: self.stage.columns[id_] for id_ in objects},
             pieces=self._readable(parts, before, repair=touched is not None), before=before, touched=touched,
             dimensions=dimensions, empty=self._empty_rows,
         )  # fmt: skip
         started = time.monotonic()
-        outcome = hands.runner.run(work)
+        outcome = compute(hands.executor, work)
         hands.took(self.view.id, len(parts), time.monotonic() - started)
         return outcome
 

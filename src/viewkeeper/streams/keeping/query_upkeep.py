@@ -11,6 +11,7 @@ from viewkeeper.catalog.model import PartView
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.plans.references import Input
 from viewkeeper.plans.viewdf import PlannedQuery, QueryPlan
+from viewkeeper.streams.computing import compute_query
 from viewkeeper.streams.emptiness import Emptiness
 from viewkeeper.streams.keeping.repairs import Repairs
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep
@@ -151,6 +152,6 @@ class QueryUpkeep(Upkeep):
             relation=side.relation, objects=side.objects,
         )  # fmt: skip
         started = time.monotonic()
-        outcome = hands.runner.query(work)
+        outcome = compute_query(hands.executor, work)
         hands.took(self.view.id, 1, time.monotonic() - started)
         return outcome

@@ -23,7 +23,7 @@ from viewkeeper.streams.keeping.rollup import roll_up
 from viewkeeper.streams.keeping.stage import Stage, new_files
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep
 from viewkeeper.streams.parts import Part
-from viewkeeper.streams.work import Runner
+from viewkeeper.streams.work import Executor
 from viewkeeper.trace.points import reached
 from viewkeeper.trace.snapshot import Snapshot
 
@@ -53,7 +53,7 @@ class Round:
 
     snapshot: Snapshot
     log: StreamLog
-    runner: Runner
+    executor: Executor
     epoch: int
     attempt: int
     seconds: dict[int, list[float]]
@@ -77,7 +77,7 @@ class Round:
         for stream in stage.catalog.streams:
             self._take(stage, stream)
             self._publish(stage, dimensions, stream)
-        hands = Hands(stage, self.runner, dimensions, self.epoch, self.attempt, self.seconds, deadline, self.stop)
+        hands = Hands(stage, self.executor, dimensions, self.epoch, self.attempt, self.seconds, deadline, self.stop)
         for level in levels(stage.catalog):
             _run_all([upkeep(hands, view) for view in level])
         self.more = self.more or hands.more or time.monotonic() > deadline

@@ -26,7 +26,7 @@ from viewkeeper.streams.parts import Range
 from viewkeeper.streams.subscripts import UNBOUNDED, greatest_at_most, lowest_at_least
 from viewkeeper.streams.touched import Touched
 from viewkeeper.streams.view_progress import ViewProgress
-from viewkeeper.streams.work import Outcome, Piece, Runner
+from viewkeeper.streams.work import Executor, Outcome, Piece
 from viewkeeper.trace.points import reached
 
 SLICE_SECONDS = 30.0
@@ -47,10 +47,10 @@ class ViewFailed(Error):
 
 @dataclass
 class Hands:
-    """What all views of a round share: the stage, who runs works, the names of files to come, the time that is left."""
+    """What all views of a round share: the stage, who runs jobs, the names of files to come, the time that is left."""
 
     stage: Stage
-    runner: Runner
+    executor: Executor
     dimensions: Dimensions
     epoch: int
     attempt: int

@@ -1,6 +1,6 @@
-"""What the driver asks of an executor, as plain data: one batch, one step of a fill, or one merge.
+"""What the driver has an executor do for tables and the views over them: one batch, one step of a fill, or one merge.
 
-A job says all that its tasks need, so that a task holds nothing between batches and any view server can run it.
+A work says all that its tasks need, so that a task holds nothing between batches and any view server can run it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from viewkeeper.stores.contract import LogReader, LogSlice
+from viewkeeper.streams import work as streams
 from viewkeeper.streams.analyst import Analyst
-from viewkeeper.streams.work import Runner
 from viewkeeper.trace.manifest import ManifestRef
 from viewkeeper.trace.merge import MergeTask
-from viewkeeper.trace.receipt import Receipt, RunRef
+from viewkeeper.trace.receipt import RunRef
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class TableDifference:
 
 
 @dataclass(frozen=True)
-class Job:
+class ZoneWork:
     """One pass through the zones: a batch, or, with `fill` (ids of views and indexes not yet filled), a step of a fill.
 
     The catalog, and a batch's state, is that of manifest `base`.  A fill starts from nothing (`TableRows`), then reads
     its own earlier runs (`private`: state id to runs, oldest first) beside the states as of `TableDifference.older`.
-    `left_out` are views and indexes whose programs are not run: what such a job writes is never committed.
+    `left_out` are views and indexes whose programs are not run: what such a work writes is never committed.
     `zones` are those the source can reach, in order.  `servers` view servers share the work; with 1, the whole chain
     runs as one task.
     """
@@ -81,7 +81,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class MergeJob:
+class MergeWork:
     """One merge; `dead` names, for states of families, the members whose rows go."""
 
     root: str
@@ -93,20 +93,8 @@ class MergeJob:
     title: str
 
 
-class Executor(Protocol):
-    """Runs jobs; several threads may call it at once."""
-
-    servers: int
-    """How many view servers share the work of a large batch."""
-
-    def run(self, job: Job) -> list[Receipt]:
-        """What the tasks of `job` wrote, in any order; the versions of the runs are not set."""
-
-    def merge(self, job: MergeJob) -> Receipt:
-        """What the merge wrote."""
-
-    def part_runner(self) -> Runner:
-        """What computes parts of views over streams, with the same view servers."""
+class Executor(streams.Executor, Protocol):
+    """What a driver is given to run its jobs."""
 
     def analyst(self) -> Analyst:
         """Who is asked about the queries of ViewDFs when they are declared; raises Error where that takes Spark."""

@@ -11,11 +11,10 @@ import pytest
 
 import part_programs
 from part_programs import PROGRAMS, Keeper, Row, RunningSum, block_of
+from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.spark import SparkExecutor
 from viewkeeper.streams import preparing
-from viewkeeper.streams.local import LocalRunner
 from viewkeeper.streams.part_files import to_table
-from viewkeeper.streams.spark.runner import SparkRunner
-from viewkeeper.streams.work import Outcome, QueryWork
 from written_parts import COLUMNS, all_types, write
 
 if TYPE_CHECKING:
@@ -26,17 +25,10 @@ pytestmark = pytest.mark.spark
 LATE: dict[int, list[Row]] = {1: [("group 7", 5)], 4: [("new", 2), (None, 4)]}
 
 
-class NoQueries:
-    """There are none here."""
-
-    def query(self, work: QueryWork) -> Outcome:
-        raise NotImplementedError
-
-
 @pytest.fixture(params=["one stage", "two stages"])
-def runner(
+def executor(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Iterator[SparkRunner]:
+) -> Iterator[SparkExecutor]:
     """Two view servers, however few rows there are; workers are sent the programs, which they cannot import."""
     from pyspark import cloudpickle
 
@@ -47,14 +39,14 @@ def runner(
     monkeypatch.setattr(preparing, "SMALL_GROUPED_ROWS", 0)
     monkeypatch.setattr(preparing, "SLICE_ROWS", 40)
     cloudpickle.register_pickle_by_value(part_programs)
-    yield SparkRunner(spark, 2, NoQueries())
+    yield SparkExecutor(spark, 2)
     cloudpickle.unregister_pickle_by_value(part_programs)
 
 
-def kept_by(runner: Any, root: Path, program: Any) -> Keeper:
+def kept_by(executor: Any, root: Path, program: Any) -> Keeper:
     """Six parts, built in two works, then late rows in two of them."""
     root.mkdir()
-    kept = Keeper(root, runner, program, 0)
+    kept = Keeper(root, executor, program, 0)
     for part in range(6):
         kept.add(part, [(f"group {i}", i % 5 - part) for i in range(0, 90, part + 1)])
     for last in (1, 5):
@@ -71,10 +63,10 @@ def kept_by(runner: Any, root: Path, program: Any) -> Keeper:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: type(program).__name__)
-def test_spark_makes_what_this_process_makes(runner: SparkRunner, tmp_path: Path, program: Any) -> None:
+def test_spark_makes_what_this_process_makes(executor: SparkExecutor, tmp_path: Path, program: Any) -> None:
     """Built and repaired on Spark, every part has the rows that it has when built and repaired here."""
-    on_spark = kept_by(runner, tmp_path / "spark", program)
-    here = kept_by(LocalRunner(2), tmp_path / "here", program)
+    on_spark = kept_by(executor, tmp_path / "spark", program)
+    here = kept_by(LocalExecutor(2), tmp_path / "here", program)
     assert on_spark.found() == here.found() == here.expected()
     shapes = [{place: [(p.rows, p.low, p.high) for p in pieces] for place, pieces in kept.pieces.items()}
               for kept in (on_spark, here)]  # fmt: skip
@@ -89,12 +81,12 @@ def stages(spark: SparkSession) -> list[int]:
 
 
 def test_a_work_is_one_job(
-    spark: SparkSession, runner: SparkRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, executor: SparkExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With many view servers preparing and computing are a stage each, with few one; a small work is a single task, and
     Spark shows what it is for."""
     wide = 2 if preparing.DIRECT_SERVERS == 1 else 1
-    kept = Keeper(tmp_path, runner, RunningSum(), 0)
+    kept = Keeper(tmp_path, executor, RunningSum(), 0)
     for part in range(2):
         kept.add(part, [(f"group {i}", i) for i in range(90)])
     before = len(stages(spark))
@@ -112,11 +104,11 @@ def test_a_work_is_one_job(
 )
 @pytest.mark.parametrize("small", [0, 1000])
 def test_what_a_program_raises_is_the_outcome(
-    runner: SparkRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: int, said: str, small: int
+    executor: SparkExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: int, said: str, small: int
 ) -> None:
     """In whichever stage a program raises, it is the view's error, and no task is tried again for it."""
     monkeypatch.setattr(preparing, "SMALL_ROWS", small)
-    kept = Keeper(tmp_path, runner, RunningSum(), 0)
+    kept = Keeper(tmp_path, executor, RunningSum(), 0)
     kept.add(1, [("a", 1)])
     kept.add(2, [("a", value)])
     outcome = kept.build(2)

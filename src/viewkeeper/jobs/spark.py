@@ -1,0 +1,27 @@
+"""What Spark's Python workers run of a job.  Apart from the executor, since each of them imports it when it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from viewkeeper.jobs.job import Task, Work
+from viewkeeper.spark.processes import leave_interrupts_to_the_driver
+
+
+def first_stage(work: Work, task: Task, numbers: Iterable[int]) -> Iterator[tuple[int, Any]]:
+    """The tasks `numbers`, which are sent nothing."""
+    leave_interrupts_to_the_driver()
+    for number in numbers:
+        yield from task(work, number, ())
+
+
+def later_stage(work: Work, task: Task, number: int, sent: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+    """The task `number`, and what was sent to it."""
+    leave_interrupts_to_the_driver()
+    yield from task(work, number, (parcel for _, parcel in sent))
+
+
+def itself(number: int) -> int:
+    """The partition of a parcel is its receiver's number."""
+    return number
