@@ -164,7 +164,8 @@ class Database:
         has at most.  Raises Busy, naming the process, where somebody maintains already.
         """
         self._opening.made()
-        return Maintenance(self.root, self._store, partial(self._spark.executor, servers), batch)
+        with storage_named(self.root):
+            return Maintenance(self.root, self._store, partial(self._spark.executor, servers), batch)
 
     def catch_up(self, *, timeout: float | None = None, progress: Callable[[int, int], None] | None = None) -> int:
         """Returns the version that holds all that is now in the logs, with all views declared by now filled.
@@ -232,7 +233,8 @@ class Database:
         """Does the rejected operations (of one table or stream) again; returns how many were accepted, and so are no
         longer on the list."""
         self._newest.require_open()
-        return put_again(self._storage, self._store, table)
+        with storage_named(self.root):
+            return put_again(self._storage, self._store, table)
 
     def close(self) -> None:
         """Lets go of everything; what was acknowledged is safe with or without it."""

@@ -106,22 +106,39 @@ def _csv(file: Path, null: str) -> Iterator[FileRows]:
 
     reading = csv.ReadOptions(block_size=_CSV_BLOCK_BYTES, use_threads=False)  # else errors do not say the row
     with csv.open_csv(file, reading, csv.ParseOptions(newlines_in_values=True)) as reader:
-        names = reader.schema.names
+        try:
+            names = reader.schema.names
+        except UnicodeDecodeError as error:
+            reason = f"its first line, the names of the columns, is not text in UTF-8: {error}"
+            raise InputError(f"{file}: {reason}") from error
     # A blank line is a row only where it is an empty field.
     parsing = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(names) > 1)
     converting = csv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.binary()), null_values=[null], strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )  # fmt: skip
-    read = 0
+    read, size = 0, file.stat().st_size
     with csv.open_csv(file, reading, parsing, converting) as reader:
         for block in reader:
             for start in range(0, len(block), BATCH_ROWS):
                 batch = block.slice(start, BATCH_ROWS)
                 numbers = range(read + 1, read + 1 + len(batch))
+                if len(batch) and _ends_in_quotes(file, size, batch.columns[-1][-1].as_py()):
+                    raise InputError(f"{file}, row {numbers[-1]}: the file ends inside quotes, which row {numbers[-1]} "
+                                     "opens: it was cut off, or a quote is missing")  # fmt: skip
                 columns = [_texts(file, column, numbers) for column in batch.columns]
                 yield FileRows(file, "row", numbers, names, columns)
                 read += len(batch)
+
+
+def _ends_in_quotes(file: Path, size: int, last: bytes | None) -> bool:
+    """Whether a file ends with its last field `last`, in quotes that are not closed: Arrow takes the end for the
+    closing one, and all rows before it for that field."""
+    open_ = b'"' + (last or b"").replace(b'"', b'""')
+    with file.open("rb") as raw:
+        raw.seek(max(0, size - len(open_) - 1))
+        end = raw.read(len(open_) + 1)
+    return end.endswith(open_) and end[: -len(open_)] in (b"", b",", b"\n", b"\r")
 
 
 def _texts(file: Path, column: pa.Array, numbers: Sequence[int]) -> pa.Array | Texts:
@@ -164,7 +181,10 @@ def json_object(text: str | bytes, types: Mapping[str, pa.DataType]) -> dict[str
 
     Raises ValueError where it is no object.
     """
-    row = json.loads(text, parse_float=Number)
+    try:
+        row = json.loads(text, parse_float=Number)
+    except RecursionError:
+        raise ValueError("its arrays or objects are nested too deep") from None
     if not isinstance(row, dict):
         raise ValueError(f"it is no object: {row!r}")
     if pa.binary() in types.values():

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
+from pathlib import Path
 
 import pytest
 
+import viewkeeper
 from full_disk import full_disk
 from pipeline_database import Shop, term_of
 from viewkeeper.errors import StorageError
@@ -69,6 +71,16 @@ def test_a_pipeline_that_cannot_begin_leaves_the_lock(shop: Shop, lasting: bool,
         if not disk.failed:
             break
     assert step > 5
+
+
+def test_what_users_call_says_that_the_disk_is_full(tmp_path: Path) -> None:
+    with viewkeeper.connect(tmp_path / "db") as db:
+        db.sql("CREATE TABLE t (id BIGINT PRIMARY KEY)")
+        db.table("t").put({"id": 1})
+        with full_disk(1, lasting=True):
+            for call in (db.maintain, db.catch_up, db.snapshot):
+                with pytest.raises(StorageError, match="make room on the disk"):
+                    call()
 
 
 def test_a_pipeline_without_a_thread_leaves_the_lock(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

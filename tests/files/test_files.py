@@ -428,3 +428,33 @@ def test_int96_of_parquet_is_a_moment_and_reaches_all_years(typed: Database, tmp
     rows = [typed.table("t").get(i) for i in (1, 2, 3)]
     assert [row["ts"] for row in rows] == [moment.replace(tzinfo=dt.UTC) for moment in moments]
     assert [row["w"] for row in rows] == moments
+
+
+@pytest.mark.parametrize(("name", "data", "said"), [
+    ("f.csv", "k,größe\na,1\n".encode("latin-1"), "first line, the names of the columns, is not text in UTF-8"),
+    ("f.jsonl", b'{"k":"a"}\n{"k":"b","n":' + b"[" * 100_000, "row 2: its arrays or objects are nested too deep"),
+    ("f.csv", b'n,k\n1,a\n2,"b\n3,c\n', "row 2: the file ends inside quotes"),
+    ("f.csv", b'n,k\n1,a\n2,"b', "row 2: the file ends inside quotes"),
+    ("f.csv", b'n,k\n1,a\n2,"', "row 2: the file ends inside quotes"),
+    ("f.csv", b'k\n"a ""b"" c\n', "row 1: the file ends inside quotes"),
+])  # fmt: skip
+def test_a_file_that_is_cut_off_or_no_text_is_named(
+    db: Database, tmp_path: Path, name: str, data: bytes, said: str
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(data)
+    with pytest.raises(InputError, match=said) as raised:
+        list(db.table("t").load(file))
+    assert str(file) in str(raised.value)
+    assert db.table("t").get("b") is None
+
+
+@pytest.mark.parametrize(("end", "k"), [
+    ('"a"', "a"), ('"a"\n', "a"), ('"a""b"', 'a"b'), ('"a"""', 'a"'), ('""', ""), ('"a,""\n"', 'a,"\n'), ("a\n", "a"),
+    ('"a\nb"\r\n', "a\nb"), ('a"', 'a"'), ('x"a', 'x"a'),
+])  # fmt: skip
+def test_quotes_at_the_end_of_a_file_that_are_closed_are_taken(db: Database, tmp_path: Path, end: str, k: str) -> None:
+    file = tmp_path / "f.csv"
+    file.write_text(f"n,k\n1,{end}", newline="")
+    assert [n for n, _ in db.table("t").load(file)] == [1]
+    assert db.table("t").get(k) == {"k": k, "n": 1}

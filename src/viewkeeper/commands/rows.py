@@ -142,7 +142,7 @@ def _objects(texts: list[str], types: Mapping[str, pa.DataType]) -> Iterator[dic
         except json.JSONDecodeError as error:
             raise InputError(f"row {number} is not JSON: {error}") from error
         except ValueError as error:
-            raise InputError(f"row {number} is not a JSON object: {text.strip()}") from error
+            raise InputError(f"row {number} is not a JSON object: {text.strip()[:100]}") from error
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
