@@ -20,7 +20,7 @@ from store_processes import start
 from viewkeeper.catalog.model import Column, Stream
 from viewkeeper.catalog.types import TIMESTAMP
 from viewkeeper.errors import Busy, Error, StorageError
-from viewkeeper.stores import node
+from viewkeeper.stores import lmdb_folders
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.stores.locks import PATIENCE
 from viewkeeper.streams.intake.log import StreamLog
@@ -191,8 +191,8 @@ def test_at_the_limit_the_error_says_how_many_are_open_and_what_to_do(tmp_path: 
 
 def test_a_store_grows_beyond_its_map_in_all_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two stores, one in another process, outgrow the map that they began with; an open scan is waited for."""
-    monkeypatch.setattr(node, "MAP_BYTES", 1 << 20)
-    monkeypatch.setattr(node, "_MAP_BYTES_LEAST", 1 << 16)
+    monkeypatch.setattr(lmdb_folders, "MAP_BYTES", 1 << 20)
+    monkeypatch.setattr(lmdb_folders, "_MAP_BYTES_LEAST", 1 << 16)
     store = EmbeddedStore(tmp_path / "s", durability="process")
     rows = [{"id": i, "n": 1, "note": "x" * 500} for i in range(2_000)]
     store.put_many(ORDERS, rows[:100])
@@ -214,7 +214,7 @@ def test_a_store_grows_beyond_its_map_in_all_processes(tmp_path: Path, monkeypat
 
 
 def test_a_full_map_is_an_error_in_words() -> None:
-    with pytest.raises(StorageError, match="too many files"), node.translated(Path("x")):
-        error = node.lmdb.Error("Too many open files")
+    with pytest.raises(StorageError, match="too many files"), lmdb_folders.translated(Path("x")):
+        error = lmdb_folders.lmdb.Error("Too many open files")
         error.code = 24
         raise error

@@ -14,7 +14,8 @@ from viewkeeper.catalog.model import Catalog, Column, Stream
 from viewkeeper.catalog.types import DOUBLE, INT, STRING, TIMESTAMP
 from viewkeeper.streams.intake.append import append
 from viewkeeper.streams.intake.entries import Append, Seal
-from viewkeeper.streams.intake.log import Appended, StreamLog
+from viewkeeper.streams.intake.environment import Appended
+from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.trace.commit import Storage
 
 NOW = 1_700_000_000.0

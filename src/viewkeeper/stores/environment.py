@@ -28,14 +28,14 @@ from viewkeeper.stores import intents
 from viewkeeper.stores.contract import require_durability
 from viewkeeper.stores.forks import forks
 from viewkeeper.stores.intents import Intent, Part
+from viewkeeper.stores.lmdb_folders import LmdbFolder, MapTooSmall, OpenFolders, enlarge, translated
 from viewkeeper.stores.locks import WriterLock
-from viewkeeper.stores.node import MapTooSmall, Node, Tail, enlarge, translated
+from viewkeeper.stores.node import Node, Tail
 from viewkeeper.stores.words import NodeWords, StampWord, file_bytes
 from viewkeeper.trace.points import reached
 
 _ENLARGING_WAITS_SECONDS = 60.0
 
-_open: dict[Path, Nodes] = {}
 _Given = TypeVar("_Given")
 
 Held = list[tuple[WriterLock, FileIO]]
@@ -52,19 +52,18 @@ class Transactions(dict[int, Any]):
     decided = False  # Whether the first of several commits is in.
 
 
-class Nodes:
+class Nodes(LmdbFolder):
     """All nodes of one folder.  Get it by `Nodes.open`; close it as often as it was opened."""
 
     def __init__(self, root: Path, nodes: int | None, durability: str | None) -> None:
-        self.root, self.durability, self.users = root, durability or "sync", 0
+        self.root, self.durability = root, durability or "sync"
         self._scans: list[int] = []  # The threads that began those that are open.
         self._redo: Redo | None = None
         self.locks: list[WriterLock] = []
         self.count = _make_folders(root, nodes)
-        self._start()
+        super().__init__(root)
 
-    def _start(self) -> None:
-        self._pid = os.getpid()
+    def _open_files(self) -> None:
         sync = self.durability == "sync"
         self.stamps = StampWord(self.root / "stamp")
         self.words = [NodeWords(self.stamps, number) for number in range(self.count)]
@@ -79,7 +78,7 @@ class Nodes:
                 for node in self._nodes:
                     node.environment.reader_check()
         except BaseException:
-            self._close_files()
+            self.close_files()
             raise
 
     def _folder(self, number: int) -> Path:
@@ -93,35 +92,29 @@ class Nodes:
         """
         require_durability(durability)
         root = root.resolve()
-        with forks.kept_out(), forks.opening:
-            found = _open.get(root)
-            if found is None or not found.is_there():  # whoever has the deleted ones open keeps them
-                found = _open[root] = _opened(root, nodes, durability)
+        found = _open.take(root, lambda root: _opened(root, nodes, durability))
+        try:
             if nodes not in (None, found.count):
                 raise InputError(f"{root} has {found.count} nodes, fixed when it was made; asked for {nodes}")
             if durability not in (None, found.durability):
                 raise InputError(f"{root} is open in this process with durability={found.durability!r}; close it first")
-            found.users += 1
-            return found
+        except InputError:
+            found.close()
+            raise
+        return found
 
     def close(self) -> None:
         """Give it back; the last of its users closes the files."""
-        with forks.kept_out(), forks.opening:
-            self.users -= 1
-            if self.users == 0:
-                if _open.get(self.root) is self:
-                    del _open[self.root]
-                self._close_files()
+        _open.give_back(self)
 
     def is_there(self) -> bool:
-        """Whether the files that are open are still those in the folder."""
         return all(node.file.is_there() for node in self._nodes)
 
     @property
     def nodes(self) -> list[Node]:
         """The nodes in order, usable in this process."""
-        if self._pid != os.getpid():
-            self._reopen()
+        if self.pid != os.getpid():
+            self.reopen(in_use=bool(self._scans))
         return self._nodes
 
     def _begin(self, number: int, write: bool = False, buffers: bool = False) -> Any:
@@ -129,16 +122,7 @@ class Nodes:
         node.file.require_there()
         return node.environment.begin(write=write, buffers=buffers)
 
-    def _reopen(self) -> None:
-        """Open the files anew in a forked child.  LMDB's environments must not be used there, only closed, and closing
-        ends the parent's transactions that were open at the fork: there may be none."""
-        if self._scans or forks.interrupted:
-            raise Error(f"{self.root} was being read when this process was forked; start the process with 'spawn', "
-                        "or fork when no scan is open")  # fmt: skip
-        self._close_files()
-        self._start()
-
-    def _close_files(self) -> None:
+    def close_files(self) -> None:
         for node in self._nodes:
             node.environment.close()
         for lock in self.locks:
@@ -353,6 +337,9 @@ class Nodes:
     def reader_check(self) -> int:
         """Free what killed readers hold (else files grow without bound); how many there were."""
         return sum(node.environment.reader_check() for node in self.nodes)
+
+
+_open: OpenFolders[Nodes] = OpenFolders()
 
 
 def _release(held: Held) -> None:

@@ -1,46 +1,35 @@
 """`StreamLog`: the log in which the appends to all streams of a database wait for the driver.
 
-<root>/streams/   one LMDB environment with three tables: entries (stream, sequence -> entry), ids (stream, id of an
-                  append -> what it did), streams (stream -> its record: see `_Record`); and files rejected-*.arrow of
-                  rejected rows that are too many for an entry
+<root>/streams/   the environment (`StreamEnvironment`), and files rejected-*.arrow of rejected rows that are too many
+                  for an entry
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
-import os
 import secrets
 import shutil
-import struct
+import threading
 import time
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
-
-import lmdb
+from typing import Any, Self
 
 from viewkeeper.catalog.model import Catalog, Stream
 from viewkeeper.errors import Error, InputError, NotFound, StoreReplaced
-from viewkeeper.interrupts import uninterrupted
-from viewkeeper.permissions import make_folder, make_root
 from viewkeeper.stores.forks import forks
-from viewkeeper.stores.locks import WriterLock
-from viewkeeper.stores.node import OpenFile, enlarge, half_full, open_environment, open_tables, translated
-from viewkeeper.stores.words import LockWords, lock_page
+from viewkeeper.stores.lmdb_folders import translated
 from viewkeeper.streams.intake import entries as bytes_of
 from viewkeeper.streams.intake.entered import EnteredFiles
 from viewkeeper.streams.intake.entries import ENTRY_KEY, Draft, Entry
+from viewkeeper.streams.intake.environment import Appended, Numbered, Record, StreamEnvironment, open_environments
 from viewkeeper.streams.intake.taking import Reach, too_late
 from viewkeeper.trace.garbage import LEFTOVER_SECONDS
 from viewkeeper.trace.local import LocalDisk
 
-_STREAM = struct.Struct(">Q")
-_ID_BYTES_MAX = 400
 _INLINE_BYTES_MAX = 1 << 20
 """Rejected rows of more bytes than this get a file."""
 
@@ -50,7 +39,8 @@ READ_BYTES, READ_ROWS = 1 << 26, 4_000_000
 TRIMMED_AT_ONCE = 1_000
 """Entries that one transaction deletes, at most."""
 
-_open: dict[Path, _Environment] = {}
+_closing = threading.Lock()
+"""Once is enough, whoever closes."""
 
 
 class WatermarkMoved(Exception):
@@ -59,97 +49,6 @@ class WatermarkMoved(Exception):
     def __init__(self, watermark: int) -> None:
         self.watermark = watermark
         super().__init__(f"the watermark is now {watermark}")
-
-
-class Numbered(NamedTuple):
-    """An append's id from a source that numbers its appends in order: only the greatest number is remembered, and
-    whatever is not above it counts as a duplicate."""
-
-    source: str
-    number: int
-
-
-@dataclass(frozen=True)
-class Appended:
-    """What an append did: rows `stored` and `rejected`.  A `duplicate` stored nothing; the numbers are those of the
-    first append with its id.  `sequence` is that of its entry in the stream's log, None if it left none."""
-
-    stored: int
-    rejected: int
-    duplicate: bool = False
-    sequence: int | None = None
-
-
-@dataclass
-class _Record:
-    """What is known of a stream: last sequence, watermark (microseconds), lowest part with a row, lowest part that no
-    seal names, wall time of the last append with rows (seconds), running hash of its log; `gone`: it was dropped."""
-
-    end: int = 0
-    watermark: int | None = None
-    first: int | None = None
-    unsealed: int | None = None
-    last: float | None = None
-    hash: str = ""
-    gone: bool = False
-
-
-class _Environment:
-    """The LMDB environment of one folder, opened once a process, and anew after a fork."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.users = folder, 0
-        created = not folder.exists()
-        if not folder.parent.exists():
-            make_root(folder.parent)
-        make_folder(folder)
-        self._start()
-        if created:
-            LocalDisk().publish(folder / "data.mdb")
-            LocalDisk().publish(folder)
-
-    def _start(self) -> None:
-        self._pid = os.getpid()
-        with translated(self.folder):
-            self._page = lock_page(self.folder / "writer.lock")
-            self._lock = WriterLock(self.folder / "writer.lock", LockWords(self._page, 0))
-            self._lmdb = open_environment(self.folder, sync=True)
-            self.file = OpenFile(self.folder)
-            self._lmdb.reader_check()
-            tables: dict[bytes, dict[str, bool]] = {b"entries": {}, b"ids": {}, b"streams": {}}
-            self.entries, self.ids, self.streams = open_tables(self._lmdb, self._lock, tables)
-
-    @contextmanager
-    def transaction(self, write: bool) -> Iterator[Any]:
-        """A transaction; the caller keeps forks out."""
-        if self._pid != os.getpid():
-            if forks.interrupted:
-                raise Error(f"{self.folder} was being used when this process was forked; start it with 'spawn'")
-            self.close()
-            self._start()
-        self.file.require_there()
-        with ExitStack() as locks:
-            if write:
-                locks.enter_context(uninterrupted())
-                locks.callback(self._lock.release, self._lock.take())
-                if half_full(self._lmdb):
-                    self._enlarge()
-            try:
-                txn = self._lmdb.begin(write=write)
-            except lmdb.MapResizedError:
-                self._enlarge()
-                txn = self._lmdb.begin(write=write)
-            with txn:
-                yield txn
-
-    def _enlarge(self) -> None:
-        with forks.alone():
-            enlarge(self._lmdb)
-
-    def close(self) -> None:
-        self._lmdb.close()
-        self._lock.close()
-        self._page.close()
 
 
 class StreamLog:
@@ -161,26 +60,17 @@ class StreamLog:
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root).resolve()
         self.folder, self._state = self.root / "streams", self.root / "state"
-        with forks.kept_out(), forks.opening:
-            found = _open.get(self.folder)
-            if found is None or not found.file.is_there():  # whoever has the deleted one open keeps it
-                found = _open[self.folder] = _Environment(self.folder)
-            found.users += 1
-            self._environment: _Environment = found
-            self._entered = EnteredFiles()
-            self._closed = False
+        self._environment = open_environments.take(self.folder, StreamEnvironment)
+        self._entered = EnteredFiles()
+        self._closed = False
 
     def close(self) -> None:
         """Let it go; the last one of a process closes the files."""
-        with forks.kept_out(), forks.opening:
+        with forks.kept_out(), _closing:
             if self._closed:
                 return
             self._closed = True
-            self._environment.users -= 1
-            if self._environment.users == 0:
-                if _open.get(self.folder) is self._environment:
-                    del _open[self.folder]
-                self._environment.close()
+        open_environments.give_back(self._environment)
 
     def __enter__(self) -> Self:
         return self
@@ -211,15 +101,15 @@ class StreamLog:
                rejects: bytes | str) -> Appended:  # fmt: skip
         appended = Appended(draft.stored, len(draft.rejected))
         with self._transaction(write=True) as txn:
-            record = self._record(txn, stream.id)
+            record = self._environment.record(txn, stream.id)
             if record.gone:
                 raise NotFound(f"the stream {stream.name!r} does not exist any more")
-            if (known := self._known(txn, stream.id, id_)) is not None:
+            if (known := self._environment.known(txn, stream.id, id_)) is not None:
                 return known
             self._require_current(stream, draft, record.watermark)
             if draft.files or appended.rejected:
                 data = bytes_of.encode_append(draft, _microseconds(now), rejects, record.hash)
-                self._put(txn, stream.id, record, data)
+                self._environment.put_entry(txn, stream.id, record, data)
                 appended = replace(appended, sequence=record.end)
             if draft.files:
                 times = [each.greatest for each in draft.files]
@@ -227,11 +117,9 @@ class StreamLog:
                 parts = [int(each.parts[0]) for each in draft.files]
                 record.first = min(parts if record.first is None else [*parts, record.first])
                 record.last = now if record.last is None else max(record.last, now)
-            self._set_record(txn, stream.id, record)
+            self._environment.set_record(txn, stream.id, record)
             if id_ is not None:
-                number = id_.number if isinstance(id_, Numbered) else 0
-                data = json.dumps([number, appended.stored, appended.rejected, appended.sequence]).encode()
-                txn.put(_id_key(stream.id, id_), data, db=self._environment.ids)
+                self._environment.remember(txn, stream.id, id_, appended)
         return appended
 
     def seal(self, stream: Stream, upto: int, reason: str = "by hand") -> int:
@@ -239,13 +127,13 @@ class StreamLog:
         if type(upto) is not int or not -(1 << 62) <= upto < 1 << 62:
             raise InputError(f"{stream.name}: seal takes a part's subscript, a whole number; not {upto!r}")
         with self._transaction(write=True) as txn:
-            record = self._record(txn, stream.id)
+            record = self._environment.record(txn, stream.id)
             if record.gone:
                 raise NotFound(f"the stream {stream.name!r} does not exist any more")
             data = bytes_of.encode_seal(upto, reason, _microseconds(time.time()), record.hash)
-            self._put(txn, stream.id, record, data)
+            self._environment.put_entry(txn, stream.id, record, data)
             record.unsealed = upto + 1 if record.unsealed is None else max(record.unsealed, upto + 1)
-            self._set_record(txn, stream.id, record)
+            self._environment.set_record(txn, stream.id, record)
             return record.end
 
     def trim(self, stream_id: int, upto: int) -> None:
@@ -273,11 +161,8 @@ class StreamLog:
         now on."""
         self.trim(stream_id, (1 << 64) - 1)
         with self._transaction(write=True) as txn:
-            with txn.cursor(self._environment.ids) as cursor:
-                prefix = _STREAM.pack(stream_id)
-                while cursor.set_range(prefix) and cursor.key()[: len(prefix)] == prefix:
-                    cursor.delete()
-            self._set_record(txn, stream_id, _Record(gone=True))
+            self._environment.forget_ids(txn, stream_id)
+            self._environment.set_record(txn, stream_id, Record(gone=True))
         shutil.rmtree(self.folder / "follow" / str(stream_id), ignore_errors=True)
 
     def forget_dropped(self, catalog: Catalog) -> None:
@@ -285,8 +170,8 @@ class StreamLog:
         has not given out yet belong to a newer one."""
         known = {stream.id for stream in catalog.streams}
         with self._transaction() as txn:
-            found = set(self._streams(txn))
-            gone = {id_ for id_ in found if self._record(txn, id_).gone}
+            found = set(self._environment.stream_ids(txn))
+            gone = {id_ for id_ in found if self._environment.record(txn, id_).gone}
         follows = self.folder / "follow"
         if follows.is_dir():
             found |= {int(each.name) for each in follows.iterdir() if each.name.isdecimal()}
@@ -309,7 +194,7 @@ class StreamLog:
             self._require_same(txn, stream.id, position, hash_)
 
     def _require_same(self, txn: Any, stream_id: int, position: int, hash_: str) -> None:
-        record = self._record(txn, stream_id)
+        record = self._environment.record(txn, stream_id)
         found = record.hash
         if record.end > position:
             data = txn.get(ENTRY_KEY.pack(stream_id, position + 1), db=self._environment.entries)
@@ -331,7 +216,7 @@ class StreamLog:
         `entries` does."""
         with self._transaction() as txn:
             self._require_same(txn, stream_id, after, hash_)
-            record = self._record(txn, stream_id)
+            record = self._environment.record(txn, stream_id)
             next_ = ENTRY_KEY.pack(stream_id, after + 1)
             if record.end > after and txn.get(next_, db=self._environment.entries) is None:
                 raise self._trimmed(stream_id, after + 1)
@@ -376,7 +261,7 @@ class StreamLog:
     def known(self, stream_id: int, id_: str | Numbered | None) -> Appended | None:
         """What the first append with this id did, if there was one."""
         with self._transaction() as txn:
-            return self._known(txn, stream_id, id_)
+            return self._environment.known(txn, stream_id, id_)
 
     def sweep(self, named: Collection[str], now: float, age_seconds: float = LEFTOVER_SECONDS) -> int:
         """Delete files of appends that no entry names, nor `named`: the files of all kept manifests.  Only the driver
@@ -401,7 +286,7 @@ class StreamLog:
         return len(garbage)
 
     def _look_for_files(self, txn: Any) -> None:
-        self._entered.look(txn, self._environment.entries, self._streams(txn), self._name)
+        self._entered.look(txn, self._environment.entries, self._environment.stream_ids(txn), self._name)
 
     # Within
 
@@ -412,36 +297,9 @@ class StreamLog:
         with translated(self.folder), forks.kept_out(), self._environment.transaction(write) as txn:
             yield txn
 
-    def _streams(self, txn: Any) -> list[int]:
-        """The ids of all streams that there have been."""
-        with txn.cursor(self._environment.streams) as cursor:
-            return [_STREAM.unpack(key)[0] for key in cursor.iternext(keys=True, values=False)]
-
-    def _read(self, stream_id: int) -> _Record:
+    def _read(self, stream_id: int) -> Record:
         with self._transaction() as txn:
-            return self._record(txn, stream_id)
-
-    def _record(self, txn: Any, stream_id: int) -> _Record:
-        data = txn.get(_STREAM.pack(stream_id), db=self._environment.streams)
-        return _Record() if data is None else _Record(**json.loads(data))
-
-    def _set_record(self, txn: Any, stream_id: int, record: _Record) -> None:
-        txn.put(_STREAM.pack(stream_id), json.dumps(asdict(record)).encode(), db=self._environment.streams)
-
-    def _put(self, txn: Any, stream_id: int, record: _Record, entry: bytes) -> None:
-        record.end, record.hash = record.end + 1, bytes_of.running_hash(entry)
-        txn.put(ENTRY_KEY.pack(stream_id, record.end), entry, db=self._environment.entries)
-
-    def _known(self, txn: Any, stream_id: int, id_: str | Numbered | None) -> Appended | None:
-        if id_ is None:
-            return None
-        data = txn.get(_id_key(stream_id, id_), db=self._environment.ids)
-        if data is None:
-            return None
-        number, stored, rejected, sequence = json.loads(data)
-        if isinstance(id_, Numbered) and id_.number != number:
-            return None if id_.number > number else Appended(0, 0, duplicate=True)
-        return Appended(stored, rejected, True, sequence)
+            return self._environment.record(txn, stream_id)
 
     def _require_current(self, stream: Stream, draft: Draft, watermark: int | None) -> None:
         least = too_late(stream, watermark)
@@ -475,16 +333,6 @@ class StreamLog:
     def _unlink(paths: list[Path]) -> None:
         for path in paths:
             path.unlink(missing_ok=True)
-
-
-def _id_key(stream_id: int, id_: str | Numbered) -> bytes:
-    kind, text = ("n", id_.source) if isinstance(id_, Numbered) else ("s", id_)
-    if not isinstance(text, str) or not text:
-        raise InputError(f"id={text!r}: the id of an append is a text that is not empty")
-    data = text.encode("utf-8", "surrogatepass")
-    if len(data) > _ID_BYTES_MAX:
-        kind, data = kind.upper(), hashlib.sha256(data).digest()
-    return _STREAM.pack(stream_id) + kind.encode() + data
 
 
 def _is_older(path: Path, than: float) -> bool:

@@ -26,8 +26,9 @@ from viewkeeper.catalog.model import Stream
 from viewkeeper.errors import Busy, Error, InputError, NotFound
 from viewkeeper.permissions import make_folder, open_shared
 from viewkeeper.streams.intake.append import append
+from viewkeeper.streams.intake.environment import Appended, Numbered
 from viewkeeper.streams.intake.given import whole_positions
-from viewkeeper.streams.intake.log import Appended, Numbered, StreamLog
+from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.trace.commit import Storage
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
