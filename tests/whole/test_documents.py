@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 CODE = re.compile(r"^```(python|sql)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+NAMED = re.compile(r"`(\w+(?:/\w+)*\.py)`:\s+`(\w+)(?:\.(\w+))?`")
 SAID = re.compile(r"^( *)print\((.*)\)  # -> (.*)$", re.MULTILINE)
 
 
@@ -54,3 +56,19 @@ def test_links_between_documents_lead_somewhere() -> None:
     broken = [f"{document.name}: {target}" for document in DOCUMENTS
               for target in LINK.findall(document.read_text()) if not (document.parent / target).exists()]  # fmt: skip
     assert not broken
+
+
+def test_the_functions_that_the_ways_through_the_code_name_are_there() -> None:
+    """`folder/file.py`: `function` or `Class.method`."""
+    source = ROOT / "src" / "viewkeeper"
+    found, missing = 0, []
+    for document in (ROOT / "docs").glob("life-*.md"):
+        for file, name, method in NAMED.findall(document.read_text()):
+            places = [path for path in source.rglob(Path(file).name) if str(path).endswith(f"/{file}")]
+            tops = {top.name: top for path in places for top in ast.parse(path.read_text()).body
+                    if isinstance(top, (ast.FunctionDef, ast.ClassDef))}  # fmt: skip
+            inner = {each.name for each in getattr(tops.get(name), "body", ()) if isinstance(each, ast.FunctionDef)}
+            found += 1
+            if name not in tops or (method and method not in inner):
+                missing.append(f"{document.name}: {file}: {name}{method and '.' + method}")
+    assert not missing and found > 30
