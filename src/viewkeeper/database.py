@@ -13,7 +13,9 @@ from viewkeeper.catalog.model import Catalog, InParts, PartView, Stream, Table
 from viewkeeper.catalog.types import logical_type
 from viewkeeper.changes.positions import Token
 from viewkeeper.checker.check import Judge, check_views
+from viewkeeper.checker.part_check import check_parts
 from viewkeeper.checker.report import Report
+from viewkeeper.checker.spark_judge import SparkJudge
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import Statement
 from viewkeeper.errors import InputError, NotFound, NotSupported, RowError, storage_named
@@ -23,6 +25,7 @@ from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
 from viewkeeper.pipeline.rebase import Rebased, rebase
+from viewkeeper.pipeline.spark import loss_named
 from viewkeeper.pipeline.status import lag, status
 from viewkeeper.rejections import put_again, rejected_rows
 from viewkeeper.stores.contract import Store
@@ -203,10 +206,6 @@ class Database:
 
         `progress` is told, of what has parts, its name, the part up to which it is checked, and the last one.
         """
-        # Imported when used: a database that is never checked does without pyspark.
-        from viewkeeper.checker.spark_judge import SparkJudge
-        from viewkeeper.pipeline.spark import loss_named
-
         names = None if views is None else list(views)
         with loss_named():
             # Before a version is held: the log behind it is trimmed after a minute, and Spark may start for long.
@@ -366,9 +365,6 @@ def _checked(
     progress: Callable[[str, int, int], None] | None,
 ) -> list[Report]:  # fmt: skip
     """Reports on core views, then on streams and the views over them; None: on all."""
-    # Imported when used: it knows the plans of every kind of view.
-    from viewkeeper.checker.part_check import check_parts
-
     catalog = version.catalog
     over = None if names is None else [name for name in names if isinstance(catalog.find(name), InParts)]
     core = [view.name for view in catalog.views] if over is None else [name for name in names or () if name not in over]

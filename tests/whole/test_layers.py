@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,6 +68,31 @@ def test_pyspark_is_imported_only_where_the_name_says_so() -> None:
              if layer(module) not in allowed and "spark" not in str(module.relative_to(SOURCE))
              and any(name.split(".")[0] in ("pyspark", "py4j") for name in imported(tree))]  # fmt: skip
     assert not found
+
+
+HEAVY = {"pyspark", "py4j", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet"}
+"""What may be imported where it is used: it takes a tenth of a second or more to load, and who reads a view, or is a
+view server, does without."""
+
+
+def late(tree: ast.Module) -> Iterator[str]:
+    """The full names of what is imported inside functions."""
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            yield from imported(function)
+
+
+def test_only_what_is_heavy_is_imported_inside_functions() -> None:
+    found = {f"{module.relative_to(SOURCE)} imports {name}" for module, tree in MODULES.items()
+             if layer(module) not in PROGRAMS for name in late(tree)
+             if name != "pyarrow" and not any(f"{name}.".startswith(f"{heavy}.") for heavy in HEAVY)}  # fmt: skip
+    assert not found
+
+
+def test_who_opens_a_database_loads_neither_pyspark_nor_pandas() -> None:
+    script = "import sys, viewkeeper.database; print([name for name in ('pandas', 'pyspark') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_the_checker_uses_nothing_that_it_judges() -> None:

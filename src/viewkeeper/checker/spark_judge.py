@@ -11,17 +11,19 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import AnalysisException, ParseException, PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from viewkeeper.compiler.parts import quoted
 from viewkeeper.spark.asking import ask
 from viewkeeper.spark.sessions import active, own_session
 from viewkeeper.streams.spark.quiet import failures_unlogged
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 SMALL_ROWS = 20_000
 """Up to so many rows in all, tables are local relations of one partition; beyond, Parquet files."""
@@ -66,6 +68,8 @@ class SparkJudge:
         return dict(zip(queries, found, strict=True))
 
     def _answer(self, session: SparkSession, text: str) -> pa.Table | SparkRaised:
+        from pyspark.errors import AnalysisException, ParseException, PySparkException
+
         try:
             return _in_zone(ask(session, text).toArrow(), self._zone)
         except (AnalysisException, ParseException):
@@ -75,14 +79,19 @@ class SparkJudge:
 
 
 def _local(session: SparkSession, table: pa.Table) -> DataFrame:
-    schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
-    return session.createDataFrame(table, schema).coalesce(1)
+    return session.createDataFrame(table, _schema(table)).coalesce(1)
 
 
 def _from_file(session: SparkSession, table: pa.Table, path: Path) -> DataFrame:
     # Not lz4: filtering by a dictionary page of more than 8 KiB, Spark's reader takes sound ones for malformed.
     pq.write_table(table, path, compression="snappy", store_schema=False)
-    return session.read.schema(from_arrow_schema(table.schema, prefer_timestamp_ntz=True)).parquet(str(path))
+    return session.read.schema(_schema(table)).parquet(str(path))
+
+
+def _schema(table: pa.Table) -> StructType:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
 
 
 def _in_zone(table: pa.Table, zone: str) -> pa.Table:

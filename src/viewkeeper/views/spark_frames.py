@@ -28,6 +28,7 @@ from viewkeeper.spark.sessions import active, own_session
 from viewkeeper.streams.spark.hidden import without_hidden
 from viewkeeper.streams.spark.plans import foreign_function, outside, plan_of, spark_functions, unnamed_relation
 from viewkeeper.streams.spark.quiet import failures_unlogged
+from viewkeeper.streams.spark.reading import frame
 from viewkeeper.trace.lease import Lease
 from viewkeeper.trace.manifest import ManifestRef
 from viewkeeper.views.part_query import meant
@@ -77,8 +78,6 @@ class SparkFrames:
     ) -> DataFrame:  # fmt: skip
         """The rows of parts `first` to `last` (None: of all) as of `version`; `part_timestamp` is the name for a last
         column with the part's start, None for none.  Raises LeaseLost where the version is not held, and too old."""
-        from viewkeeper.streams.spark.reading import frame
-
         snapshot = version.snapshot
         with self._lock:
             if self._holds and snapshot.ref not in self._leases:

@@ -7,13 +7,15 @@ import threading
 from typing import TYPE_CHECKING
 
 from viewkeeper.interrupts import uninterrupted
+from viewkeeper.pipeline.spark import SparkExecutor, session
+from viewkeeper.spark.processes import is_lost, loss_named
+from viewkeeper.spark.sessions import own_session
+from viewkeeper.streams.analyst import Analyst
+from viewkeeper.streams.spark.analyst import SparkAnalyst
+from viewkeeper.streams.spark.sessions import Sessions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from viewkeeper.pipeline.spark import SparkExecutor
-    from viewkeeper.streams.analyst import Analyst
-    from viewkeeper.streams.spark.sessions import Sessions
 
 _lock = threading.Lock()
 _users = 0
@@ -32,9 +34,6 @@ class SparkUse:
     def session(self, servers: int | None = None) -> SparkSession:
         """A session with the database's SQL settings, with room for so many view servers (None: one a core)."""
         global _users
-        from viewkeeper.spark.processes import loss_named
-        from viewkeeper.spark.sessions import own_session
-
         with _lock, loss_named():
             if self._session is None:
                 self._session = own_session(_found_or_started(servers or os.cpu_count() or 1), self._zone)
@@ -43,14 +42,10 @@ class SparkUse:
 
     def executor(self, servers: int | None = None) -> SparkExecutor:
         """An executor of so many view servers (None: one a core)."""
-        from viewkeeper.pipeline.spark import SparkExecutor
-
         return SparkExecutor(self.session(servers), servers or os.cpu_count() or 1)
 
     def queries(self) -> Sessions:
         """Sessions for single queries."""
-        from viewkeeper.streams.spark.sessions import Sessions
-
         with _lock:
             if self._queries is None:
                 self._queries = Sessions(self.session)
@@ -58,8 +53,6 @@ class SparkUse:
 
     def analyst(self) -> Analyst:
         """Who is asked about the queries of ViewDFs when they are declared."""
-        from viewkeeper.streams.spark.analyst import SparkAnalyst
-
         return SparkAnalyst(self.session)
 
     def close(self) -> None:
@@ -76,8 +69,6 @@ class SparkUse:
 
 
 def _stop(session: SparkSession) -> None:
-    from viewkeeper.spark.processes import is_lost
-
     try:
         session.stop()
     except Exception as error:
@@ -89,8 +80,6 @@ def _found_or_started(servers: int) -> SparkSession:
     global _started
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
-
-    from viewkeeper.pipeline.spark import session
 
     # Asked of the context: a session is active only in the threads that made or used it.
     if SparkContext._active_spark_context is not None:

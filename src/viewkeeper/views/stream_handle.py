@@ -21,6 +21,7 @@ from viewkeeper.streams.intake.files import read_rows
 from viewkeeper.streams.intake.given import Pieces
 from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.streams.progress import StreamProgress
+from viewkeeper.streams.spark.follow import follow
 from viewkeeper.trace.commit import Storage
 from viewkeeper.views.python_rows import data_frame, dicts
 from viewkeeper.views.shape import logical_table
@@ -86,8 +87,6 @@ class StreamHandle(PartsReader):
         `trigger` are the arguments of Spark's `DataStreamWriter.trigger`.  Raises Busy while another follow of the name
         is live.
         """
-        from viewkeeper.streams.spark.follow import follow
-
         return follow(self._storage.root, self._storage, self._stream(), self._zone, df, name, trigger=trigger)
 
     def load(self, *files: str | Path, id: str | None = None, null: str | None = None) -> Iterator[Appended]:

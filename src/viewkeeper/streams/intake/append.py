@@ -14,6 +14,7 @@ from viewkeeper.streams.intake.environment import Appended, Numbered
 from viewkeeper.streams.intake.given import batches
 from viewkeeper.streams.intake.log import StreamLog, WatermarkMoved
 from viewkeeper.streams.intake.writing import Writing
+from viewkeeper.streams.spark.frames import write_frame
 from viewkeeper.trace.commit import Storage
 
 
@@ -37,8 +38,6 @@ def append(
         watermark = log.watermark(stream.id)
         try:
             if _is_spark_frame(rows):
-                from viewkeeper.streams.spark.frames import write_frame
-
                 draft = write_frame(writing, zone, now, rows, watermark)
             else:
                 draft = writing.draft(batches(stream, rows), watermark)

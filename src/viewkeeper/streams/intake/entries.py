@@ -34,7 +34,7 @@ _ENTRY_BYTES, _PART_BYTES = 1_200, 350
 REJECTS = pa.schema([pa.field("reason", pa.string(), False), pa.field("operation", pa.binary(), False)])
 """Rejected rows: why, and the row as a JSON object."""
 
-NOTHING_REJECTED = REJECTS.empty_table()
+NOTHING_REJECTED = pa.Table.from_batches([], REJECTS)
 
 
 @dataclass(frozen=True, eq=False)

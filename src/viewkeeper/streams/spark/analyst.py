@@ -19,7 +19,7 @@ from viewkeeper.errors import DeclarationError
 from viewkeeper.spark.asking import ask, one_query, parsed
 from viewkeeper.streams.analyst import NotByRows
 from viewkeeper.streams.spark.by_rows import not_by_rows
-from viewkeeper.streams.spark.failures import FAILURES, raise_unless_of_query, refusal
+from viewkeeper.streams.spark.failures import failures, raise_unless_of_query, refusal
 from viewkeeper.streams.spark.hidden import HiddenQuery, without_hidden
 from viewkeeper.streams.spark.plans import (
     SPECIAL,
@@ -82,7 +82,7 @@ class SparkAnalyst:
                         self._refuse_taking_together(query, plan, by_rows)
                     self._refuse_changing(query, plan, analysed.deterministic())
                     return _columns(query, frame)
-            except FAILURES as error:
+            except failures() as error:
                 raise_unless_of_query(error)
                 raise refusal(error, query) from None
 

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import re
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-from pyspark.errors.exceptions.base import QueryContextType
-
 from viewkeeper.compiler.parts import place_in_text
 from viewkeeper.compiler.source import Place
 from viewkeeper.errors import DeclarationError, Error, StorageError, is_shortage
 from viewkeeper.plans.references import PartQuery
 from viewkeeper.streams.spark.hidden import HiddenQuery
 
-FAILURES = (PySparkException, Py4JJavaError)
-"""All that Spark raises for a query; the loss of its Java process is none of them."""
-
 _END = re.compile(r"(?:;?\s*SQLSTATE: \w+|\n== SQL|\n== DataFrame|\nJVM stacktrace:|; line \d+ pos \d+).*", re.DOTALL)
 _AT = re.compile(r"line (\d+),? pos (\d+)")
 _ADVICE = re.compile(r'\s*If necessary set "?spark\.sql\.ansi\.enabled"? to "?false"? to bypass this error\.')
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """All that Spark raises for a query; the loss of its Java process is none of them."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JJavaError
 
 
 def refusal(error: Exception, query: HiddenQuery) -> DeclarationError:
@@ -37,6 +38,8 @@ def failure(error: Exception, query: HiddenQuery, written: PartQuery) -> str:
 
 def raise_unless_of_query(error: Exception) -> None:
     """Raises Error where a failure is not the query's own: Spark was stopped, or lost a file."""
+    from pyspark.errors import PySparkException
+
     condition = (error.getCondition() if isinstance(error, PySparkException) else None) or ""
     text = str(error)
     if (
@@ -61,6 +64,8 @@ def _one_line(text: str) -> str:
 
 def _deepest(error: Exception) -> str:
     """The message; of a Java exception that Spark does not name, that of the cause behind its causes."""
+    from py4j.protocol import Py4JJavaError
+
     if not isinstance(error, Py4JJavaError):
         return str(error)
     found = error.java_exception
@@ -70,6 +75,9 @@ def _deepest(error: Exception) -> str:
 
 
 def _place(error: Exception, query: HiddenQuery) -> Place | None:
+    from pyspark.errors import PySparkException
+    from pyspark.errors.exceptions.base import QueryContextType
+
     if not isinstance(error, PySparkException):
         return None
     for context in error.getQueryContext():

@@ -16,11 +16,7 @@ import time
 import weakref
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
-
-from py4j.protocol import Py4JError
-from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any, Self
 
 from viewkeeper.catalog.model import Stream
 from viewkeeper.errors import Busy, Error, InputError, NotFound
@@ -30,6 +26,9 @@ from viewkeeper.streams.intake.environment import Appended, Numbered
 from viewkeeper.streams.intake.given import whole_positions
 from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.trace.commit import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 JAVA_SECONDS = 60.0
@@ -95,6 +94,8 @@ class Follow:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Return when it has ended, or after `timeout` seconds: whether it has.  Raises Error with what ended it."""
+        from pyspark.errors import StreamingQueryException
+
         try:
             ended = bool(self._query.awaitTermination(timeout))
         except StreamingQueryException:
@@ -193,6 +194,8 @@ class _Lock:
 
     def release(self) -> None:
         """Let it go; once is enough."""
+        from py4j.protocol import Py4JError
+
         if self._in_java is not None:
             with contextlib.suppress(Py4JError, OSError):  # with the Java process its lock is gone
                 self._in_java.close()

@@ -17,7 +17,7 @@ from viewkeeper.errors import ViewBroken
 from viewkeeper.spark.asking import ask
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.query_parts import made_part, state_folder
-from viewkeeper.streams.spark.failures import FAILURES, failure, raise_unless_of_query
+from viewkeeper.streams.spark.failures import failure, failures, raise_unless_of_query
 from viewkeeper.streams.spark.hidden import HiddenQuery, without_hidden
 from viewkeeper.streams.spark.quiet import failures_unlogged
 from viewkeeper.streams.spark.reading import Pieces, frame, needed, rows_of
@@ -88,7 +88,7 @@ class QueryRunner:
             try:
                 with _tables(session, work, query, pieces):
                     return _converted(ask(session, query.sql), work.view.columns).toArrow()
-            except FAILURES as error:
+            except failures() as error:
                 raise_unless_of_query(error)
                 raise _Failed(failure(error, query, work.query)) from None
 

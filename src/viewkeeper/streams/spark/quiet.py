@@ -6,8 +6,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pyspark.logger import PySparkLogger
-
 _lock = threading.Lock()
 _within = 0
 _before = False
@@ -17,6 +15,8 @@ _before = False
 def failures_unlogged() -> Iterator[None]:
     """pyspark's log of failing queries is off while any thread is within."""
     global _within, _before
+    from pyspark.logger import PySparkLogger
+
     # By pyspark's own call: made by `logging`, it would take no keywords, and every later error would be a TypeError.
     logger = PySparkLogger.getLogger("SQLQueryContextLogger")
     with _lock:

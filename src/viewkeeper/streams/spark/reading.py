@@ -20,7 +20,7 @@ from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.compiler.parts import quoted
 from viewkeeper.spark.asking import ask
 from viewkeeper.streams.part_files import PART, to_table
-from viewkeeper.streams.spark.failures import FAILURES, raise_unless_of_query
+from viewkeeper.streams.spark.failures import failures, raise_unless_of_query
 from viewkeeper.streams.spark.hidden import Condition
 from viewkeeper.streams.spark.sessions import SMALL_ROWS
 from viewkeeper.streams.spark.types import schema
@@ -87,7 +87,7 @@ def needed(session: SparkSession, pieces: Pieces, condition: Condition, hidden: 
     try:
         session.createDataFrame(table, shape).coalesce(1).createOrReplaceTempView(_PARTS)
         left = ask(session, f"SELECT {PART} FROM {_PARTS} AS {quoted(condition.alias)} WHERE {tests}").toArrow()
-    except FAILURES as error:
+    except failures() as error:
         raise_unless_of_query(error)
         return pieces
     finally:

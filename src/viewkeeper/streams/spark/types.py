@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from pyspark.sql import types as spark
+from typing import TYPE_CHECKING
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import (
@@ -24,25 +23,40 @@ from viewkeeper.catalog.types import (
     decimal,
 )  # fmt: skip
 
-_TYPES: dict[Type, spark.DataType] = {
-    BOOLEAN: spark.BooleanType(), TINYINT: spark.ByteType(), SMALLINT: spark.ShortType(), INT: spark.IntegerType(),
-    BIGINT: spark.LongType(), FLOAT: spark.FloatType(), DOUBLE: spark.DoubleType(), STRING: spark.StringType(),
-    BINARY: spark.BinaryType(), DATE: spark.DateType(), TIMESTAMP: spark.TimestampType(),
-    TIMESTAMP_NTZ: spark.TimestampNTZType(),
+if TYPE_CHECKING:
+    from pyspark.sql import types
+
+_NAMES = {
+    BOOLEAN: "BooleanType", TINYINT: "ByteType", SMALLINT: "ShortType", INT: "IntegerType", BIGINT: "LongType",
+    FLOAT: "FloatType", DOUBLE: "DoubleType", STRING: "StringType", BINARY: "BinaryType", DATE: "DateType",
+    TIMESTAMP: "TimestampType", TIMESTAMP_NTZ: "TimestampNTZType",
 }  # fmt: skip
-_BACK = {type_: ours for ours, type_ in _TYPES.items()}
+_BACK = {name: ours for ours, name in _NAMES.items()}
 
 
-def spark_type(type_: Type) -> spark.DataType:
+def spark_type(type_: Type) -> types.DataType:
     """Spark's type for a column's."""
-    return spark.DecimalType(type_.precision, type_.scale) if type_.is_decimal else _TYPES[type_]
+    from pyspark.sql import types
+
+    if type_.is_decimal:
+        return types.DecimalType(type_.precision, type_.scale)
+    found: types.DataType = getattr(types, _NAMES[type_])()
+    return found
 
 
-def catalog_type(type_: spark.DataType) -> Type | None:
+def catalog_type(type_: types.DataType) -> Type | None:
     """The catalog's type for Spark's; None where a column cannot have it."""
-    return decimal(type_.precision, type_.scale) if isinstance(type_, spark.DecimalType) else _BACK.get(type_)
+    from pyspark.sql import types
+
+    if isinstance(type_, types.DecimalType):
+        return decimal(type_.precision, type_.scale)
+    found = _BACK.get(type(type_).__name__)
+    # A STRING with a collation of its own, say, is another type of the same class.
+    return found if found is not None and spark_type(found) == type_ else None
 
 
-def schema(columns: Sequence[Column]) -> spark.StructType:
+def schema(columns: Sequence[Column]) -> types.StructType:
     """The schema of a DataFrame with these columns."""
-    return spark.StructType([spark.StructField(c.name, spark_type(c.type), c.nullable) for c in columns])
+    from pyspark.sql import types
+
+    return types.StructType([types.StructField(c.name, spark_type(c.type), c.nullable) for c in columns])
