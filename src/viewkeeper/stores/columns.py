@@ -219,21 +219,30 @@ def _python(value: pa.Scalar, row: int) -> Any:
         raise BadValue(row, str(error)) from None
 
 
-def from_pandas(series: Any, intake: ColumnIntake) -> pa.Array:
-    """A physical array of a pandas column, in which NaN, NaT and NA are NULL.
+def is_pandas(rows: Any) -> bool:
+    """Whether rows are a pandas DataFrame, which need not be installed."""
+    return type(rows).__module__.startswith("pandas") and hasattr(rows, "columns")
 
-    Integers that pandas holds as floats, because some are missing, are integers again.
+
+def from_pandas(series: Any, type_: Type) -> pa.Array | list[Any]:
+    """A pandas column for a column of `type_`, in an Arrow type that conversion knows, or as Python values.
+
+    NaN, NaT and NA are NULL.  Integers that pandas holds as floats, because some are missing, are integers again.
     """
-    try:
-        column = pa.Array.from_pandas(series) if series.dtype != object else None
-    except pa.ArrowException:  # sparse or complex: value by value
-        column = None
+    column = None
+    if series.dtype != object and not str(series.dtype).startswith("Sparse"):
+        with suppress(pa.ArrowException):  # of complex numbers, say
+            column = pa.Array.from_pandas(series)
     if column is None:
-        missing = series.isna().to_numpy()
-        return intake.from_values([None if gone else value for gone, value in zip(missing, series, strict=True)])
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if intake.type.is_integer and pa.types.is_floating(column.type):
-        with suppress(pa.ArrowInvalid):
-            column = pc.cast(column, pa.int64())
-    return intake.from_arrow(column)
+        return [None if gone else value for gone, value in zip(series.isna().to_numpy(), series, strict=True)]
+    column = plainly_held(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
+    return _whole_numbers(column) if type_.is_integer and pa.types.is_floating(column.type) else column
+
+
+def _whole_numbers(column: pa.Array) -> pa.Array | list[Any]:
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:  # some are not whole: these are refused one by one
+        return [
+            int(value) if isinstance(value, float) and value.is_integer() else value for value in column.to_pylist()
+        ]

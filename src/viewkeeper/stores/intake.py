@@ -16,7 +16,7 @@ from viewkeeper.changes.layout import is_null
 from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, PUT, Operations, TableForm, bits
 from viewkeeper.errors import InputError, RowError
 from viewkeeper.files import FileRows
-from viewkeeper.stores.columns import BadValue, ColumnIntake, from_pandas
+from viewkeeper.stores.columns import BadValue, ColumnIntake, from_pandas, is_pandas
 from viewkeeper.stores.values import Refused
 from viewkeeper.trace.hashing import canonical
 
@@ -141,12 +141,15 @@ class TableIntake:
         if isinstance(rows, (pa.Table, pa.RecordBatch)):
             names, columns = rows.schema.names, [_whole(column) for column in rows.columns]
             return self._uniform(names, len(rows), lambda i, at: self.intakes[i].from_arrow(columns[at]))
-        if type(rows).__module__.startswith("pandas") and hasattr(rows, "columns"):
-            names = list(rows.columns)
-            return self._uniform(names, len(rows), lambda i, at: from_pandas(rows.iloc[:, at], self.intakes[i]))
+        if is_pandas(rows):
+            names, given = list(rows.columns), [rows.iloc[:, at] for at in range(len(rows.columns))]
+            return self._uniform(names, len(rows), lambda i, at: self._from_series(i, given[at]))
         if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
             raise InputError(f"{self.table.name}: put_many takes dicts, Arrow or pandas, not {type(rows).__name__}")
         return self._from_mappings(list(rows))
+
+    def _from_series(self, i: int, series: Any) -> pa.Array:
+        return self.intakes[i].from_any(from_pandas(series, self.form.types[i]))
 
     def _from_mappings(self, rows: list[Any]) -> Operations:
         if not rows:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from viewkeeper.catalog.model import Stream
 from viewkeeper.errors import InputError, RowError
 from viewkeeper.files import FileRows
-from viewkeeper.stores.columns import plainly_held
+from viewkeeper.stores.columns import from_pandas, is_pandas, plainly_held
 from viewkeeper.stores.intake import ColumnNames, row_mapping
 
 BATCH_ROWS = 1 << 20
@@ -52,7 +52,7 @@ def batches(stream: Stream, rows: Any) -> Iterator[Given]:
         return (given for batch in rows for given in reader.arrow(batch))
     if isinstance(rows, (pa.Table, pa.RecordBatch)):
         return reader.arrow(rows)
-    if type(rows).__module__.startswith("pandas") and hasattr(rows, "columns"):
+    if is_pandas(rows):
         return reader.pandas(rows)
     if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
         raise InputError(f"{stream.name}: append takes a list of dicts or tuples, Arrow, a pandas or a Spark "
@@ -94,7 +94,8 @@ class _Reader:
         positions = whole_positions(self._stream, rows.columns)
         for start in range(0, len(rows), BATCH_ROWS):
             part = rows.iloc[start : start + BATCH_ROWS]
-            values = tuple(self._series(part.iloc[:, at], position) for at, position in enumerate(positions))
+            values = tuple(from_pandas(part.iloc[:, at], self._stream.columns[position].type)
+                           for at, position in enumerate(positions))  # fmt: skip
             yield Given(positions, values, len(part))
 
     def objects(self, rows: Iterable[Any]) -> Iterator[Given]:
@@ -102,18 +103,6 @@ class _Reader:
         while block := list(islice(remaining, ROWS_AT_ONCE)):
             yield self._objects(block)
             self._number += len(block)
-
-    def _series(self, series: Any, position: int) -> Values:
-        # As `stores.columns.from_pandas`: NaN, NaT and NA are NULL, and integers held as floats are integers.
-        type_ = self._stream.columns[position].type
-        missing = series.isna().to_numpy()
-        if series.dtype == object or str(series.dtype).startswith(("Sparse", "complex")):
-            return [None if gone else value for gone, value in zip(missing, series, strict=True)]
-        column = pa.Array.from_pandas(series)
-        column = plainly_held(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
-        if type_.is_integer and pa.types.is_floating(column.type):
-            return _whole_numbers(column)
-        return column
 
     def _objects(self, rows: list[Any]) -> Given:
         shapes: dict[tuple[Any, ...], tuple[int, ...]] = {}
@@ -146,12 +135,3 @@ class _Reader:
             return self._names.positions(names)
         except InputError as error:
             raise RowError("", self._number + n, f": {error}") from None
-
-
-def _whole_numbers(column: pa.Array) -> Values:
-    try:
-        return column.cast(pa.int64())
-    except pa.ArrowInvalid:  # some are not whole: these are refused one by one
-        return [
-            int(value) if isinstance(value, float) and value.is_integer() else value for value in column.to_pylist()
-        ]
