@@ -21,7 +21,7 @@ from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.computing import compute
 from viewkeeper.streams.part_files import PartWriter, read_part
-from viewkeeper.streams.program import Carry, OfRows, Output, Past
+from viewkeeper.streams.program import Carry, OfRows, Output, Past, Shuffled
 from viewkeeper.streams.work import Executor, Outcome, Piece, Place, Work
 from viewkeeper.trace import hashing
 from viewkeeper.trace.grouping import group_rows
@@ -58,9 +58,16 @@ class Toy(OfRows):
     inputs: tuple[Input, ...] = (Input(SOURCE, HERE, HERE),)
     optional: tuple[Input, ...] = ()
     outputs: tuple[Output, ...] = (Output(VIEW, COLUMNS), Output(HELPER, COLUMNS))
-    shuffled: bool = True
     carry: Carry = "none"
     dimensions: tuple[int, ...] = ()
+
+    def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Counted(Toy, Shuffled):
+    """Over a source without groups."""
 
     def prepared_columns(self) -> tuple[Column, ...]:
         return COLUMNS
@@ -74,12 +81,9 @@ class Toy(OfRows):
         kept = rows.filter(rows.columns[1].is_valid().to_numpy(zero_copy_only=False))
         return summed([Block(kept.columns, hashing.hash_columns(kept.columns[:1], len(kept)))])
 
-    def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
-        raise NotImplementedError
-
 
 @dataclass(frozen=True)
-class RunningSum(Toy):
+class RunningSum(Counted):
     """Helper: the sum of each group over all parts since the last empty one; view: those that are even."""
 
     carry: Carry = "part"
@@ -90,7 +94,7 @@ class RunningSum(Toy):
 
 
 @dataclass(frozen=True)
-class LastState(Toy):
+class LastState(Counted):
     """Helper: a number for each group that was ever seen, 3 times the last part's number and the sum of this part,
     modulo 7 (so that it settles where it meets); the last part is the last one in which the stream has rows."""
 
@@ -105,7 +109,7 @@ class LastState(Toy):
 
 
 @dataclass(frozen=True)
-class OwnWindow(Toy):
+class OwnWindow(Counted):
     """Helper: the sum of each group in the part; view: in the last three parts, from the helper's own parts."""
 
     inputs: tuple[Input, ...] = (Input(SOURCE, Subscript(1, -2), HERE),)
@@ -122,7 +126,6 @@ class GroupedWindow(Toy):
 
     inputs: tuple[Input, ...] = (Input(GROUPED, Subscript(1, -2), HERE),)
     outputs: tuple[Output, ...] = (Output(VIEW, COLUMNS),)
-    shuffled: bool = False
 
     def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
         return {VIEW: summed([past.read(GROUPED, part - 2), past.read(GROUPED, part - 1), rows])}

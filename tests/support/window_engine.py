@@ -17,7 +17,7 @@ from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import CreateWindowView
 from viewkeeper.jobs.ring import are_within, interval
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.program import Dividing, Program
+from viewkeeper.streams.program import Dividing, Program, Shuffled
 from viewkeeper.streams.windows.declare import declare_window
 from viewkeeper.streams.windows.program import window_program
 
@@ -160,7 +160,7 @@ class Engine:
             return {}
         source = self.parts.get((program.inputs[0].object, j))
         rows = Block.empty(())
-        if program.shuffled:
+        if isinstance(program, Shuffled):
             assert source is not None
             cuts = np.array_split(np.arange(len(source)), slices)
             prepared = [block for cut in cuts for block in self._prepared(program, j, source.take(cut))]
@@ -171,7 +171,7 @@ class Engine:
                 return {}
         return dict(program.advance(j, rows, _Past(self, program, j, touched)))
 
-    def _prepared(self, program: Program, j: int, rows: Block) -> list[Block]:
+    def _prepared(self, program: Shuffled, j: int, rows: Block) -> list[Block]:
         """A slice as one view server prepares it, or, every other part, as two do."""
         if j % 2 or not isinstance(program, Dividing):
             return [program.prepare(j, rows, self.dimensions)]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_files import read_part
 from viewkeeper.streams.preparing import storage_of
+from viewkeeper.streams.program import Shuffled
 from viewkeeper.streams.touched import Touched, chosen
 from viewkeeper.streams.work import Piece, Place, Work
 
@@ -155,7 +156,7 @@ class PartPast:
         if not self._history.may_read(object_, part, self._part):
             raise ValueError(f"for part {self._part}, part {part} of object {object_} is read, which no input names")
         source = self._work.program.inputs[0].object
-        if self._work.program.shuffled and object_ == source:
+        if isinstance(self._work.program, Shuffled) and object_ == source:
             raise ValueError(f"object {object_} has no groups: it cannot be read by hash")
         return chosen(self._history.block(object_, part), self._touched)
 

@@ -15,7 +15,7 @@ from viewkeeper.jobs.ring import are_within, split
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.calling import called, require_shape
 from viewkeeper.streams.part_files import ROW_GROUP_ROWS, read_part, read_piece
-from viewkeeper.streams.program import Dividing
+from viewkeeper.streams.program import Dividing, Shuffled
 from viewkeeper.streams.touched import Touched, are_in, union
 from viewkeeper.streams.work import GREATEST_HASH, Piece, Work
 from viewkeeper.trace.commit import Storage
@@ -52,7 +52,7 @@ def servers_for(work: Work, servers: int) -> int:
     """How many view servers a work is worth."""
     if _is_small_repair(work) and is_direct(work, servers):
         return 1
-    if work.program.shuffled:
+    if isinstance(work.program, Shuffled):
         return 1 if sum(piece.rows for _, piece in _pieces(work)) <= SMALL_ROWS else servers
     inputs = {each.object for each in work.program.inputs}
     rows = sum(piece.rows for (object_, _), pieces in work.pieces.items() if object_ in inputs for piece in pieces)
@@ -69,7 +69,7 @@ def _is_small_repair(work: Work) -> bool:
 
 def is_direct(work: Work, servers: int) -> bool:
     """Whether the view servers need nothing of each other, and the work is a single stage."""
-    return servers <= DIRECT_SERVERS or not work.program.shuffled
+    return servers <= DIRECT_SERVERS or not isinstance(work.program, Shuffled)
 
 
 def touched_anywhere(work: Work) -> Touched:
@@ -84,7 +84,7 @@ def touched_anywhere(work: Work) -> Touched:
 
 def prepared_parts(work: Work) -> list[int]:
     """The parts whose source is prepared in the first step: those certain to be computed."""
-    if not work.program.shuffled:
+    if not isinstance(work.program, Shuffled):
         return []
     return [part for part in work.parts if work.touched is None or part in work.touched]
 
@@ -174,6 +174,7 @@ def _prepared(work: Work, part: int, piece: Piece, touched: Touched, low: int = 
     folder, program = storage_of(work.root).state, work.program
     rows = read_piece(folder, piece, work.columns[program.inputs[0].object], work.zone)
     dimensions = _dimensions(work, part)
+    assert isinstance(program, Shuffled), "the source of others is grouped"
     is_whole = touched is None and low == 0 and high == GREATEST_HASH
 
     def wanted(hashes: np.ndarray) -> np.ndarray:

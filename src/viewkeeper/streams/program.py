@@ -3,8 +3,8 @@
 A program is made from a view's plan, in the driver and again in each task.  Its part j is computed in two steps:
 
 1. `prepare`, for each slice of the source's part j apart, in any order and on any worker: filter, expressions,
-   pre-aggregation; it gives each row its group's hash.  Only where `shuffled`; else the source is itself grouped (a
-   helper), its rows have their hashes already, and `prepare` is not called.
+   pre-aggregation; it gives each row its group's hash.  Only a `Shuffled` program does that; else the source is itself
+   grouped (a helper), and its rows have their hashes already.
 2. `advance`, once for each view server, on all prepared rows of its interval of the hash: the new part, from them and
    from parts that it reads.  A view server computes many parts one after another.
 
@@ -14,6 +14,7 @@ what `advance` gives replaces the rows of these hashes, and the others stay.  So
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
@@ -67,9 +68,6 @@ class Program(Protocol):
     def outputs(self) -> tuple[Output, ...]: ...
 
     @property
-    def shuffled(self) -> bool: ...
-
-    @property
     def carry(self) -> Carry: ...
 
     @property
@@ -82,15 +80,22 @@ class Program(Protocol):
     def empty_rows(self) -> Block | None:
         """The rows of a part for which no input names rows; None where there are none."""
 
+    def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
+        """The rows of each output's part, by object id (none given: empty)."""
+
+
+class Shuffled(ABC):
+    """What a program is besides whose source has no groups: its rows are prepared, and go to the view servers of their
+    groups.  The source of any other is itself grouped."""
+
+    @abstractmethod
     def prepared_columns(self) -> tuple[Column, ...]:
         """The shape of what `prepare` gives."""
 
+    @abstractmethod
     def prepare(self, part: int, rows: Block, dimensions: Mapping[int, Block]) -> Block:
         """A slice of the source's part in the source's declared columns; dimension tables whole, by id, in declared
         columns.  Raises ViewBroken, which names the place, where an expression raises."""
-
-    def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
-        """The rows of each output's part, by object id (none given: empty)."""
 
 
 class OfRows:
@@ -109,7 +114,7 @@ Wanted = Callable[[np.ndarray], np.ndarray]
 
 @runtime_checkable
 class Dividing(Protocol):
-    """What a `Program` may be besides: it can prepare some groups for less than all."""
+    """What a `Shuffled` program may be besides: it can prepare some groups for less than all."""
 
     def prepare_some(self, part: int, rows: Block, dimensions: Mapping[int, Block], wanted: Wanted) -> Block:
         """What `prepare` gives, of groups whose hash is wanted."""

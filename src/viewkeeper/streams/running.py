@@ -20,7 +20,7 @@ from viewkeeper.streams.calling import DEFECT, ProgramFailed, called, require_sh
 from viewkeeper.streams.part_files import PartWriter, by_hash, narrowed, read_part
 from viewkeeper.streams.past import MEMORY_BYTES, History, PartPast
 from viewkeeper.streams.preparing import prepare_here, storage_of, touched_anywhere
-from viewkeeper.streams.program import Output
+from viewkeeper.streams.program import Output, Shuffled
 from viewkeeper.streams.touched import Touched, chosen, left_out, union, within
 from viewkeeper.streams.work import Made, Outcome, Piece, Place, Work
 from viewkeeper.trace.grouping import group_rows
@@ -157,7 +157,7 @@ class _Run:
         """The source's rows of a part: prepared, or as they stand where they have groups already."""
         program = self.work.program
         source = program.inputs[0]
-        if not program.shuffled:
+        if not isinstance(program, Shuffled):
             if source.low.at(part) <= part <= source.high.at(part):
                 return chosen(self.history.block(source.object, part), touched)
             return Block.empty(self.work.columns[source.object])

@@ -17,6 +17,7 @@ from viewkeeper.streams.keeping.stage import new_files, pieces_between
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep, ViewFailed
 from viewkeeper.streams.part_files import PartWriter, read_part
 from viewkeeper.streams.parts import Range
+from viewkeeper.streams.program import Shuffled
 from viewkeeper.streams.programs import program_of
 from viewkeeper.streams.subscripts import UNBOUNDED
 from viewkeeper.streams.touched import Touched, union
@@ -163,7 +164,7 @@ class ProgramUpkeep(Upkeep):
 
     def touched_by(self, input_: Input, part: int, j: int, hashes: Touched) -> Touched:
         """Of late rows in a stream: the groups that they are of; what else changes a source does not say its groups."""
-        if not self.program.shuffled:
+        if not isinstance(self.program, Shuffled):
             return hashes
         late = self.stage.late.get((input_.object, part))
         if late is None or (self.program.carry == "row" and not self.stage.had_rows(input_.object, part)):

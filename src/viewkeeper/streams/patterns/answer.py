@@ -35,7 +35,6 @@ class AnswerProgram(OfRows):
     columns: tuple[Column, ...]
     zone: str = "UTC"
     optional: tuple[Input, ...] = ()
-    shuffled: bool = False
     carry: Carry = "none"
     dimensions: tuple[int, ...] = ()
 
@@ -46,14 +45,6 @@ class AnswerProgram(OfRows):
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
         return (Output(self.view, self.plan.bound.columns),)
-
-    def prepared_columns(self) -> tuple[Column, ...]:
-        """The Helper's own."""
-        return helper_shape(self.matches, self.columns).columns
-
-    def prepare(self, part: int, rows: Block, dimensions: Mapping[int, Block]) -> Block:
-        """Nothing is to be done."""
-        return rows
 
     def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
         """The view's part from the Helper's."""

@@ -24,7 +24,7 @@ from viewkeeper.streams.patterns.sequences import Sequences
 from viewkeeper.streams.patterns.shape import LIVE, HelperShape, PreparedShape, helper_shape, prepared_shape
 from viewkeeper.streams.patterns.simulation import Simulation
 from viewkeeper.streams.patterns.writing import helper_block
-from viewkeeper.streams.program import Carry, OfRows, Output, Past
+from viewkeeper.streams.program import Carry, OfRows, Output, Past, Shuffled
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical
 
@@ -33,7 +33,7 @@ _FILTER_BITS = 22
 
 
 @dataclass(frozen=True)
-class MatchesProgram(OfRows):
+class MatchesProgram(OfRows, Shuffled):
     """Keeps the partial matches of each group, and its answer in each part.
 
     `columns` are the source's; `view` is named in errors.  `dominance` False keeps matches that others make needless
@@ -47,7 +47,6 @@ class MatchesProgram(OfRows):
     zone: str = "UTC"
     dominance: bool = True
     optional: tuple[Input, ...] = ()
-    shuffled: bool = True
     carry: Carry = "part"
     dimensions: tuple[int, ...] = ()
 

@@ -23,7 +23,7 @@ from viewkeeper.plans.match import MatchPlan
 from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.plans.rewriting import references
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.program import Carry, OfRows, Output, Past
+from viewkeeper.streams.program import Carry, OfRows, Output, Past, Shuffled
 from viewkeeper.streams.recognize.arrange import in_order
 from viewkeeper.streams.recognize.declare import TRUTH
 from viewkeeper.streams.recognize.machine import Automaton, Found
@@ -45,7 +45,7 @@ def match_program(catalog: Catalog, view: PartView) -> MatchProgram:
 
 
 @dataclass(frozen=True)
-class MatchProgram(OfRows):
+class MatchProgram(OfRows, Shuffled):
     """See `streams.program.Program`; `helper` is the id of the open rows, None where a part needs none before it."""
 
     view: int
@@ -58,7 +58,6 @@ class MatchProgram(OfRows):
     zone: str
     plan: MatchPlan
 
-    shuffled = True
     dimensions = ()
 
     @property

@@ -15,7 +15,7 @@ from viewkeeper.plans.inputs import inputs, optional_inputs
 from viewkeeper.plans.references import Input
 from viewkeeper.plans.window import BLOCKS, CUMULATIVE, GREATEST, LEAST, MERGE, RUNNING, Layout, Piece, Slot
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.program import Carry, OfRows, Output, Past, Program, Wanted
+from viewkeeper.streams.program import Carry, OfRows, Output, Past, Program, Shuffled, Wanted
 from viewkeeper.streams.rows import computed, rows_of
 from viewkeeper.streams.windows.finish import finish
 from viewkeeper.streams.windows.states import combine, lift, reduce
@@ -31,7 +31,7 @@ def cumulated_layout(layout: Layout) -> Layout:
 
 
 @dataclass
-class PreAggregation(OfRows):
+class PreAggregation(OfRows, Shuffled):
     """A helper's part: the groups of the source's part."""
 
     plan: plans.PartAggregate
@@ -39,7 +39,6 @@ class PreAggregation(OfRows):
     outputs: tuple[Output, ...]
     dimensions: tuple[int, ...]
     optional: tuple[Input, ...] = ()
-    shuffled: bool = True
     carry: Carry = "none"
 
     def prepared_columns(self) -> tuple[Column, ...]:
@@ -79,16 +78,7 @@ class Halving(OfRows):
     outputs: tuple[Output, ...]
     dimensions: tuple[int, ...] = ()
     optional: tuple[Input, ...] = ()
-    shuffled: bool = False
     carry: Carry = "none"
-
-    def prepared_columns(self) -> tuple[Column, ...]:
-        """Nothing is prepared."""
-        return ()
-
-    def prepare(self, part: int, rows: Block, dimensions: Mapping[int, Block]) -> Block:
-        """Nothing is prepared."""
-        return rows
 
     def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
         """Both halves together."""
@@ -108,16 +98,7 @@ class Cumulation(OfRows):
     outputs: tuple[Output, ...]
     dimensions: tuple[int, ...] = ()
     optional: tuple[Input, ...] = ()
-    shuffled: bool = False
     carry: Carry = "part"
-
-    def prepared_columns(self) -> tuple[Column, ...]:
-        """Nothing is prepared."""
-        return ()
-
-    def prepare(self, part: int, rows: Block, dimensions: Mapping[int, Block]) -> Block:
-        """Nothing is prepared."""
-        return rows
 
     def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
         """All up to here, with the part in which each group began."""
@@ -139,16 +120,7 @@ class Sliding:
     outputs: tuple[Output, ...]
     carry: Carry
     dimensions: tuple[int, ...] = ()
-    shuffled: bool = False
     is_timed = False
-
-    def prepared_columns(self) -> tuple[Column, ...]:
-        """Nothing is prepared."""
-        return ()
-
-    def prepare(self, part: int, rows: Block, dimensions: Mapping[int, Block]) -> Block:
-        """Nothing is prepared."""
-        return rows
 
     def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
         """The view's rows, and what running pieces keep for the next part."""
