@@ -1,44 +1,33 @@
-"""How rows cross from one view server to another: as few, large blocks of bytes.
+"""What the view servers of a batch or a fill send each other.
 
-A *parcel* is all that one task sends to one server: pairs of a target and its payload.  The payload of an exchange is
-an Arrow IPC stream of one batch (the rows' columns, their weights, then the key hashes).  A receiver that is not
-concerned with a target passes its payload on as it is.
+A *parcel* is all that one task sends to one server: pairs of a target and its payload, the rows' columns, weights and
+key hashes (`jobs.parcels`).  A receiver that is not concerned with a target passes its payload on as it is; so it does
+with the receipts for the driver.
 """
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable
-
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.jobs import ring
+from viewkeeper.jobs import parcels, ring
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.trace.receipt import Receipt
 from viewkeeper.trace.rows import Rows
 
-RECEIPT = "receipt"
-"""The target of the receipts, which the last zone's tasks hand to the driver."""
-
-Parcel = list[tuple[str, bytes]]
+Parcel = list[tuple[str, pa.Buffer] | Receipt]
 
 
-def encode(sent: Sent) -> bytes:
-    """`sent` as an Arrow IPC stream."""
-    batch = sent.rows.to_batch()
-    batch = pa.RecordBatch.from_arrays([*batch.columns, pa.array(sent.hashes)], names=[*batch.schema.names, "h"])
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+def encode(target: str, sent: Sent) -> tuple[str, pa.Buffer]:
+    """`sent` as an item of a parcel."""
+    columns = [*sent.rows.columns, pa.array(sent.rows.weights)]
+    return target, parcels.encode([(target, columns, sent.hashes)])
 
 
-def decode(payload: bytes) -> Sent:
+def decode(payload: pa.Buffer) -> Sent:
     """The inverse of `encode`; shares the payload's memory."""
-    batch = pa.ipc.open_stream(payload).read_next_batch()
-    rows = Rows.from_batch(pa.RecordBatch.from_arrays(batch.columns[:-1], names=batch.schema.names[:-1]))
-    return Sent(rows, batch.columns[-1].to_numpy())
+    ((_, columns, hashes),) = parcels.decode(payload)
+    return Sent(Rows(columns[:-1], columns[-1].to_numpy()), hashes)
 
 
 def gather(parts: list[Sent]) -> Sent:
@@ -50,31 +39,10 @@ def gather(parts: list[Sent]) -> Sent:
 
 def address(sent: dict[str, list[Sent]], servers: int) -> list[Parcel]:
     """One parcel a server: each row goes to the owner of its hash."""
-    parcels: list[Parcel] = [[] for _ in range(servers)]
+    made: list[Parcel] = [[] for _ in range(servers)]
     for target, parts in sent.items():
         whole = gather(parts)
         for server, positions in enumerate(ring.split(whole.hashes, servers)):
             if len(positions):
-                share = Sent(whole.rows.take(positions), whole.hashes[positions])
-                parcels[server].append((target, encode(share)))
-    return parcels
-
-
-def seal(parcel: Parcel) -> bytes:
-    """A parcel as one block of bytes."""
-    return pickle.dumps(parcel, protocol=pickle.HIGHEST_PROTOCOL)
-
-
-def open_all(sealed: Iterable[bytes]) -> Parcel:
-    """The contents of several sealed parcels."""
-    return [item for block in sealed for item in pickle.loads(block)]
-
-
-def receipt_item(receipt: Receipt) -> tuple[str, bytes]:
-    """A receipt, addressed to the driver."""
-    return RECEIPT, pickle.dumps(receipt)
-
-
-def receipts(parcel: Parcel) -> list[Receipt]:
-    """The receipts in a parcel."""
-    return [pickle.loads(payload) for target, payload in parcel if target == RECEIPT]
+                made[server].append(encode(target, Sent(whole.rows.take(positions), whole.hashes[positions])))
+    return made

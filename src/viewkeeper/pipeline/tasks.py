@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
 
 from viewkeeper.catalog.model import Catalog
@@ -41,39 +42,38 @@ def run_merge(executor: Executor, work: MergeWork) -> Receipt:
     return receipt
 
 
-def _run_zone(zone: int, work: ZoneWork, server: int, sealed: Iterable[bytes]) -> Iterator[tuple[int, bytes | Receipt]]:
-    """Runs `zone` on `server` over the parcels that it was sent; yields (server, sealed parcel) for the next zones, or,
-    in the last zone, receipts.
+def _run_zone(
+    zone: int, work: ZoneWork, server: int, sent: Iterable[blocks.Parcel]
+) -> Iterator[tuple[int, blocks.Parcel | Receipt]]:
+    """Runs `zone` on `server` over the parcels that it was sent; yields (server, parcel) for the next zones, or, in the
+    last zone, receipts.
 
-    In the first zone the rows come from the work's source, and `sealed` is empty.
+    In the first zone the rows come from the work's source, and `sent` is empty.
     """
     storage, base = _state(work)
     first = zone == work.zones[0]
     context = ZoneContext(work, storage, base, seed=first and server == 0)
     program = programs_without(base.catalog, work.fill, work.left_out)
     passed_on: blocks.Parcel = []
-    if first:
-        inbox = sources.read(work, server, storage, base, context)
-    else:
-        inbox = {}
-        for target, payload in blocks.open_all(sealed):
-            if target != blocks.RECEIPT and program.zone_of(target) == zone:
-                inbox.setdefault(target, []).append(blocks.decode(payload))
-            else:
-                passed_on.append((target, payload))
+    inbox: dict[str, list[Sent]] = sources.read(work, server, storage, base, context) if first else {}
+    for item in chain.from_iterable(sent):
+        if isinstance(item, Receipt) or program.zone_of(item[0]) != zone:
+            passed_on.append(item)
+        else:
+            inbox.setdefault(item[0], []).append(blocks.decode(item[1]))
     if inbox or context.seed:
         zones.run_zone(program, zone, inbox, context)
     receipt = _write(work, context, zone, server)
     if zone == work.zones[-1]:
         yield server, receipt
-        yield from ((server, earlier) for earlier in blocks.receipts(passed_on))
+        yield from ((server, earlier) for earlier in passed_on if isinstance(earlier, Receipt))
         return
     parcels = blocks.address(context.take_sent(), work.servers)
     parcels[server].extend(passed_on)
-    parcels[0].append(blocks.receipt_item(receipt))
+    parcels[0].append(receipt)
     for receiver, parcel in enumerate(parcels):
         if parcel:
-            yield receiver, blocks.seal(parcel)
+            yield receiver, parcel
 
 
 def _run_chain(work: ZoneWork) -> Receipt:

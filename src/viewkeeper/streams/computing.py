@@ -10,6 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from functools import partial
+from typing import TypeAlias
+
+import pyarrow as pa
 
 from viewkeeper.errors import Error
 from viewkeeper.jobs.job import Job, Stage
@@ -19,7 +22,7 @@ from viewkeeper.streams.preparing import Slice, gathered, is_direct, prepare_tas
 from viewkeeper.streams.running import IntervalResult, combined, run_interval
 from viewkeeper.streams.work import Executor, Outcome, QueryWork, Work
 
-Parcel = bytes | ProgramFailed
+Parcel: TypeAlias = pa.Buffer | ProgramFailed
 """What a server is sent: rows, or why there are none."""
 
 

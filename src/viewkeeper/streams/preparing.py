@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
+from viewkeeper.jobs import parcels
 from viewkeeper.jobs.ring import are_within, split
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.calling import called, require_shape
@@ -103,16 +103,17 @@ def prepare_tasks(work: Work) -> list[list[Slice]]:
     return tasks
 
 
-def run_prepare(work: Work, slices: Sequence[Slice], servers: int) -> list[bytes | None]:
-    """For each server what it gets of some slices (`encoded`); None: nothing.  Raises ProgramFailed."""
+def run_prepare(work: Work, slices: Sequence[Slice], servers: int) -> list[pa.Buffer | None]:
+    """For each server what it gets of some slices (`jobs.parcels`); None: nothing.  Raises ProgramFailed."""
     reachable = touched_anywhere(work)
-    shares: list[list[tuple[int, Block]]] = [[] for _ in range(servers)]
+    shares: list[list[parcels.Share]] = [[] for _ in range(servers)]
     for part, piece in slices:
         block = _prepared(work, part, piece, reachable)
         for share, rows in zip(shares, split(block.hashes, servers), strict=True):
             if len(rows):
-                share.append((part, block if len(rows) == len(block) else block.take(rows)))
-    return [encoded(share) if share else None for share in shares]
+                mine = block if len(rows) == len(block) else block.take(rows)
+                share.append((part, mine.columns, mine.hashes))
+    return [parcels.encode(share) if share else None for share in shares]
 
 
 def prepare_here(work: Work, part: int, low: int, high: int, touched: Touched) -> list[Block]:
@@ -126,35 +127,12 @@ def prepare_here(work: Work, part: int, low: int, high: int, touched: Touched) -
     return blocks
 
 
-def encoded(share: Sequence[tuple[int, Block]]) -> bytes:
-    """Blocks of several parts as one Arrow IPC stream of one batch; which rows are of which part is its metadata."""
-    block = Block.concat([block for _, block in share])
-    runs = [(part, len(block)) for part, block in share]
-    names = [*map(str, range(len(block.columns))), "h"]
-    batch = pa.RecordBatch.from_arrays([*block.columns, pa.array(block.hashes)], names=names)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema.with_metadata({"runs": json.dumps(runs)})) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
-
-
-def decoded(payload: bytes) -> Iterator[tuple[int, Block]]:
-    """The inverse of `encoded`; shares the payload's memory."""
-    reader = pa.ipc.open_stream(payload)
-    runs = json.loads(reader.schema.metadata[b"runs"])
-    batch = reader.read_next_batch()
-    hashes, at = batch.columns[-1].to_numpy(), 0
-    for part, rows in runs:
-        yield part, Block([column.slice(at, rows) for column in batch.columns[:-1]], hashes[at : at + rows])
-        at += rows
-
-
-def gathered(work: Work, payloads: Iterable[bytes]) -> dict[int, list[Block]]:
+def gathered(work: Work, payloads: Iterable[pa.Buffer]) -> dict[int, list[Block]]:
     """What a server was sent, by part; every part that was prepared is there."""
     rows: dict[int, list[Block]] = {part: [] for part in prepared_parts(work)}
     for payload in payloads:
-        for part, block in decoded(payload):
-            rows[part].append(block)
+        for part, columns, hashes in parcels.decode(payload):
+            rows[int(part)].append(Block(columns, hashes))
     return rows
 
 

@@ -51,13 +51,3 @@ class Rows:
             return parts[0]
         columns = [pa.concat_arrays([part.columns[i] for part in parts]) for i in range(len(parts[0].columns))]
         return Rows(columns, np.concatenate([part.weights for part in parts]))
-
-    def to_batch(self) -> pa.RecordBatch:
-        """An Arrow batch: the columns named 0, 1, ..., then the weights as "w"."""
-        names = [*(str(i) for i in range(len(self.columns))), "w"]
-        return pa.RecordBatch.from_arrays([*self.columns, pa.array(self.weights)], names=names)
-
-    @staticmethod
-    def from_batch(batch: pa.RecordBatch) -> Rows:
-        """The inverse of `to_batch`; shares the batch's memory."""
-        return Rows(batch.columns[:-1], batch.columns[-1].to_numpy())
