@@ -136,7 +136,7 @@ class Database:
                 self._opening.made()
                 with storage_named(self.root):
                     script = text if len(declared) == len(statements) else _in_place(declared)
-                    done = requests.submit(self.root, script, analyst=self._spark.analyst, store=self._store)
+                    done = requests.submit(self._storage, script, analyst=self._spark.analyst, store=self._store)
                 result = Result(note="\n".join(" ".join(change) for change in done.objects))
         return result
 
@@ -168,7 +168,7 @@ class Database:
         """
         self._opening.made()
         with storage_named(self.root):
-            return Maintenance(self.root, self._store, partial(self._spark.executor, servers), batch)
+            return Maintenance(self._storage, self._store, partial(self._spark.executor, servers), batch)
 
     def catch_up(self, *, timeout: float | None = None, progress: Callable[[int, int], None] | None = None) -> int:
         """Returns the version that holds all that is now in the logs, with all views declared by now filled.
@@ -178,7 +178,7 @@ class Database:
         """
         self._newest.require_open()
         with storage_named(self.root):
-            return catch_up(self.root, self._store, self._spark.executor, timeout, progress)
+            return catch_up(self._storage, self._store, self._spark.executor, timeout, progress)
 
     def rebase(self, *, progress: Callable[[str, int], None] | None = None) -> Rebased:
         """Makes the views equal to the store, where an older copy of the store, or of the views, was put back
@@ -189,7 +189,7 @@ class Database:
         """
         self._newest.require_open()
         with storage_named(self.root):
-            return rebase(self.root, self._store, self._spark.executor, progress)
+            return rebase(self._storage, self._store, self._spark.executor, progress)
 
     def check(self, view: str) -> Report:
         """Proves DELTA against the store, then compares `view` with Spark's answer, as bags both ways.

@@ -223,7 +223,7 @@ class PartEvidence:
         found = self._index(of.id).at(version)
         pieces = () if found is None else found.pieces
         self._verify(piece.file for piece in pieces)
-        block = read_part(self._version.snapshot.storage.state, pieces, of.columns, self.catalog.zone)
+        block = read_part(self._version.snapshot.storage.disk, pieces, of.columns, self.catalog.zone)
         return logical_table(of.columns, block.columns, self.catalog.zone)
 
     def _index(self, id_: int) -> PartIndex:
@@ -232,7 +232,7 @@ class PartEvidence:
     def _verify(self, files: Iterable[str]) -> None:
         snapshot = self._version.snapshot
         for file in set(files) - self._verified:
-            verify_part_file(snapshot.storage.state, snapshot.files[file])
+            verify_part_file(snapshot.storage.disk, snapshot.files[file])
             self._verified.add(file)
 
 

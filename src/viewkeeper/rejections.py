@@ -23,7 +23,7 @@ from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.streams.intake.taking import NO_NODE
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.file import ZoneFile
-from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.snapshot import Change, Snapshot
@@ -57,7 +57,7 @@ def put_again(storage: Storage, store: Store, name: str | None) -> int:
     After a crash in the middle some may be done and still be on the list; doing them once more is harmless for a
     stream, and where a table has a primary key.
     """
-    lock = DriverLock(storage)
+    lock = driver_lock(storage.root)
     lock.acquire("statement", WAIT_SECONDS)
     term = Term(storage, lock)
     try:
@@ -104,7 +104,7 @@ def _append_again(storage: Storage, stream: Stream, zone: str, rows: Rows) -> np
     mine = np.flatnonzero(rows.columns[0].to_numpy() == stream.id)
     if not len(mine):
         return mine
-    with StreamLog(storage.root) as log:
+    with StreamLog(storage.root, storage.disk) as log:
         watermark = log.watermark(stream.id)
     types = {column.name.lower(): logical_type(column.type) for column in stream.columns}
     conversion, given, accepted, digest = Conversion(stream, zone, time.time()), [], [], hashlib.sha256()
@@ -123,6 +123,6 @@ def _append_again(storage: Storage, stream: Stream, zone: str, rows: Rows) -> np
 def _take_off(term: Term, rows: Rows) -> None:
     version = term.snapshot.version + 1
     with term.attempt() as attempt:
-        writer = ZoneFile.writer(term.storage.state, file_name(version, term.epoch, 0, 0, attempt, "batch"))
+        writer = ZoneFile.writer(term.storage.disk, file_name(version, term.epoch, 0, 0, attempt, "batch"))
         writer.add(REJECTED, Rows(rows.columns, -rows.weights))
         term.commit(Change("batch", version, added=[writer.finish().at(version, version)]))

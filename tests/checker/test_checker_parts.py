@@ -20,7 +20,7 @@ from viewkeeper.checker.part_check import check_parts
 from viewkeeper.errors import CheckFailed, NotFound
 from viewkeeper.evidence import PartEvidence
 from viewkeeper.streams.blocks import Block
-from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.local import local_storage
 from viewkeeper.views.version import Version
 
 FIRST = START // 60
@@ -278,5 +278,5 @@ def test_a_stream_by_a_time_without_zone_is_right_in_every_database(tmp_path: Pa
                "2000000000; CREATE VIEW s AS SELECT sum(x) AS x FROM m [WINDOW 60 MINUTES]")  # fmt: skip
         db.stream("m").append([{"ts": f"2050-07-01 1{hour}:10", "x": hour} for hour in range(5)])
         local_maintenance.catch_up(db)
-        reports = check_parts(PartEvidence(Version(Storage(db.root).newest())), None, None)
+        reports = check_parts(PartEvidence(Version(local_storage(db.root).newest())), None, None)
         assert [(report.view, report.verdict) for report in reports] == [("m", "right"), ("s", "right")]

@@ -10,7 +10,7 @@ from pipeline_database import Shop
 from viewkeeper.checker.check import check_views
 from viewkeeper.errors import Damaged
 from viewkeeper.evidence import DatabaseEvidence
-from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.local import local_storage
 from viewkeeper.views.version import Version
 
 
@@ -25,12 +25,12 @@ def test_a_check_names_the_file_and_the_region_where_bytes_have_changed(tmp_path
         run = snapshot.trace(state).runs[-1]
         assert run.ref is not None and run.file is not None
         part = run.file.sections[run.ref.section].parts["words"]
-        path, at = shop.storage.state / run.ref.file, part.span[0]
+        path, at = (shop.storage.root / "state") / run.ref.file, part.span[0]
         sound = path.read_bytes()
         path.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
-        version = Version(Storage(tmp_path).newest())
+        version = Version(local_storage(tmp_path).newest())
         with pytest.raises(Damaged, match=f"{run.ref.file}.*words"):
             check_views(DatabaseEvidence(version, shop.store), [view.name], None)
         path.write_bytes(sound)
-    version = Version(Storage(tmp_path).newest())
+    version = Version(local_storage(tmp_path).newest())
     assert all(report.ok for report in check_views(DatabaseEvidence(version, shop.store), [view.name], None))

@@ -17,8 +17,9 @@ from viewkeeper.catalog.model import Catalog, Column, StateSpec, Stored, View
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.errors import Damaged, NotFound
 from viewkeeper.trace import snapshot as snapshots
-from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.commit import Storage, manifest_name
 from viewkeeper.trace.file import ZoneFile
+from viewkeeper.trace.local import local_storage
 from viewkeeper.trace.manifest import Manifest
 from viewkeeper.trace.naming import FileName, file_name, parse_file_name
 from viewkeeper.trace.receipt import RunRef
@@ -94,26 +95,26 @@ def test_every_reader_sees_what_the_model_says_after_every_step(steps: list[tupl
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(snapshots, "CHECKPOINT_EVERY", every)
         storage, snapshot = database(Path(folder))
-        reader = Storage(Path(folder))
+        reader = local_storage(Path(folder))
         followed = reader.newest()
         model, history = Model(snapshot.version), [contents(snapshot)]
         for kind, states in steps:
             snapshot = take_step(storage, snapshot, model, kind, states)
             model.check(snapshot)
             followed = reader.refresh(followed)
-            cold = Storage(Path(folder)).newest()
+            cold = local_storage(Path(folder)).newest()
             assert contents(followed) == contents(cold) == contents(snapshot)
             assert cold.catalog == followed.catalog == snapshot.catalog
             if history[-1] != contents(snapshot):
                 history.append(contents(snapshot))
         for old in history:
-            assert contents(Storage(Path(folder)).at(int(str(old["number"])))) == old
+            assert contents(local_storage(Path(folder)).at(int(str(old["number"])))) == old
 
 
 def test_a_snapshot_is_the_same_object_while_nothing_is_new(tmp_path: Path) -> None:
     """`refresh` of the newest snapshot gives back that very object, and after a commit the next one."""
     storage, snapshot = database(tmp_path)
-    reader = Storage(tmp_path)
+    reader = local_storage(tmp_path)
     seen = reader.newest()
     assert reader.refresh(seen) is seen
     assert reader.refresh(snapshot) is snapshot
@@ -138,9 +139,9 @@ def test_versions_count_what_is_said_and_numbers_every_step(tmp_path: Path) -> N
 def test_there_is_no_database_in_an_empty_folder(tmp_path: Path) -> None:
     """Opening what is not a database says so, and making one twice leaves the first as it is."""
     with pytest.raises(NotFound, match="no database"):
-        Storage(tmp_path).newest()
-    first = Storage(tmp_path).initialise(Catalog(zone="Asia/Tokyo"))
-    again = Storage(tmp_path).initialise(Catalog())
+        local_storage(tmp_path).newest()
+    first = local_storage(tmp_path).initialise(Catalog(zone="Asia/Tokyo"))
+    again = local_storage(tmp_path).initialise(Catalog())
     assert contents(first) == contents(again)
     assert again.catalog.zone == "Asia/Tokyo"
 
@@ -150,13 +151,13 @@ def test_a_trace_stays_open_for_as_long_as_its_runs_stay(tmp_path: Path) -> None
     storage, snapshot = database(tmp_path)
     spec = StateSpec(16, "keyed", (Column("k", BIGINT, False), Column("v", BIGINT)), 1)
     for version, value in ((1, 10), (2, 20)):
-        writer = ZoneFile.writer(storage.state, file_name(version, 2, 1, 0, version, "batch"))
+        writer = ZoneFile.writer(storage.disk, file_name(version, 2, 1, 0, version, "batch"))
         writer.add(spec, Rows([pa.array([7]), pa.array([value])], np.ones(1, dtype=np.int64)))
         written = writer.finish().at(version, version)
         snapshot = storage.next(snapshot, Change("batch", version, added=[written]))
         if version == 1:
             older = snapshot
-    reader = Storage(tmp_path)
+    reader = local_storage(tmp_path)
     seen = reader.newest()
     trace = seen.trace(spec)
     later = storage.next(snapshot, Change("batch", 3))
@@ -178,7 +179,7 @@ def test_a_merge_whose_input_is_gone_is_refused(tmp_path: Path) -> None:
     snapshot = storage.next(snapshot, Change("catalog", 2, removed=inputs))
     with pytest.raises(MergeOutdated, match="does not hold"):
         storage.next(snapshot, Change("merge", 2, added=[receipt(1, [5], kind="merge")], removed=inputs))
-    assert Storage(tmp_path).newest().number == snapshot.number
+    assert local_storage(tmp_path).newest().number == snapshot.number
 
 
 def test_a_merge_that_leaves_a_run_between_its_inputs_is_refused(tmp_path: Path) -> None:
@@ -208,6 +209,10 @@ def test_a_run_must_come_with_its_file(tmp_path: Path) -> None:
 # Damage
 
 
+def manifest_file(root: Path, number: int) -> Path:
+    return root / manifest_name(number)
+
+
 def chain_of(root: Path, steps: int) -> Snapshot:
     storage, snapshot = database(root)
     for version in range(1, steps + 1):
@@ -219,50 +224,50 @@ def test_a_flipped_byte_of_a_manifest_is_noticed(tmp_path: Path) -> None:
     """Wherever the byte is, and in whichever manifest of the chain: `Damaged`, with the file's name."""
     newest = chain_of(tmp_path, 3)
     for number in range(newest.since, newest.number + 1):
-        path = Storage(tmp_path).manifest_path(number)
+        path = manifest_file(tmp_path, number)
         whole = path.read_bytes()
         for place in range(0, len(whole), 1 if number == newest.number else 17):
             for mask in (0x01, 0x80):
                 path.write_bytes(whole[:place] + bytes([whole[place] ^ mask]) + whole[place + 1 :])
                 with pytest.raises(Damaged, match=path.name):
-                    Storage(tmp_path).newest()
+                    local_storage(tmp_path).newest()
         for length in (0, len(whole) // 2, len(whole) - 1):
             path.write_bytes(whole[:length])
             with pytest.raises(Damaged, match=path.name):
-                Storage(tmp_path).newest()
+                local_storage(tmp_path).newest()
         path.write_bytes(whole)
-    assert contents(Storage(tmp_path).newest()) == contents(newest)
+    assert contents(local_storage(tmp_path).newest()) == contents(newest)
 
 
 def test_a_flipped_byte_of_a_catalog_is_noticed(tmp_path: Path) -> None:
     """Reading a damaged catalog raises `Damaged`, and names it."""
-    Storage(tmp_path).initialise(Catalog(zone="Asia/Tokyo"))
+    local_storage(tmp_path).initialise(Catalog(zone="Asia/Tokyo"))
     (path,) = (tmp_path / "catalogs").iterdir()
     whole = path.read_bytes()
     for place in range(len(whole)):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x20]) + whole[place + 1 :])
         with pytest.raises(Damaged, match=path.name):
-            Storage(tmp_path).newest().catalog
+            local_storage(tmp_path).newest().catalog
 
 
 def test_a_hole_in_the_chain_is_named(tmp_path: Path) -> None:
     """A missing manifest that the newest builds on is an error with its number, not an older database."""
     newest = chain_of(tmp_path, 5)
-    Storage(tmp_path).manifest_path(5).unlink()
+    manifest_file(tmp_path, 5).unlink()
     with pytest.raises(Damaged, match=f"manifest 000000000005.json .* is missing, and {newest.number} builds on it"):
-        Storage(tmp_path).newest()
+        local_storage(tmp_path).newest()
     with pytest.raises(NotFound, match="000000000005.json is gone"):
-        Storage(tmp_path).at(6)
+        local_storage(tmp_path).at(6)
 
 
 def test_manifests_of_two_histories_do_not_mix(tmp_path: Path) -> None:
     """A manifest that does not follow the one before it is noticed even though each is whole."""
     chain_of(tmp_path / "one", 4)
     chain_of(tmp_path / "other", 4)
-    foreign = Storage(tmp_path / "other").manifest_path(4).read_bytes()
-    Storage(tmp_path / "one").manifest_path(4).write_bytes(foreign)
+    foreign = manifest_file(tmp_path / "other", 4).read_bytes()
+    manifest_file(tmp_path / "one", 4).write_bytes(foreign)
     with pytest.raises(Damaged, match="does not follow"):
-        Storage(tmp_path / "one").newest()
+        local_storage(tmp_path / "one").newest()
 
 
 # Cost
@@ -291,7 +296,7 @@ def test_a_commit_writes_as_much_with_13000_views_as_with_10(tmp_path: Path) -> 
         grown = {path: size for path, size in after.items() if before.get(path) != size}
         assert all(path.parent.name == "manifests" for path in grown)
         written.append(sum(grown.values()))
-        assert len(Storage(root).newest().catalog.views) == views
+        assert len(local_storage(root).newest().catalog.views) == views
     # Apart from how the digits of the catalog's length and checksum fall.
     assert abs(written[0] - written[1]) <= 70 * 20
 
@@ -314,7 +319,7 @@ def test_file_names_are_read_back_and_never_twice_the_same(
 def test_a_manifest_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     """Also where words and numbers use all 64 bits."""
     newest = chain_of(tmp_path, 2)
-    manifest = Storage(tmp_path).read(newest.number)
+    manifest = local_storage(tmp_path).read(newest.number)
     run = RunRef(1, "a.zone", 3, 5, 7, 2**64 - 1, 2**64 - 1, 0, 2**62)
     whole = replace(manifest, added=(run,), removed=((9, "b.zone", 1), (9, "b.zone", 2)), positions={3: 2**62})
     assert Manifest.decode(whole.encode(), "x") == whole

@@ -18,6 +18,7 @@ from viewkeeper.catalog.model import Catalog
 from viewkeeper.errors import Fenced
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.garbage import collect
+from viewkeeper.trace.local import local_storage
 from viewkeeper.trace.snapshot import Change, Snapshot
 
 # Drivers
@@ -26,19 +27,19 @@ from viewkeeper.trace.snapshot import Change, Snapshot
 def test_a_replaced_driver_is_fenced_at_its_next_commit(tmp_path: Path) -> None:
     """The message names both epochs; going on from a newer snapshot does not help; nothing of it is committed."""
     old, snapshot = database(tmp_path)
-    new = Storage(tmp_path)
+    new = local_storage(tmp_path)
     taken = new.new_epoch(new.newest())
     with pytest.raises(Fenced, match=r"manifest 3 of epoch 2 .* manifest 3 of epoch 3"):
         old.next(snapshot, Change("batch", 1))
     with pytest.raises(Fenced, match="epoch is 2, and the database is in epoch 3"):
         old.next(old.newest(), Change("batch", 1))
-    assert contents(Storage(tmp_path).newest()) == contents(taken)
+    assert contents(local_storage(tmp_path).newest()) == contents(taken)
 
 
 def test_a_process_can_be_the_driver_again(tmp_path: Path) -> None:
     """Having been replaced binds only the term that is over: it may take a new epoch from the newest snapshot."""
     old, _ = database(tmp_path)
-    new = Storage(tmp_path)
+    new = local_storage(tmp_path)
     new.new_epoch(new.newest())
     again = old.new_epoch(old.newest())
     assert old.next(again, Change("batch", 1)).epoch == 4
@@ -47,9 +48,9 @@ def test_a_process_can_be_the_driver_again(tmp_path: Path) -> None:
 def test_a_driver_that_slept_while_its_number_was_pruned_is_fenced(tmp_path: Path) -> None:
     """It finds its number free, but loses; no reader takes up what it wrote, and the next collection removes it."""
     old, snapshot = database(tmp_path, keep_seconds=0)
-    reader = Storage(tmp_path, keep_seconds=0)
+    reader = local_storage(tmp_path, keep_seconds=0)
     seen = reader.newest()
-    new = Storage(tmp_path, keep_seconds=0)
+    new = local_storage(tmp_path, keep_seconds=0)
     current = new.new_epoch(new.newest())
     for version in range(1, 80):
         current = new.next(current, Change("batch", version))
@@ -65,7 +66,7 @@ def test_a_driver_that_slept_while_its_number_was_pruned_is_fenced(tmp_path: Pat
 
 def compete(root: Path, wins: int, upto: int, seed: int) -> None:
     """Be the driver again and again, for a few commits each time; append what was won to the file `wins`."""
-    chance, storage = random.Random(seed), Storage(root)
+    chance, storage = random.Random(seed), local_storage(root)
     while (snapshot := storage.newest()).number < upto:
         try:
             snapshot = storage.new_epoch(snapshot)
@@ -74,22 +75,22 @@ def compete(root: Path, wins: int, upto: int, seed: int) -> None:
                 snapshot = storage.next(snapshot, Change("batch", snapshot.version + 1, {0: snapshot.number}))
                 os.write(wins, f"{snapshot.number} {snapshot.identity}\n".encode())
         except Fenced:
-            storage = Storage(root)
+            storage = local_storage(root)
 
 
 @pytest.mark.faults
 def test_of_two_racing_drivers_exactly_one_wins_each_number(tmp_path: Path) -> None:
     """Every number has one winner, and its manifest is the winner's."""
-    Storage(tmp_path / "db").initialise(Catalog())
+    local_storage(tmp_path / "db").initialise(Catalog())
     wins = os.open(tmp_path / "wins", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     racers = [forked(lambda seed=seed: compete(tmp_path / "db", wins, 150, seed)) for seed in range(2)]
     assert [ended(racer) for racer in racers] == [0, 0]
     os.close(wins)
     won = [line.split() for line in (tmp_path / "wins").read_text().splitlines()]
-    newest = Storage(tmp_path / "db").newest()
+    newest = local_storage(tmp_path / "db").newest()
     assert sorted(int(number) for number, _ in won) == list(range(2, newest.number + 1))
     assert {int(number): id_ for number, id_ in won} == {
-        number: Storage(tmp_path / "db").read(number).identity for number in range(2, newest.number + 1)
+        number: local_storage(tmp_path / "db").read(number).identity for number in range(2, newest.number + 1)
     }
 
 
@@ -119,7 +120,7 @@ class SharedNumbers:
 
 def commit_steadily(root: Path, shared: SharedNumbers, keep_seconds: float, seconds: float) -> None:
     """Commit and prune without pause for `seconds`."""
-    storage = Storage(root, keep_seconds)
+    storage = local_storage(root, keep_seconds)
     snapshot = storage.newest()
     stop = time.monotonic() + seconds
     while time.monotonic() < stop:
@@ -140,7 +141,7 @@ def test_a_reader_is_never_behind_what_was_acknowledged(tmp_path: Path, keep_sec
     shared, chance = SharedNumbers(), random.Random(7)
     shared.begin(first.number)
     child = forked(lambda: commit_steadily(tmp_path, shared, keep_seconds, 2.5))
-    reader = Storage(tmp_path, keep_seconds)
+    reader = local_storage(tmp_path, keep_seconds)
     snapshot, seen = reader.newest(), set[int]()
     while os.waitpid(child, os.WNOHANG) == (0, 0):
         if chance.random() < 0.01:
@@ -164,9 +165,9 @@ class Killer:
 
     def __init__(self, patch: pytest.MonkeyPatch, at: int, part: float) -> None:
         self._left, self._part = at, part
-        for owner, name in ((os, "fsync"), (Path, "hardlink_to"), (Path, "unlink")):
+        for owner, name in ((os, "fsync"), (os, "link"), (os, "unlink")):
             patch.setattr(owner, name, self._around(getattr(owner, name)))
-        patch.setattr(Path, "open", self._cutting(Path.open))
+        patch.setattr(os, "fdopen", self._cutting(os.fdopen))
 
     def _around(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def called(*arguments: Any, **options: Any) -> Any:
@@ -178,9 +179,9 @@ class Killer:
         return called
 
     def _cutting(self, open_: Callable[..., Any]) -> Callable[..., Any]:
-        def opened(path: Path, mode: str, *arguments: Any, **options: Any) -> Any:
-            file = open_(path, mode, *arguments, **options)
-            if mode != "xb":
+        def opened(descriptor: int, mode: str, *arguments: Any, **options: Any) -> Any:
+            file = open_(descriptor, mode, *arguments, **options)
+            if mode != "wb":
                 return file
             self._left -= 1
             return file if self._left else _Half(file, self._part)
@@ -240,7 +241,7 @@ def test_a_commit_killed_anywhere_is_in_whole_or_not_at_all(tmp_path: Path, seed
     at, part = seed % 60 + 1, chance.random()  # a commit makes 9 of the steps, with a catalog 18
 
     def drive() -> None:
-        storage = Storage(tmp_path)
+        storage = local_storage(tmp_path)
         snapshot = storage.new_epoch(storage.newest())
         shared.acknowledge(snapshot.version)
         with pytest.MonkeyPatch.context() as patch:
@@ -251,7 +252,7 @@ def test_a_commit_killed_anywhere_is_in_whole_or_not_at_all(tmp_path: Path, seed
                 shared.acknowledge(snapshot.version)
 
     assert ended(forked(drive)) == -9
-    storage = Storage(tmp_path)
+    storage = local_storage(tmp_path)
     found = storage.newest()
     assert found.version in (shared.acknowledged, shared.begun)
     expect(found)
@@ -273,11 +274,11 @@ def test_a_collection_killed_anywhere_leaves_what_is_named(tmp_path: Path, at: i
             collect(storage, snapshot, (), time.time() + 1)
 
     assert ended(forked(clean)) == -9
-    found = Storage(tmp_path).newest()
+    found = local_storage(tmp_path).newest()
     assert contents(found) == contents(snapshot)
-    assert all((storage.state / name).exists() for name in found.files)
-    successor = Storage(tmp_path, keep_seconds=0)
+    assert all((storage.root / "state" / name).exists() for name in found.files)
+    successor = local_storage(tmp_path, keep_seconds=0)
     taken = successor.new_epoch(successor.newest())
     collect(successor, taken, (), time.time() + 1)
-    assert [path.name for path in storage.state.iterdir()] == list(found.files)
+    assert [path.name for path in (storage.root / "state").iterdir()] == list(found.files)
     assert successor.numbers() == [taken.number]

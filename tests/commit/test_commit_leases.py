@@ -19,7 +19,8 @@ from viewkeeper.trace import lease as leases
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.garbage import collect
 from viewkeeper.trace.lease import Lease, LeaseLost
-from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.snapshot import Change, Snapshot
 
@@ -32,7 +33,7 @@ def replace_all(storage: Storage, snapshot: Snapshot) -> Snapshot:
 
 
 def files_of(storage: Storage) -> set[str]:
-    return {path.name for path in storage.state.iterdir()}
+    return {path.name for path in (storage.root / "state").iterdir()}
 
 
 # Collection
@@ -49,13 +50,13 @@ def test_a_leased_manifest_keeps_its_files_until_the_lease_is_closed(tmp_path: P
             snapshot = replace_all(storage, snapshot)
         collect(storage, snapshot, (), time.time() + 1)
         assert files_of(storage) == held.files.keys() | snapshot.files.keys()
-        assert Storage(tmp_path).at(held.number).states == held.states
+        assert local_storage(tmp_path).at(held.number).states == held.states
         assert storage.held() == {held.number}
     collected = collect(storage, snapshot, (), time.time() + 1)
     assert files_of(storage) == set(snapshot.files)
     assert (collected.files, collected.bytes) == (1, 100)
     assert not storage.exists(held.number)
-    assert Storage(tmp_path).newest().states == snapshot.states
+    assert local_storage(tmp_path).newest().states == snapshot.states
 
 
 def test_replaced_files_stay_for_the_set_time(tmp_path: Path) -> None:
@@ -76,7 +77,7 @@ def test_only_what_can_never_be_committed_is_deleted(tmp_path: Path) -> None:
     running, over = file_name(1, epoch, 1, 0, 8, "batch"), file_name(1, epoch, 1, 0, 7, "merge")
     older, later = file_name(1, epoch - 1, 1, 0, 8, "batch"), file_name(1, epoch + 1, 1, 0, 7, "batch")
     for name in (running, over, older, later, "notes.txt"):
-        (storage.state / name).write_bytes(b"x")
+        (storage.root / "state" / name).write_bytes(b"x")
     assert collect(storage, snapshot, {8}, time.time() + 1).files == 2
     assert files_of(storage) == {running, later, "notes.txt"}
 
@@ -86,23 +87,25 @@ def test_catalogs_and_leftovers_go_too(tmp_path: Path) -> None:
     storage, snapshot = database(tmp_path, keep_seconds=0)
     for version in range(1, 4):
         snapshot = storage.next(snapshot, Change("catalog", version, catalog=Catalog(next_id=version)))
-    (storage.manifests / ".000000000099.json.abcd").write_bytes(b"half")
-    os.utime(storage.manifests / ".000000000099.json.abcd", (0, 0))
-    (storage.leases / "000000000001-1-aa.json").write_text('{"number": 1, "expiry": 5.0, "pid": 1, "host": "gone"}')
-    (storage.leases / "000000000001-1-bb.json").write_bytes(b"")
+    (storage.root / "manifests" / ".000000000099.json.abcd").write_bytes(b"half")
+    os.utime(storage.root / "manifests" / ".000000000099.json.abcd", (0, 0))
+    (storage.root / "leases" / "000000000001-1-aa.json").write_text(
+        '{"number": 1, "expiry": 5.0, "pid": 1, "host": "gone"}'
+    )
+    (storage.root / "leases" / "000000000001-1-bb.json").write_bytes(b"")
     collect(storage, snapshot, (), time.time() + 1)
-    assert [path.name for path in storage.catalogs.iterdir()] == [snapshot.catalog_ref.name]
-    assert {path.name for path in storage.manifests.iterdir()} == {
+    assert [path.name for path in (storage.root / "catalogs").iterdir()] == [snapshot.catalog_ref.name]
+    assert {path.name for path in (storage.root / "manifests").iterdir()} == {
         f"{number:012d}.json" for number in range(snapshot.since, snapshot.number + 1)
     }
-    assert list(storage.leases.iterdir()) == []
-    assert Storage(tmp_path).newest().catalog == Catalog(next_id=3)
+    assert list((storage.root / "leases").iterdir()) == []
+    assert local_storage(tmp_path).newest().catalog == Catalog(next_id=3)
 
 
 def test_a_replaced_driver_does_not_collect(tmp_path: Path) -> None:
     """Whoever finds a later epoch stops before it deletes anything."""
     old, snapshot = database(tmp_path, keep_seconds=0)
-    new = Storage(tmp_path)
+    new = local_storage(tmp_path)
     new.new_epoch(new.newest())
     with pytest.raises(Fenced, match="epoch"):
         collect(old, snapshot, (), time.time() + 1)
@@ -131,7 +134,7 @@ def test_an_old_manifest_cannot_be_leased(tmp_path: Path) -> None:
         Lease(storage, snapshot.number)
     with pytest.raises(LeaseLost):
         Lease(storage, newer.number + 1)
-    assert list(storage.leases.iterdir()) == []
+    assert list((storage.root / "leases").iterdir()) == []
     got, lease = Lease.on_newest(storage)
     assert got.number == lease.number == newer.number
     lease.close()
@@ -219,14 +222,14 @@ def test_leased_files_are_there_while_a_driver_commits_and_collects(tmp_path: Pa
             collect(storage, current, (), time.time())
 
     child = forked(drive)
-    reader, granted = Storage(tmp_path, keep_seconds=0), 0
+    reader, granted = local_storage(tmp_path, keep_seconds=0), 0
     while os.waitpid(child, os.WNOHANG) == (0, 0):
         seen, lease = Lease.on_newest(reader)
         with lease:
             granted += 1
             for _ in range(3):
-                assert all((reader.state / name).exists() for name in seen.files)
-                assert Storage(tmp_path).at(seen.number).states == seen.states
+                assert all((reader.root / "state" / name).exists() for name in seen.files)
+                assert local_storage(tmp_path).at(seen.number).states == seen.states
                 time.sleep(0.001)
     assert granted > 5
 
@@ -237,7 +240,7 @@ def test_leased_files_are_there_while_a_driver_commits_and_collects(tmp_path: Pa
 def test_a_second_driver_is_refused_and_told_who_is_the_first(tmp_path: Path) -> None:
     """A pipeline refuses at once, however long one would wait; when it is released the next one gets it."""
     storage, _ = database(tmp_path)
-    first, second = DriverLock(storage), DriverLock(storage)
+    first, second = driver_lock(storage.root), driver_lock(storage.root)
     assert first.holder() is None
     first.acquire("pipeline", 0)
     started = time.monotonic()
@@ -257,7 +260,7 @@ def test_a_second_driver_is_refused_and_told_who_is_the_first(tmp_path: Path) ->
 def test_a_statement_is_waited_for(tmp_path: Path) -> None:
     """Whoever meets a statement gets the lock when it is over, and `Busy` if that takes too long."""
     storage, _ = database(tmp_path)
-    statement, other = DriverLock(storage), DriverLock(storage)
+    statement, other = driver_lock(storage.root), driver_lock(storage.root)
     statement.acquire("statement", 0)
     with pytest.raises(Busy, match="a statement in process"):
         other.acquire("pipeline", 0.1)
@@ -276,7 +279,7 @@ def test_the_lock_of_a_killed_driver_is_free_though_its_children_live(tmp_path: 
     pids = tmp_path / "pids"
 
     def drive() -> None:
-        lock = DriverLock(storage)
+        lock = driver_lock(storage.root)
         lock.acquire("pipeline", 0)
         program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], close_fds=False)
         forked_child = forked(lambda: (lock.release(), time.sleep(60)))  # type: ignore[arg-type]
@@ -289,10 +292,10 @@ def test_the_lock_of_a_killed_driver_is_free_though_its_children_live(tmp_path: 
         time.sleep(0.01)
     time.sleep(0.1)
     with pytest.raises(Busy, match=f"process {driver} "):
-        DriverLock(storage).acquire("pipeline", 0)
+        driver_lock(storage.root).acquire("pipeline", 0)
     os.kill(driver, signal.SIGKILL)
     assert ended(driver) == -9
-    successor = DriverLock(storage)
+    successor = driver_lock(storage.root)
     successor.acquire("pipeline", 0)
     successor.release()
     for pid in map(int, pids.read_text().split()):

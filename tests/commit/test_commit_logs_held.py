@@ -18,14 +18,14 @@ from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.term import Term
 from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.streams.progress import StreamProgress
-from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.local import LocalDisk, local_storage
+from viewkeeper.trace.lock import driver_lock
 
 
 def maintained(db: Database, rounds: int = 60) -> None:
     """Takes in what is in the logs, then trims them as if all had been in for a minute."""
-    storage = Storage(db.root, keep_seconds=0.0)
-    lock = DriverLock(storage)
+    storage = local_storage(db.root, keep_seconds=0.0)
+    lock = driver_lock(storage.root)
     lock.acquire("pipeline", 5.0)
     maintainer = Maintainer(Term(storage, lock), db._store, LocalExecutor())
     try:
@@ -64,7 +64,7 @@ def test_the_entries_of_a_stream_behind_a_held_version_are_kept(tmp_path: Path) 
         (stream,) = db.catalog.streams
         db.stream("m").append([{"ts": "2020-01-01 10:00:00", "x": 1}])
         maintained(db)
-        with db._newest.held() as version, StreamLog(db.root) as log:
+        with db._newest.held() as version, StreamLog(db.root, LocalDisk(str(db.root))) as log:
             position = StreamProgress.from_dict(version.snapshot.progress.get(stream.id)).position
             assert position == 1
             for minute in range(1, 6):
@@ -72,7 +72,7 @@ def test_the_entries_of_a_stream_behind_a_held_version_are_kept(tmp_path: Path) 
             maintained(db)
             assert len(log.entries(stream.id, position, 10)) == 5
         maintained(db)
-        with StreamLog(db.root) as log:
+        with StreamLog(db.root, LocalDisk(str(db.root))) as log:
             assert log.entries(stream.id, position, 10) == []
 
 

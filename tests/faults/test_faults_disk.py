@@ -16,8 +16,8 @@ from viewkeeper.errors import StorageError
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.maintain import Maintenance
-from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.snapshot import Change
 
 SHOP_VIEWS = ""
@@ -47,7 +47,7 @@ def test_a_statement_that_failed_on_a_full_disk_is_never_applied(shop: Shop, las
         if not disk.failed:
             break
     assert step > 10 and any(done is False for done in said.values())
-    for snapshot in (shop.snapshot, Storage(shop.root).newest()):
+    for snapshot in (shop.snapshot, local_storage(shop.root).newest()):
         assert all((snapshot.catalog.find(name) is not None) == done for name, done in said.items() if done is not None)
     shop.maintain_once()  # by the next driver, which takes what is in line
     catalog = shop.snapshot.catalog
@@ -62,11 +62,11 @@ def test_a_pipeline_that_cannot_begin_leaves_the_lock(shop: Shop, lasting: bool,
     for step in itertools.count(1):
         with full_disk(step, lasting=lasting, after=after) as disk:
             try:
-                with Maintenance(shop.root, shop.store, LocalExecutor):
+                with Maintenance(local_storage(shop.root), shop.store, LocalExecutor):
                     pass
             except (OSError, StorageError):
                 assert disk.failed
-        assert DriverLock(Storage(shop.root)).holder() is None
+        assert driver_lock(shop.root).holder() is None
         term_of(shop.root).close()
         if not disk.failed:
             break
@@ -92,7 +92,7 @@ def test_a_pipeline_without_a_thread_leaves_the_lock(shop: Shop, monkeypatch: py
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refuse)
         with pytest.raises(RuntimeError):
-            Maintenance(shop.root, shop.store, LocalExecutor)
+            Maintenance(local_storage(shop.root), shop.store, LocalExecutor)
     term_of(shop.root).close()
 
 
@@ -106,7 +106,7 @@ def test_a_driver_goes_on_after_a_commit_that_failed_anywhere(shop: Shop, lastin
             term.commit(Change("batch", version + 1, {0: step}))
         term.settle()
         assert term.snapshot.version in (version, version + 1)
-        assert term.snapshot.identity == Storage(shop.root).newest().identity
+        assert term.snapshot.identity == local_storage(shop.root).newest().identity
         if not disk.failed:
             break
     term.close()
@@ -116,10 +116,10 @@ def test_a_driver_goes_on_after_a_commit_that_failed_anywhere(shop: Shop, lastin
 def test_a_prepared_answer_is_proved_by_its_own_commit_alone(shop: Shop) -> None:
     """A driver whose commit failed lives on, and its next batch takes the number: that does not prove the statement."""
     term = term_of(shop.root)
-    request = requests._write_request(shop.root, "CREATE VIEW a AS SELECT id FROM orders")
-    with full_disk(6) as disk, pytest.raises(OSError, match="No space left"):
+    request = requests._write_request(term.storage, "CREATE VIEW a AS SELECT id FROM orders")
+    with full_disk(7) as disk, pytest.raises(OSError, match="No space left"):
         requests.answer_all(term)
-    assert disk.failed and request.with_suffix(".prepared").exists()
+    assert disk.failed and term.storage.disk.exists(request + requests.PREPARED)
     assert term.storage.newest().number == term.snapshot.number, "the commit failed"
     term.commit(Change("batch", term.snapshot.version + 1, {0: 1}))
     assert requests.answer_all(term)
@@ -132,7 +132,7 @@ def test_a_request_taken_back_is_passed_over_by_a_driver_that_has_read_it(
 ) -> None:
     """Of the requester that gives up and the driver that begins only one gets the request."""
     term = term_of(shop.root)
-    request = requests._write_request(shop.root, "CREATE VIEW a AS SELECT id FROM orders")
+    request = requests._write_request(term.storage, "CREATE VIEW a AS SELECT id FROM orders")
     run = requests.declare.run
 
     def taken_back(*arguments: object) -> object:

@@ -15,7 +15,7 @@ from viewkeeper.pipeline import batches, fills
 from viewkeeper.pipeline.driver import caught_up
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.trace import points
-from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.local import local_storage
 from viewkeeper.trace.snapshot import Snapshot
 
 SEEDS = int(os.environ.get("VIEWKEEPER_FAULT_SEEDS", "100"))
@@ -49,7 +49,7 @@ def fork_and_kill(shop: Shop, point: str, count: int, servers: int) -> int:
             os._exit(0)
         except BaseException:  # noqa: BLE001 - a forked test must never return into pytest
             os._exit(1)
-    reader = Storage(shop.root)
+    reader = local_storage(shop.root)
     while True:
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:

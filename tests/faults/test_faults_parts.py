@@ -18,8 +18,8 @@ from viewkeeper.streams.parts import PartIndex, read_index
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.trace import points
-from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.garbage import collect
+from viewkeeper.trace.local import local_storage
 from viewkeeper.trace.snapshot import Snapshot
 
 SEEDS = int(os.environ.get("VIEWKEEPER_FAULT_SEEDS", "4"))
@@ -111,7 +111,7 @@ def fork_and_kill(database: Watched, point: str, count: int, tidies: bool) -> in
 
             traceback.print_exc()
             os._exit(1)
-    reader = Storage(database.root)
+    reader = local_storage(database.root)
     while True:
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
@@ -138,7 +138,7 @@ def rows(snapshot: Snapshot, name: str, part: int) -> list[tuple[Any, ...]]:
     assert item is not None
     found = kept(snapshot, name)[1].at(part)
     assert found is not None, f"{name}[{part}] is not there"
-    return sorted_rows(to_table(snapshot.storage.state, found.pieces, item.columns, "UTC"))
+    return sorted_rows(to_table(snapshot.storage.disk, found.pieces, item.columns, "UTC"))
 
 
 def assert_whole(snapshot: Snapshot) -> None:
@@ -162,7 +162,7 @@ def assert_whole(snapshot: Snapshot) -> None:
 def assert_all_there(database: Watched) -> None:
     """The stream has all rows that were acknowledged, each once, as far as its parts are kept; every view is as in a
     database that was never disturbed."""
-    snapshot = Storage(database.root).newest()
+    snapshot = local_storage(database.root).newest()
     parts = kept(snapshot, "m")[0]
     expected: dict[int, Counter[tuple[Any, ...]]] = {}
     for at, g, x in database.given:
@@ -170,7 +170,7 @@ def assert_all_there(database: Watched) -> None:
     for part in parts:
         assert Counter(rows(snapshot, "m", part)) == expected.get(part, Counter()), f"m[{part}]"
     assert_whole(snapshot)
-    files = {path.name for path in snapshot.storage.state.iterdir()}
+    files = {path.name for path in (snapshot.storage.root / "state").iterdir()}
     assert files >= set(snapshot.files)
 
 
@@ -180,7 +180,7 @@ def undisturbed(database: Watched, root: Path) -> None:
     other.declare(SCRIPT.replace("HORIZON 900 EXPIRE AFTER 1800", ""))
     other.append("m", [{"ts": moment(at), "g": g, "x": x} for at, g, x in database.given])
     other.drive()
-    mine, theirs = Storage(database.root).newest(), other.storage.newest()
+    mine, theirs = local_storage(database.root).newest(), other.storage.newest()
     for name in ("sums", "last3", "streak", "copy", "totals"):
         parts = kept(mine, name)[0]
         assert parts.stop == kept(theirs, name)[0].stop
@@ -208,7 +208,7 @@ def test_kills_at_any_point_are_survived(tmp_path: Path, point: str) -> None:
             status = fork_and_kill(database, point, count, tidies)
             assert status in (0, signal.SIGKILL), f"seed {seed}: the driver failed, status {status}"
             killed += status == signal.SIGKILL
-            assert_whole(Storage(database.root).newest())
+            assert_whole(local_storage(database.root).newest())
         database.drive()
         assert_all_there(database)
         undisturbed(database, tmp_path / f"undisturbed {seed}")

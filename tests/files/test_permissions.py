@@ -13,7 +13,7 @@ import viewkeeper
 from local_maintenance import catch_up
 from viewkeeper import Database
 from viewkeeper.streams.intake import log as stream_log
-from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.lock import driver_lock
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077])
@@ -47,7 +47,7 @@ def test_only_the_owner_may_read_what_a_database_holds(
     with viewkeeper.connect(tmp_path / "deep" / "shop") as db:
         used(db)
         held = db.snapshot()
-        lock = DriverLock(db._storage)
+        lock = driver_lock(db.root)
         lock.acquire("statement", 1.0)
         found = modes(db.root)
         lock.release()

@@ -19,6 +19,7 @@ from viewkeeper.streams.intake import writing as writing_module
 from viewkeeper.streams.intake.entries import Append, Draft, Seal
 from viewkeeper.streams.intake.environment import Appended
 from viewkeeper.streams.intake.log import StreamLog
+from viewkeeper.trace.local import LocalDisk
 
 
 def kill_in_the_middle(root: Path, seeds: list[int], seconds: float) -> dict[int, dict[int, int]]:
@@ -120,10 +121,10 @@ def test_sweeping_spares_what_is_named_entered_or_young(tmp_path: Path) -> None:
     intake = Intake(tmp_path / "db")
     intake.append([{"ts": at(0)}])
     for name in ("append-20-1.parquet", "append-20-2.parquet", "000000000001-e1-z0-s0-a1-batch-00000000.zone"):
-        (intake.storage.state / name).touch()
+        (intake.storage.root / "state" / name).touch()
     assert intake.log.sweep({"append-20-1.parquet"}, time.time()) == 0
     assert intake.log.sweep({"append-20-1.parquet"}, time.time() + 10, 5) == 1
-    assert not (intake.storage.state / "append-20-2.parquet").exists() and len(intake.files()) == 3
+    assert not (intake.storage.root / "state" / "append-20-2.parquet").exists() and len(intake.files()) == 3
 
 
 def test_a_forked_child_uses_the_log_of_its_parent(tmp_path: Path) -> None:
@@ -205,7 +206,7 @@ def test_a_seal_is_a_part_s_number(tmp_path: Path) -> None:
 
 def test_a_closed_log_says_so(tmp_path: Path) -> None:
     """Closing twice is fine; using it afterwards is an error, and others of the folder stay open."""
-    intake, other = Intake(tmp_path / "db"), StreamLog(tmp_path / "db")
+    intake, other = Intake(tmp_path / "db"), StreamLog(tmp_path / "db", LocalDisk(str(tmp_path / "db")))
     other.close()
     other.close()
     with pytest.raises(Error, match="closed"):
@@ -220,7 +221,7 @@ def test_threads_that_open_and_close_the_log_together_share_one_environment(tmp_
     def use() -> None:
         try:
             for _ in range(50):
-                with StreamLog(tmp_path / "db") as log:
+                with StreamLog(tmp_path / "db", LocalDisk(str(tmp_path / "db"))) as log:
                     log.end(20)
         except Error as error:
             failures.append(error)

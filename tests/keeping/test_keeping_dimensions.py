@@ -160,7 +160,7 @@ def test_a_rebuild_is_done_by_the_pipeline_that_is_running(sites: Sites) -> None
         maintainer.parts.finish(maintainer.term)
     from viewkeeper.pipeline.requests import _write_request
 
-    _write_request(sites.database.root, "ALTER VIEW plain REBUILD FROM 2")
+    _write_request(sites.database.storage, "ALTER VIEW plain REBUILD FROM 2")
     for _ in range(3):
         maintainer.step()
         maintainer.parts.finish(maintainer.term)

@@ -15,6 +15,7 @@ from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.maintain import catch_up
 from viewkeeper.streams.keeping import rollup
 from viewkeeper.streams.parts import PartIndex, read_index
+from viewkeeper.trace.local import local_storage
 
 NOW = 29_700_000
 """A minute of 2026."""
@@ -180,7 +181,7 @@ def test_a_timeout_is_a_timeout_and_what_is_built_by_then_stays(database: Stream
     for _ in range(2):
         started = time.monotonic()
         with pytest.raises(Timeout):
-            catch_up(database.root, database.store, lambda: LocalExecutor(1, run_query), timeout=3.0)
+            catch_up(local_storage(database.root), database.store, lambda: LocalExecutor(1, run_query), timeout=3.0)
         assert time.monotonic() - started < 30
         reached.append(database.progress("ticks").next or 0)
     assert reached[1] > reached[0] > 0

@@ -105,7 +105,7 @@ def test_what_helpers_keep_is_bounded_where_there_is_a_horizon(database: StreamD
     assert first_of(database, "m") == 0
     assert first_of(database, "last3") == 2
     names = {run.file for runs in database.storage.newest().states.values() for run in runs}
-    on_disk = {path.name for path in database.storage.state.iterdir() if not path.name.startswith("append")}
+    on_disk = {path.name for path in (database.storage.root / "state").iterdir() if not path.name.startswith("append")}
     assert on_disk <= names
 
 

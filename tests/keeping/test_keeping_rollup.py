@@ -58,7 +58,7 @@ def everything(snapshot: Snapshot) -> dict[tuple[int, int], list[tuple[Any, ...]
     for id_, columns in objects.items():
         for part in read_index(snapshot).get(id_, ()):
             for number in (part.part, part.last):
-                found[id_, number] = sorted_rows(to_table(snapshot.storage.state, part.pieces, columns, "UTC"))
+                found[id_, number] = sorted_rows(to_table(snapshot.storage.disk, part.pieces, columns, "UTC"))
     return found
 
 
@@ -90,12 +90,14 @@ def test_an_older_version_that_is_held_reads_the_old_files(database: StreamDatab
     with Newest(database.storage).held() as version:
         rows, names = everything(version.snapshot), set(version.snapshot.files)
         database.tidy()
-        close_part_files_except(database.storage.state, ())
+        close_part_files_except(database.storage.disk, ())
         assert everything(version.snapshot) == rows
-        assert all((database.storage.state / name).exists() for name in names)
+        assert all((database.storage.root / "state" / name).exists() for name in names)
     database.tidy()
     left = set(database.storage.newest().files)
-    assert not any((database.storage.state / name).exists() for name in names - left if not name.startswith("append"))
+    assert not any(
+        (database.storage.root / "state" / name).exists() for name in names - left if not name.startswith("append")
+    )
 
 
 def test_queries_and_ranges_read_rolled_up_parts(tmp_path: Path) -> None:
@@ -154,7 +156,7 @@ def test_files_and_runs_stay_few_over_many_parts(tmp_path: Path) -> None:
         database.tidy()
     snapshot = database.storage.newest()
     assert max(files_of(snapshot).values()) <= 3 * rollup.FAN_IN
-    on_disk = [path for path in database.storage.state.iterdir() if path.suffix == ".parquet"]
+    on_disk = [path for path in (database.storage.root / "state").iterdir() if path.suffix == ".parquet"]
     assert len([path for path in on_disk if not path.name.startswith("append")]) <= sum(files_of(snapshot).values())
     progress = database.progress("last3")
     assert progress.next is not None and progress.next >= 499

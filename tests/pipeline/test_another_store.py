@@ -21,6 +21,7 @@ from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.rebase import rebase
 from viewkeeper.pipeline.spark import SparkExecutor
 from viewkeeper.pipeline.work import Executor
+from viewkeeper.trace.local import local_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -143,13 +144,13 @@ def test_a_store_that_lost_its_log_stops_the_pipeline_until_rebase(shop: Shop) -
     with pytest.raises(StoreReplaced):
         driver.step()
     driver.close()
-    assert set(rebase(shop.root, another.store, LocalExecutor).changed) == {"orders", "customers"}
+    assert set(rebase(local_storage(shop.root), another.store, LocalExecutor).changed) == {"orders", "customers"}
     another.maintain_once()
     assert wrong(another) == []
 
 
 def catch_up(db: Database) -> int:
-    return maintain.catch_up(db.root, db._store, LocalExecutor, timeout=60.0)
+    return maintain.catch_up(local_storage(db.root), db._store, LocalExecutor, timeout=60.0)
 
 
 @pytest.mark.spark

@@ -17,6 +17,7 @@ from viewkeeper.pipeline import batches, fills, maintain, note, status
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.work import LogRange, ZoneWork
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.trace.local import local_storage
 
 
 def filled_by(job: Job) -> frozenset[int]:
@@ -302,7 +303,7 @@ def test_catch_up_fills_what_it_can_and_then_tells_what_it_cannot(
 ) -> None:
     """`catch_up` raises the error of the views that cannot be filled, when everything else is in."""
     with pytest.raises(Error, match="filling placed failed: operator .*out of order.*drop what cannot be filled"):
-        maintain.catch_up(unfilled.root, unfilled.store, failing, timeout=60)
+        maintain.catch_up(local_storage(unfilled.root), unfilled.store, failing, timeout=60)
     assert unfilled.snapshot.positions == unfilled.store.ends()
     assert {view.name for view in unfilled.snapshot.catalog.views if view.filled is None} == {"placed", "segments"}
     assert set(unfilled.wrong_views()) == {"placed", "segments"}
@@ -312,9 +313,9 @@ def test_catch_up_beside_a_running_pipeline_tells_what_that_cannot_fill(
     unfilled: Shop, failing: Callable[[], FailingAt]
 ) -> None:
     """Nobody waits for ever for a view that another process fails to fill."""
-    pipeline = maintain.Maintenance(unfilled.root, unfilled.store, failing)
+    pipeline = maintain.Maintenance(local_storage(unfilled.root), unfilled.store, failing)
     with pipeline, pytest.raises(Error, match="filling .* failed: operator .*out of order.*drop what cannot be filled"):
-        maintain.catch_up(unfilled.root, unfilled.store, LocalExecutor, timeout=100)
+        maintain.catch_up(local_storage(unfilled.root), unfilled.store, LocalExecutor, timeout=100)
 
 
 def test_a_failing_index_is_filled_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

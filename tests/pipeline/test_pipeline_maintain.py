@@ -18,7 +18,7 @@ from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
 from viewkeeper.pipeline.status import lag, status
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.local import local_storage
 
 
 class Failing(LocalExecutor):
@@ -38,18 +38,18 @@ class Failing(LocalExecutor):
 def test_catch_up_maintains_where_nobody_does(shop: Shop) -> None:
     """Catching up brings in all that is written and fills all that is declared, and then lets go."""
     shop.write(1, 50)
-    version = catch_up(shop.root, shop.store, LocalExecutor)
+    version = catch_up(local_storage(shop.root), shop.store, LocalExecutor)
     assert version == shop.snapshot.version
     assert shop.wrong_views() == []
     assert status(shop.storage, shop.store)["maintainer"] is None
-    assert catch_up(shop.root, shop.store, LocalExecutor) == version
+    assert catch_up(local_storage(shop.root), shop.store, LocalExecutor) == version
 
 
 def test_catch_up_waits_for_a_running_pipeline(shop: Shop) -> None:
     """Where a pipeline runs, catching up is waiting for it."""
-    with Maintenance(shop.root, shop.store, LocalExecutor):
+    with Maintenance(local_storage(shop.root), shop.store, LocalExecutor):
         shop.write(1, 50)
-        catch_up(shop.root, shop.store, pytest.fail, timeout=30)
+        catch_up(local_storage(shop.root), shop.store, pytest.fail, timeout=30)
         assert shop.wrong_views() == []
 
 
@@ -58,24 +58,24 @@ def test_catch_up_says_how_far_it_is(shop: Shop) -> None:
     driver = shop.maintainer()
     shop.write(1, 5)
     with pytest.raises(Timeout, match=r"0 of \d+ operations"):
-        catch_up(shop.root, shop.store, LocalExecutor, timeout=0.1)
+        catch_up(local_storage(shop.root), shop.store, LocalExecutor, timeout=0.1)
     driver.close()
 
 
 def test_a_second_driver_is_refused_by_name(shop: Shop) -> None:
     """Who maintains already is named; when it has ended the next one may."""
-    with Maintenance(shop.root, shop.store, LocalExecutor):
+    with Maintenance(local_storage(shop.root), shop.store, LocalExecutor):
         with pytest.raises(Busy, match="pipeline in process"):
-            Maintenance(shop.root, shop.store, LocalExecutor)
+            Maintenance(local_storage(shop.root), shop.store, LocalExecutor)
         assert status(shop.storage, shop.store)["maintainer"]["purpose"] == "pipeline"
-    Maintenance(shop.root, shop.store, LocalExecutor).stop()
+    Maintenance(local_storage(shop.root), shop.store, LocalExecutor).stop()
 
 
 def test_a_replaced_driver_loses_at_its_commit(shop: Shop) -> None:
     """A driver that another has replaced commits nothing more, and says so."""
     driver = shop.maintainer()
     shop.catch_up(driver)
-    usurper = Storage(shop.root)
+    usurper = local_storage(shop.root)
     usurper.new_epoch(usurper.newest())
     shop.write(1, 10)
     before = shop.snapshot.number
@@ -89,7 +89,7 @@ def test_a_replaced_driver_loses_at_its_commit(shop: Shop) -> None:
 def test_what_ends_a_pipeline_is_raised_by_wait(shop: Shop) -> None:
     """A pipeline that cannot go on ends, and whoever waits for it gets the reason."""
     shop.maintain_once()
-    maintenance = Maintenance(shop.root, shop.store, lambda: Failing(1000))
+    maintenance = Maintenance(local_storage(shop.root), shop.store, lambda: Failing(1000))
     shop.write(1, 5)
     with pytest.raises(RuntimeError, match="a worker died"):
         maintenance.wait(30)
@@ -109,7 +109,7 @@ def test_catch_up_gives_up_on_a_fill_that_cannot_be(shop: Shop, monkeypatch: pyt
     """A fill that fails again and again is reported, and nobody waits for ever."""
     monkeypatch.setattr(fills, "RETRY_SECONDS", 0.0)
     with pytest.raises(Error, match="filling .* failed"):
-        catch_up(shop.root, shop.store, lambda: Failing(1000))
+        catch_up(local_storage(shop.root), shop.store, lambda: Failing(1000))
 
 
 def test_a_dead_drivers_work_is_taken_over(shop: Shop) -> None:
@@ -117,7 +117,9 @@ def test_a_dead_drivers_work_is_taken_over(shop: Shop) -> None:
     driver = shop.maintainer()
     shop.write(1, 30)
     done: list[int] = []
-    waiting = threading.Thread(target=lambda: done.append(catch_up(shop.root, shop.store, LocalExecutor, timeout=30)))
+    waiting = threading.Thread(
+        target=lambda: done.append(catch_up(local_storage(shop.root), shop.store, LocalExecutor, timeout=30))
+    )
     waiting.start()
     time.sleep(0.1)
     driver.term.close()
@@ -140,7 +142,7 @@ def test_merges_and_garbage_leave_the_views_as_they_are(shop: Shop) -> None:
     assert shop.wrong_views() == []
     assert driver.merging.committed > 5
     assert max(len(runs) for runs in shop.snapshot.states.values()) <= 2
-    on_disk = {path.name for path in shop.storage.state.iterdir()}
+    on_disk = {path.name for path in (shop.storage.root / "state").iterdir()}
     assert on_disk == set(shop.snapshot.files)
     driver.close()
 

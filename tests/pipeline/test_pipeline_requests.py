@@ -11,6 +11,7 @@ import pytest
 from pipeline_database import Shop, term_of
 from viewkeeper.errors import DeclarationError, NotSupported, Timeout
 from viewkeeper.pipeline import requests
+from viewkeeper.trace.local import local_storage
 
 SHOP_VIEWS = ""
 
@@ -88,7 +89,7 @@ def test_unanswered_requests_stay_in_line(shop: Shop) -> None:
     """A requester that gives up says so, and whoever comes next applies what it asked for."""
     holder = term_of(shop.root)
     with pytest.raises(Timeout):
-        requests.submit(shop.root, "CREATE VIEW a AS SELECT id FROM orders", wait=0.05)
+        requests.submit(local_storage(shop.root), "CREATE VIEW a AS SELECT id FROM orders", wait=0.05)
     holder.close()
     shop.declare("CREATE VIEW b AS SELECT id FROM a")
     assert shop.snapshot.catalog.find("a") is not None
@@ -98,7 +99,7 @@ def test_unanswered_requests_stay_in_line(shop: Shop) -> None:
 def test_a_request_is_applied_exactly_once(shop: Shop, committed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver that dies just before or just after the commit leaves a request that the next one applies once."""
     term = term_of(shop.root)
-    request = requests._write_request(shop.root, "CREATE VIEW a AS SELECT id FROM orders")
+    request = requests._write_request(term.storage, "CREATE VIEW a AS SELECT id FROM orders")
 
     class Died(BaseException):
         pass
@@ -115,6 +116,6 @@ def test_a_request_is_applied_exactly_once(shop: Shop, committed: bool, monkeypa
     second = term_of(shop.root)
     assert requests.answer_all(second)
     second.close()
-    answer = json.loads(request.with_suffix(".answer").read_text())
+    answer = json.loads(second.storage.disk.read(request + requests.ANSWER))
     assert answer["objects"] == [["CREATE", "VIEW", "a"]]
     assert shop.snapshot.catalog.find("a") is not None

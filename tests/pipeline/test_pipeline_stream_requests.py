@@ -19,7 +19,8 @@ from viewkeeper.streams.existing import ExistingParts
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.receipt import RunRef
 from viewkeeper.trace.snapshot import Change, Snapshot
 
@@ -31,18 +32,18 @@ PLAIN = "CREATE VIEW p AS SELECT m.src, site FROM m JOIN dims ON m.src = dims.sr
 
 
 def database(root: Path) -> Storage:
-    storage = Storage(root)
+    storage = local_storage(root)
     storage.initialise(Catalog())
     return storage
 
 
 def declare(storage: Storage, sql: str) -> requests.Answer:
-    return requests.submit(storage.root, sql, wait=10, analyst=DuckAnalyst)
+    return requests.submit(storage, sql, wait=10, analyst=DuckAnalyst)
 
 
 def commit(storage: Storage, progress: dict[int, dict[str, object]]) -> Snapshot:
     """Streams and views have come so far."""
-    lock = DriverLock(storage)
+    lock = driver_lock(storage.root)
     lock.acquire("pipeline", 5.0)
     term = Term(storage, lock)
     try:
@@ -140,7 +141,7 @@ def test_a_viewdf_without_spark_is_refused_and_the_driver_goes_on(tmp_path: Path
     storage = database(tmp_path)
     declare(storage, STREAM)
     with pytest.raises(Error, match="analysed by Spark"):
-        requests.submit(storage.root, VIEWDF, wait=10)
+        requests.submit(storage, VIEWDF, wait=10)
     with pytest.raises(Error, match="this driver runs without it"):
-        requests.submit(storage.root, VIEWDF, wait=10, analyst=LocalExecutor().analyst)
+        requests.submit(storage, VIEWDF, wait=10, analyst=LocalExecutor().analyst)
     assert declare(storage, "CREATE VIEW q AS SELECT loss FROM m").objects == (("CREATE", "VIEW", "q"),)

@@ -18,6 +18,7 @@ from viewkeeper.pipeline.driver import Maintainer
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.maintain import catch_up
 from viewkeeper.trace.file import ZoneWriter
+from viewkeeper.trace.local import local_storage
 
 FULL = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
@@ -159,7 +160,7 @@ def test_catch_up_says_what_it_waits_for(shop: Shop, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(LocalExecutor, "run", fail)
     with pytest.raises(Timeout, match="the next batch waits.*Too many open files"):
-        catch_up(shop.root, shop.store, LocalExecutor, timeout=1.0)
+        catch_up(local_storage(shop.root), shop.store, LocalExecutor, timeout=1.0)
 
 
 def test_what_is_gone_is_no_shortage() -> None:

@@ -44,7 +44,7 @@ def test_parts_in_the_database_are_the_decided_matches_also_after_late_rows(
         patch.setattr(preparing, "SMALL_ROWS", 0)
         patch.setattr(preparing, "SLICE_ROWS", 3)
         patch.setattr(preparing, "DIRECT_SERVERS", 2)
-        patch.setattr(LocalDisk, "publish", lambda disk, path: None)
+        patch.setattr(LocalDisk, "upload", lambda disk, file, name: None)
         database = StreamDatabase(Path(folder), servers)
         database.declare(f"{STREAM}; {RISING}")
         source: dict[int, list[tuple[Any, ...]]] = {0: stored(0, [(0, "a", 1)])}

@@ -24,6 +24,7 @@ from viewkeeper.stores import lmdb_folders
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.stores.locks import PATIENCE
 from viewkeeper.streams.intake.log import StreamLog
+from viewkeeper.trace.local import LocalDisk
 
 CLICKS = Stream(20, "clicks", (Column("t", TIMESTAMP, False),), 0, length=60)
 
@@ -109,7 +110,7 @@ def test_a_fork_does_not_wait_for_a_thread_that_waits_for_the_lock(
 def test_an_append_to_a_stream_names_who_holds_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another thread of the same process, here."""
     monkeypatch.setenv(PATIENCE, "0.5")
-    with StreamLog(tmp_path) as log:
+    with StreamLog(tmp_path, LocalDisk(str(tmp_path))) as log:
         held, done = threading.Event(), threading.Event()
 
         def hold() -> None:

@@ -29,8 +29,8 @@ from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
 from viewkeeper.pipeline.rebase import Rebased, rebase
 from viewkeeper.pipeline.status import lag, status
-from viewkeeper.pipeline.work import REBASE_FOLDER
 from viewkeeper.stores.log import NodeRange
+from viewkeeper.trace.local import local_storage
 from viewkeeper.trace.points import arm
 from viewkeeper.views.version import Version
 
@@ -38,11 +38,11 @@ BAG = "CREATE TABLE bag (x INT, s STRING); CREATE VIEW by_x AS SELECT x, count(*
 
 PROGRAM = """
 import sys
-from pathlib import Path
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.rebase import rebase
 from viewkeeper.stores.embedded import EmbeddedStore
-rebase(Path(sys.argv[1]), EmbeddedStore(sys.argv[1]), LocalExecutor)
+from viewkeeper.trace.local import local_storage
+rebase(local_storage(sys.argv[1]), EmbeddedStore(sys.argv[1]), LocalExecutor)
 """
 
 
@@ -88,7 +88,7 @@ class Copies:
             driver.close()
 
     def rebase(self) -> Rebased:
-        return rebase(self.root, self.shop.store, LocalExecutor)
+        return rebase(local_storage(self.root), self.shop.store, LocalExecutor)
 
     def wrong(self) -> list[str]:
         """The views that `check` finds wrong, and those tables that DELTA does not hold as the store does."""
@@ -122,8 +122,11 @@ def test_an_older_store_put_back_is_noticed_and_rebase_makes_the_views_equal_to_
     with pytest.raises(StoreReplaced, match=r"the log of node \d.*viewkeeper rebase"):
         copies.step()
     with pytest.raises(StoreReplaced, match="viewkeeper rebase"):
-        catch_up(copies.root, shop.store, LocalExecutor, timeout=10)
-    with pytest.raises(StoreReplaced), Maintenance(copies.root, shop.store, LocalExecutor) as maintenance:
+        catch_up(local_storage(copies.root), shop.store, LocalExecutor, timeout=10)
+    with (
+        pytest.raises(StoreReplaced),
+        Maintenance(local_storage(copies.root), shop.store, LocalExecutor) as maintenance,
+    ):
         maintenance.wait(10)
     with pytest.raises(StoreReplaced):
         copies.wrong()
@@ -251,7 +254,7 @@ def test_a_rebase_that_is_killed_leaves_nothing_or_is_done(copies: Copies, point
     assert copies.rebase().done == (not done)
     copies.put(7000, 5)
     copies.shop.maintain_once()
-    assert copies.wrong() == [] and not (copies.root / REBASE_FOLDER).exists()
+    assert copies.wrong() == [] and not list((copies.root / "state").glob("*-rebase-*"))
 
 
 @pytest.mark.parametrize("servers", [1, 3])
@@ -274,7 +277,7 @@ def test_rebase_compares_tables_that_are_read_in_several_pieces(
     copies.put(100, 300, price=3)
     told: list[tuple[str, int]] = []
     made = partial(LocalExecutor, servers)
-    rebase(copies.root, copies.shop.store, made, lambda table, rows: told.append((table, rows)))
+    rebase(local_storage(copies.root), copies.shop.store, made, lambda table, rows: told.append((table, rows)))
     assert copies.wrong() == [] and len(told) > 20 and {table for table, _ in told} == {"orders", "customers", "bag"}
     copies.shop.write(4, 100)
     copies.shop.maintain_once()

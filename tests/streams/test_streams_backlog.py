@@ -92,7 +92,7 @@ def test_what_is_waited_for_is_known_without_reading_the_backlog(
         snapshot, stream, progress = database.storage.newest(), database.stream("m"), database.progress("m")
         after = advance(stream, progress, database.log.entries(stream.id, progress.position, 10**6)).progress  # type: ignore[arg-type]
         monkeypatch.setattr(bytes_of, "decode", refuse)
-        goal = stream_goals(database.root, snapshot)[stream.id]
+        goal = stream_goals(snapshot)[stream.id]
         monkeypatch.setattr(bytes_of, "decode", decode)
         assert (goal.position, goal.sealed) == (after.position, sealed_upto(stream, after))
 
@@ -147,7 +147,7 @@ def test_a_sweep_reads_only_what_has_come_since_the_last_one(tmp_path: Path, mon
     assert sweep() == (0, 0)
     append(50)
     assert sweep() == (0, 1)
-    leftover = intake.storage.state / "append-20-1.parquet"
+    leftover = (intake.storage.root / "state") / "append-20-1.parquet"
     leftover.touch()
     assert sweep("append-20-1.parquet") == (0, 0)
     assert sweep() == (1, 0) and not leftover.exists()

@@ -11,6 +11,7 @@ import pytest
 
 import part_programs
 from part_programs import PROGRAMS, Keeper, Row, RunningSum, block_of
+from state_disk import disk_in
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.spark import SparkExecutor
 from viewkeeper.streams import preparing
@@ -125,7 +126,7 @@ def test_spark_reads_part_files(spark: SparkSession, tmp_path: Path) -> None:
     names = [f"`{column.name}`" for column in COLUMNS]
     types = [type_.upper() for _, type_ in read.dtypes]
     assert types[: len(COLUMNS)] == [str(column.type) for column in COLUMNS]
-    expected = to_table(tmp_path, [pieces[3]], COLUMNS, "UTC")
+    expected = to_table(disk_in(tmp_path), [pieces[3]], COLUMNS, "UTC")
     found = read.select(*names).toArrow()
     assert [repr(column.to_pylist()) for column in found.columns] == [
         repr(column.to_pylist()) for column in expected.columns]  # fmt: skip

@@ -25,8 +25,8 @@ from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.streams.intake.append import append
 from viewkeeper.streams.intake.log import StreamLog
-from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.local import LocalDisk, local_storage
+from viewkeeper.trace.lock import driver_lock
 
 STREAM = """CREATE STREAM M (ts TIMESTAMP NOT NULL, src STRING, loss INT)
             TIMESTAMP BY ts PARTITION LENGTH 60 LATENESS 60 HORIZON 600"""
@@ -141,7 +141,9 @@ def test_catch_up_tells_how_many_appends_are_in(db: Database) -> None:
     db.stream("M").append([at(0)])
     db.stream("M").append([at(1)])
     store = EmbeddedStore(db.root)
-    maintain.catch_up(db.root, store, LocalExecutor, 60.0, lambda done, total: told.append((done, total)))
+    maintain.catch_up(
+        local_storage(db.root), store, LocalExecutor, 60.0, lambda done, total: told.append((done, total))
+    )
     store.close()
     assert (told[0], told[-1]) == ((0, 2), (2, 2))
 
@@ -196,7 +198,7 @@ def test_a_stream_dropped_while_nobody_maintains_leaves_nothing(tmp_path: Path) 
     with ExitStack() as stack:
         db = stack.enter_context(viewkeeper.connect(root))
         db.sql(f"{STREAM}; CREATE STREAM other (ts TIMESTAMP NOT NULL) TIMESTAMP BY ts PARTITION LENGTH 60")
-        log = stack.enter_context(StreamLog(root))
+        log = stack.enter_context(StreamLog(root, LocalDisk(str(root))))
         m, stream = db.stream("m"), db.catalog.find("m")
         assert isinstance(stream, Stream)
         m.append([at(0)], id="x")
@@ -207,7 +209,7 @@ def test_a_stream_dropped_while_nobody_maintains_leaves_nothing(tmp_path: Path) 
         with pytest.raises(NotFound, match="m"):
             m.append([at(1)])
         with pytest.raises(NotFound, match="does not exist any more"):
-            append(root, Storage(root), stream, [at(1)], "UTC")
+            append(root, local_storage(root), stream, [at(1)], "UTC")
         other = db.catalog.find("other")
         assert isinstance(other, Stream)
         with pytest.MonkeyPatch.context() as patch:
@@ -218,10 +220,10 @@ def test_a_stream_dropped_while_nobody_maintains_leaves_nothing(tmp_path: Path) 
         db.sql("CREATE TABLE t (id BIGINT, PRIMARY KEY (id))")
         assert not log.entries(other.id, 0, 10)
         assert list((root / "state").glob("append-*"))
-        lock = DriverLock(Storage(root))
+        lock = driver_lock(root)
         lock.acquire("pipeline", 10.0)
         with closing(EmbeddedStore(root)) as store:
-            maintainer = Maintainer(Term(Storage(root), lock), store, LocalExecutor())
+            maintainer = Maintainer(Term(local_storage(root), lock), store, LocalExecutor())
             maintainer.parts.tidy(maintainer.term, time.time() + 7200)
             maintainer.close()
         assert not list((root / "state").glob("append-*"))

@@ -15,8 +15,8 @@ from viewkeeper.catalog.model import PARTS, Catalog
 from viewkeeper.streams import parts
 from viewkeeper.streams.parts import Part, PartIndex, changed_rows, read_index, rows_of
 from viewkeeper.streams.work import Piece
-from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.file import ZoneFile
+from viewkeeper.trace.local import local_storage
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.snapshot import Change, Snapshot
 
@@ -158,15 +158,15 @@ class Database:
     """A database of nothing but the part catalog."""
 
     def __init__(self, root: Path) -> None:
-        self.storage = Storage(root)
+        self.storage = local_storage(root)
         self.snapshot = self.storage.initialise(Catalog())
 
     def write(self, rows: Rows) -> Snapshot:
         """Commits the next version."""
         version = self.snapshot.version + 1
-        writer = ZoneFile.writer(self.storage.state, f"{version}.zone")
+        writer = ZoneFile.writer(self.storage.disk, f"{version}.zone")
         writer.add(PARTS, rows)
-        receipt = writer.finish(sync=False).at(version, version)
+        receipt = writer.finish().at(version, version)
         self.snapshot = self.storage.next(self.snapshot, Change("batch", version, added=[receipt]))
         return self.snapshot
 

@@ -206,7 +206,7 @@ def test_a_check_is_shown_what_readers_get_from_files_that_are_whole(written: Pa
     assert evidence.rows(M, 10, 11) == PartsReader(Newest(written.storage), "M").parts(10, 11).to_arrow()
     assert (evidence.first(LOSSES), evidence.updated(M, 12), evidence.recorded(M, 12)) == (10, 1, {})
     assert evidence.dimension(HOSTS, 3).num_rows == 0
-    file = written.storage.state / next(name for name in written.snapshot.files if name.endswith("parquet"))
+    file = (written.storage.root / "state") / next(name for name in written.snapshot.files if name.endswith("parquet"))
     data = bytearray(file.read_bytes())
     data[8] ^= 1
     file.write_bytes(data)

@@ -53,7 +53,7 @@ def test_a_stream_whose_log_was_put_back_is_not_read_on_but_told(tmp_path: Path,
     for i in range(20, 20 + more):
         database.append("m", rows(i, 1))
     with pytest.raises(StoreReplaced, match=r"the log of stream \d+ .*drop the stream"):
-        stream_goals(database.root, database.storage.newest())
+        stream_goals(database.storage.newest())
     database.store.put(database.catalog.tables[0], {"id": 1})
     driver = database.maintainer()
     for _ in range(20):

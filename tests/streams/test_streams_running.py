@@ -112,7 +112,7 @@ def check(program: Any, history: Any, servers: list[int], most: int, small: int,
                 for part, now in built.items():
                     assert bool(changes.get((object_, part))) == (now != before[object_][part]), (object_, part)
         for ref in kept.files.values():
-            part_files.verify_part_file(kept.root / "state", ref)
+            part_files.verify_part_file(LocalDisk(str(kept.root)), ref)
 
 
 servers = st.lists(st.integers(1, 3), min_size=3, max_size=3)

@@ -44,6 +44,7 @@ from viewkeeper.streams.spark.queries import QueryRunner
 from viewkeeper.streams.spark.reading import frame
 from viewkeeper.streams.work import Outcome, Piece, QueryWork
 from viewkeeper.trace.hashing import hash_columns
+from viewkeeper.trace.local import LocalDisk
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,10 +71,12 @@ class Parts:
         """All parts in one file."""
         self.columns[name], self.lengths[name] = tuple(columns), length
         self.files += 1
-        writer = PartWriter(self.root / "state", f"{name}-{self.files}.parquet", columns, self.zone, grouped=False)
+        writer = PartWriter(
+            LocalDisk(str(self.root)), f"{name}-{self.files}.parquet", columns, self.zone, grouped=False
+        )
         for part in sorted(parts):
             writer.add(part, self.block(columns, parts[part]))
-        _, pieces = writer.finish(lambda path: None)
+        _, pieces = writer.finish()
         self.pieces[name] |= {part: (piece,) for part, piece in pieces.items()}
 
     def block(self, columns: Sequence[Column], rows: list[tuple]) -> Block:
@@ -106,7 +109,7 @@ class Parts:
                 of = {p: found for p, found in of.items() if each.low.at(part) <= p <= each.high.at(part)}
             pieces[each.name] = of
         return QueryWork(
-            str(self.root), 7, 1, part + 1, self.zone, f"part {part} of {name}", view, part, query,
+            LocalDisk(str(self.root)), 7, 1, part + 1, self.zone, f"part {part} of {name}", view, part, query,
             {each.name: self.columns[each.target] for each in query.references}, pieces,
             {each.name: self.lengths[each.target] for each in query.references if each.target in self.lengths}, old,
         )  # fmt: skip
@@ -119,7 +122,7 @@ class Parts:
         return outcome
 
     def rows(self, name: str, part: int) -> list[tuple]:
-        table = to_table(self.root / "state", self.pieces[name].get(part, ()), self.columns[name], self.zone)
+        table = to_table(LocalDisk(str(self.root)), self.pieces[name].get(part, ()), self.columns[name], self.zone)
         return sorted((tuple(row.values()) for row in table.to_pylist()), key=repr)
 
 
@@ -288,9 +291,9 @@ def test_values_of_every_type_pass_through_a_query_unchanged(spark: SparkSession
                   "PARTITION LENGTH 60")  # fmt: skip
     assert parts.columns["V"] == TYPED
     assert parts.build("V", 3).error is None
-    folder = tmp_path / "state"
-    before = to_table(folder, parts.pieces["T"][3], TYPED, parts.zone)
-    after = to_table(folder, parts.pieces["V"][3], TYPED, parts.zone)
+    disk = LocalDisk(str(tmp_path))
+    before = to_table(disk, parts.pieces["T"][3], TYPED, parts.zone)
+    after = to_table(disk, parts.pieces["V"][3], TYPED, parts.zone)
     assert after.schema == before.schema
     counted = [sorted(map(repr, table.to_pylist())) for table in (before, after)]
     assert counted[0] == counted[1]
@@ -384,13 +387,13 @@ def test_spark_reads_many_small_parts_of_a_merged_file(spark: SparkSession, part
     """A file with thousands of parts is read by a range of them, with each row's own PART_TIMESTAMP."""
     parts.stream("M", M, {i: [("a", "b", i)] * 10 for i in range(6000)})
     wanted = {i: parts.pieces["M"][i] for i in range(1000, 5000)}
-    found = frame(spark, parts.root / "state", M, wanted, "UTC", 60, "p")
+    found = frame(spark, LocalDisk(str(parts.root)), M, wanted, "UTC", 60, "p")
     assert found.columns == ["src", "dest", "loss", "p"]
     assert found.count() == 40_000
     assert found.where("unix_timestamp(p) <> loss * 60 OR loss < 1000 OR loss >= 5000").count() == 0
-    few = frame(spark, parts.root / "state", M, {7: parts.pieces["M"][7]}, "UTC")
+    few = frame(spark, LocalDisk(str(parts.root)), M, {7: parts.pieces["M"][7]}, "UTC")
     assert [tuple(row) for row in few.collect()] == [("a", "b", 7)] * 10
-    assert frame(spark, parts.root / "state", M, {}, "UTC").collect() == []
+    assert frame(spark, LocalDisk(str(parts.root)), M, {}, "UTC").collect() == []
 
 
 @pytest.mark.spark
@@ -402,7 +405,7 @@ def test_what_is_recomputed_is_what_was_built(parts: Parts) -> None:
     parts.build("V", 1)
     files = sorted((parts.root / "state").iterdir())
     table = parts.runner.recompute(parts.work("V", 1))
-    stored = to_table(parts.root / "state", parts.pieces["V"][1], TYPED, "UTC")
+    stored = to_table(LocalDisk(str(parts.root)), parts.pieces["V"][1], TYPED, "UTC")
     assert table.schema == stored.schema and repr(table.to_pylist()) == repr(stored.to_pylist())
     assert sorted((parts.root / "state").iterdir()) == files
 

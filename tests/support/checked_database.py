@@ -97,7 +97,7 @@ class CheckedDatabase(StreamDatabase):
         assert of is not None
         found = read_index(snapshot)[of.id].at(part)
         assert found is not None
-        return read_part(self.storage.state, found.pieces, of.columns, "UTC")
+        return read_part(self.storage.disk, found.pieces, of.columns, "UTC")
 
     def expire(self) -> None:
         """Old parts are looked through, and go."""
@@ -117,12 +117,12 @@ class CheckedDatabase(StreamDatabase):
             stage, attempt = Stage(term.snapshot), term.begin_attempt()
             of = self.catalog.find(name)
             assert of is not None
-            block = change(read_part(stage.folder, stage.pieces(of.id, part), of.columns, "UTC"))
+            block = change(read_part(stage.disk, stage.pieces(of.id, part), of.columns, "UTC"))
             version = term.snapshot.version + 1
             file = file_name(version, term.epoch, 0, 0, attempt, "batch", "parquet")
-            writer = PartWriter(stage.folder, file, of.columns, "UTC", grouped=False)
+            writer = PartWriter(stage.disk, file, of.columns, "UTC", grouped=False)
             writer.add(part if marked is None else marked, block)
-            ref, pieces = writer.finish(lambda path: None)
+            ref, pieces = writer.finish()
             stage.put(of.id, part, tuple(pieces.values()))
             stage.files += new_files(of.id, [] if ref is None else [ref], [(part, piece) for piece in pieces.values()])
             term.commit(stage.change(term.storage, version, term.epoch, attempt, 0))

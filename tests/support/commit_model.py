@@ -9,6 +9,7 @@ from pathlib import Path
 
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.local import local_storage
 from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.receipt import FileRef, Receipt, RunRef
 from viewkeeper.trace.snapshot import Snapshot
@@ -30,13 +31,13 @@ def receipt(
 def write(storage: Storage, written: Receipt) -> Receipt:
     """Put a file of that name into the state folder."""
     assert written.file is not None
-    (storage.state / written.file.name).write_bytes(b"x" * 100)
+    (storage.root / "state" / written.file.name).write_bytes(b"x" * 100)
     return written
 
 
 def database(root: Path, keep_seconds: float = 60.0, catalog: Catalog = Catalog()) -> tuple[Storage, Snapshot]:  # noqa: B008
     """A new database, with this process as its driver."""
-    storage = Storage(root, keep_seconds)
+    storage = local_storage(root, keep_seconds)
     return storage, storage.new_epoch(storage.initialise(catalog))
 
 

@@ -11,8 +11,8 @@ from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.term import Term
 from viewkeeper.streams.running import IntervalResult
 from viewkeeper.streams.work import Outcome, QueryWork, Work
-from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.lock import driver_lock
 
 INJECTED = "out of luck"
 
@@ -24,9 +24,9 @@ class FaultyDatabase(StreamDatabase):
     failing: set[tuple[str, int]]
 
     def maintainer(self) -> Maintainer:
-        lock = DriverLock(self.storage)
+        lock = driver_lock(self.root)
         lock.acquire("pipeline", 10.0)
-        return Maintainer(Term(Storage(self.root), lock), self.store, _Executor(self))
+        return Maintainer(Term(local_storage(self.root), lock), self.store, _Executor(self))
 
 
 class _Executor(LocalExecutor):

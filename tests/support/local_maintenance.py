@@ -6,12 +6,13 @@ from viewkeeper.database import Database
 from viewkeeper.pipeline import maintain
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.stores.embedded import EmbeddedStore
+from viewkeeper.trace.local import local_storage
 
 
 def catch_up(db: Database) -> int:
     """`db.catch_up()`."""
     store = EmbeddedStore(db.root, zone=db.catalog.zone)
     try:
-        return maintain.catch_up(db.root, store, LocalExecutor, timeout=60.0)
+        return maintain.catch_up(local_storage(db.root), store, LocalExecutor, timeout=60.0)
     finally:
         store.close()

@@ -18,8 +18,8 @@ from viewkeeper.streams.part_files import PartWriter
 from viewkeeper.streams.parts import Part, PartIndex, read_index, rows_of
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.view_progress import ViewProgress
-from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.file import ZoneFile
+from viewkeeper.trace.local import local_storage
 from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.receipt import Receipt, RunRef
 from viewkeeper.trace.snapshot import Change, Snapshot
@@ -48,7 +48,7 @@ class PartDatabase:
 
     def __init__(self, root: Path, zone: str = "UTC", catalog: Catalog | None = None) -> None:
         declared = Catalog((HOSTS, M, LOSSES), next_id=20)
-        self.storage = Storage(root)
+        self.storage = local_storage(root)
         self.storage.initialise(replace(catalog or declared, zone=zone))
         self.snapshot: Snapshot = self.storage.newest()
         self._attempts = 0
@@ -72,7 +72,7 @@ class PartDatabase:
             receipts.append(Receipt(ref, (run,)))
         changes, removed = index.difference(before)
         if changes or removed:
-            writer = ZoneFile.writer(self.storage.state, self._name(version, "parts"))
+            writer = ZoneFile.writer(self.storage.disk, self._name(version, "parts"))
             writer.add(PARTS, rows_of({of.id: changes}, {of.id: removed}))
             receipts.append(writer.finish().at(version, version))
         kind = StreamProgress if isinstance(of, Stream) else ViewProgress
@@ -86,7 +86,7 @@ class PartDatabase:
         """Puts rows into the table."""
         version = self.snapshot.version + 1
         held = physical(HOSTS.columns, rows, [1] * len(rows)).select(sorted((0, 1), key=HOSTS.stored.order.__getitem__))
-        writer = ZoneFile.writer(self.storage.state, self._name(version, "table"))
+        writer = ZoneFile.writer(self.storage.disk, self._name(version, "table"))
         writer.add(HOSTS.stored.state, held)
         self.snapshot = self.storage.next(
             self.snapshot, Change("batch", version, added=[writer.finish().at(version, version)])
@@ -94,12 +94,12 @@ class PartDatabase:
         return self.snapshot
 
     def _file(self, of: Stream | PartView, version: int, parts: Mapping[int, Sequence[Row]]) -> Any:
-        writer = PartWriter(self.storage.state, self._name(version, "rows") + ".parquet", of.columns, "UTC", False)
+        writer = PartWriter(self.storage.disk, self._name(version, "rows") + ".parquet", of.columns, "UTC", False)
         for part, rows in sorted(parts.items()):
             if rows:
                 columns = physical(of.columns, rows, [1] * len(rows)).columns
                 writer.add(part, Block(columns, np.zeros(len(rows), dtype=np.uint64)))
-        return writer.finish(self.storage.publish)
+        return writer.finish()
 
     def _name(self, version: int, what: str) -> str:
         self._attempts += 1

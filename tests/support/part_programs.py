@@ -25,6 +25,7 @@ from viewkeeper.streams.program import Carry, OfRows, Output, Past, Shuffled
 from viewkeeper.streams.work import Executor, Outcome, Piece, Place, Work
 from viewkeeper.trace import hashing
 from viewkeeper.trace.grouping import group_rows
+from viewkeeper.trace.local import LocalDisk
 from viewkeeper.trace.receipt import FileRef
 
 SOURCE, GROUPED, VIEW, HELPER = 16, 17, 18, 19
@@ -218,9 +219,9 @@ class Keeper:
     def add(self, part: int, rows: Rows) -> None:
         """Rows of a source's part: one more piece, as when late rows come."""
         self.works += 1
-        writer = PartWriter(self.root / "state", f"source{self.works}", COLUMNS, "UTC", self.source == GROUPED)
+        writer = PartWriter(LocalDisk(str(self.root)), f"source{self.works}", COLUMNS, "UTC", self.source == GROUPED)
         writer.add(part, block_of(rows))
-        _, made = writer.finish(lambda path: None)
+        _, made = writer.finish()
         if made:
             self.pieces[self.source, part] = (*self.pieces.get((self.source, part), ()), made[part])
             self.parts.setdefault(part, []).extend(rows)
@@ -272,7 +273,7 @@ class Keeper:
         before = max((i for i in self.parts if i < parts[0]), default=None) if self.program.carry == "row" else None
         objects = {SOURCE, GROUPED, VIEW, HELPER}
         work = Work(
-            root=str(self.root), version=self.works, epoch=1, attempt=self.works, zone="UTC", title="a test",
+            disk=LocalDisk(str(self.root)), version=self.works, epoch=1, attempt=self.works, zone="UTC", title="a test",
             program=self.program, parts=tuple(parts),
             columns=dict.fromkeys(objects, COLUMNS), pieces=dict(self.pieces), before=before, touched=touched,
         )  # fmt: skip
@@ -288,7 +289,7 @@ class Keeper:
 
     def rows(self, object_: int, part: int) -> Counter[Row]:
         """The rows of a part as they are stored."""
-        block = read_part(self.root / "state", self.pieces.get((object_, part), ()), COLUMNS, "UTC", grouped=True)
+        block = read_part(LocalDisk(str(self.root)), self.pieces.get((object_, part), ()), COLUMNS, "UTC", grouped=True)
         assert (block.hashes == hashing.hash_columns(block.columns[:1], len(block))).all()
         return Counter(zip(*(column.to_pylist() for column in block.columns), strict=True))
 

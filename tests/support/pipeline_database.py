@@ -21,8 +21,8 @@ from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import Executor
 from viewkeeper.stores.contract import Store
 from viewkeeper.stores.embedded import EmbeddedStore
-from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.snapshot import Snapshot
 
 TABLES = """
@@ -47,7 +47,7 @@ class Shop:
 
     def __init__(self, root: Path, views: str = VIEWS, store: Store | None = None) -> None:
         self.root = root
-        self.storage = Storage(root)
+        self.storage = local_storage(root)
         self.storage.initialise(Catalog())
         self.store: Store = store or EmbeddedStore(root, nodes=2, durability="process")
         weakref.finalize(self, self.store.close)
@@ -69,7 +69,7 @@ class Shop:
         return self.storage.newest()
 
     def declare(self, sql: str) -> requests.Answer:
-        return requests.submit(self.root, sql, wait=10)
+        return requests.submit(local_storage(self.root), sql, wait=10)
 
     def table(self, name: str) -> Table:
         table = self.snapshot.catalog.find(name)
@@ -178,7 +178,7 @@ ANSWERS: dict[str, Callable[[Shop], list[Row]]] = {
 
 def term_of(root: Path, seconds: float = 1.0) -> Term:
     """A term of the driver, once its lock is free."""
-    storage = Storage(root)
-    lock = DriverLock(storage)
+    storage = local_storage(root)
+    lock = driver_lock(storage.root)
     lock.acquire("pipeline", seconds)
     return Term(storage, lock)

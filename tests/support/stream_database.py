@@ -31,9 +31,9 @@ from viewkeeper.streams.parts import read_index
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.streams.work import Made, Outcome, QueryWork
-from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.garbage import collect
-from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.local import LocalDisk, local_storage
+from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.naming import file_name
 
 _TYPES = {"HUGEINT": BIGINT, "INTEGER": INT, "VARCHAR": STRING, "TIMESTAMP WITH TIME ZONE": TIMESTAMP}
@@ -65,22 +65,22 @@ def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
 
 def run_query(work: QueryWork) -> Outcome:
     """A part of a ViewDF, by DuckDB."""
-    folder, columns = Path(work.root) / "state", work.view.columns
+    disk, columns = work.disk, work.view.columns
     tables = {
-        name: to_table(folder, [piece for pieces in by_part.values() for piece in pieces], work.columns[name], "UTC")
+        name: to_table(disk, [piece for pieces in by_part.values() for piece in pieces], work.columns[name], "UTC")
         for name, by_part in work.pieces.items()
     }
     try:
         found = query(work.query.sql, tables, columns)
     except duckdb.Error as error:
         return Outcome(error=str(error))
-    if work.old is not None and sorted_rows(to_table(folder, work.old, columns, "UTC")) == sorted_rows(found):
+    if work.old is not None and sorted_rows(to_table(disk, work.old, columns, "UTC")) == sorted_rows(found):
         return Outcome({(work.view.id, work.part): Made(work.old, np.zeros(0, np.uint64))})
     physical = [to_physical(found.column(i).combine_chunks(), c.type) for i, c in enumerate(columns)]
     name = file_name(work.version, work.epoch, 0, 0, work.attempt, "batch", "parquet")
-    writer = PartWriter(folder, name, columns, "UTC", grouped=False)
+    writer = PartWriter(disk, name, columns, "UTC", grouped=False)
     writer.add(work.part, Block(physical, np.zeros(len(found), np.uint64)))
-    ref, pieces = writer.finish(lambda path: None)
+    ref, pieces = writer.finish()
     return Outcome({(work.view.id, work.part): Made(tuple(pieces.values()))}, () if ref is None else (ref,))
 
 
@@ -110,10 +110,10 @@ class StreamDatabase:
 
     def __init__(self, root: Path, servers: int = 1) -> None:
         self.root, self.servers = root, servers
-        self.storage = Storage(root)
+        self.storage = local_storage(root)
         self.storage.initialise(Catalog())
         self.store = EmbeddedStore(root, nodes=1, durability="process")
-        self.log = StreamLog(root)
+        self.log = StreamLog(root, LocalDisk(str(root)))
 
     def close(self) -> None:
         self.log.close()
@@ -124,7 +124,7 @@ class StreamDatabase:
         return self.storage.newest().catalog
 
     def declare(self, sql: str) -> None:
-        requests.submit(self.root, sql, analyst=DuckAnalyst)
+        requests.submit(local_storage(self.root), sql, analyst=DuckAnalyst)
 
     def stream(self, name: str) -> Stream:
         found = self.catalog.find(name)
@@ -144,15 +144,15 @@ class StreamDatabase:
 
     def maintainer(self) -> Maintainer:
         """A driver, to be closed by who asked for it."""
-        lock = DriverLock(self.storage)
+        lock = driver_lock(self.root)
         lock.acquire("pipeline", 10.0)
-        return Maintainer(Term(Storage(self.root), lock), self.store, LocalExecutor(self.servers, run_query))
+        return Maintainer(Term(local_storage(self.root), lock), self.store, LocalExecutor(self.servers, run_query))
 
     def drive(self) -> None:
         """Maintains until all is in."""
         maintainer = self.maintainer()
         try:
-            ends, goals = self.store.ends(), stream_goals(self.root, self.storage.newest())
+            ends, goals = self.store.ends(), stream_goals(self.storage.newest())
             while True:
                 snapshot = maintainer.term.snapshot
                 if caught_up(snapshot, ends, frozenset()) and streams_caught_up(snapshot, goals):
@@ -180,7 +180,7 @@ class StreamDatabase:
             collect(maintainer.term.storage, maintainer.term.snapshot, maintainer.term.running, later)
         finally:
             maintainer.close()
-        self.storage = Storage(self.root)  # who has looked before the manifests went would not see the newest
+        self.storage = local_storage(self.root)  # who has looked before the manifests went would not see the newest
 
     def progress(self, name: str) -> StreamProgress | ViewProgress:
         snapshot = self.storage.newest()
@@ -196,7 +196,7 @@ class StreamDatabase:
         assert item is not None
         found = read_index(snapshot)[item.id].at(part)
         assert found is not None, f"{name}[{part}] is not there"
-        return to_table(self.storage.state, found.pieces, item.columns, "UTC")
+        return to_table(self.storage.disk, found.pieces, item.columns, "UTC")
 
     def rows(self, name: str, part: int) -> list[tuple[Any, ...]]:
         return sorted_rows(self.part(name, part))

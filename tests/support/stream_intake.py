@@ -16,7 +16,7 @@ from viewkeeper.streams.intake.append import append
 from viewkeeper.streams.intake.entries import Append, Seal
 from viewkeeper.streams.intake.environment import Appended
 from viewkeeper.streams.intake.log import StreamLog
-from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.local import LocalDisk, local_storage
 
 NOW = 1_700_000_000.0
 UTC = datetime.UTC
@@ -27,10 +27,10 @@ class Intake:
     """One stream in a database of its own."""
 
     def __init__(self, root: Path, columns: tuple[Column, ...] = COLUMNS, zone: str = "UTC", **more: object) -> None:
-        self.root, self.zone, self.storage = root, zone, Storage(root)
+        self.root, self.zone, self.storage = root, zone, local_storage(root)
         self.storage.initialise(Catalog())
         self.stream = Stream(20, "m", columns, 0, **{"length": 60, **more})
-        self.log = StreamLog(root)
+        self.log = StreamLog(root, LocalDisk(str(root)))
 
     def append(self, rows: object, id_: object = None, now: float = NOW) -> Appended:
         return append(self.root, self.storage, self.stream, rows, self.zone, id_, now=now)

@@ -10,8 +10,8 @@ from viewkeeper.pipeline.driver import Maintainer
 from viewkeeper.pipeline.spark import SparkExecutor, session
 from viewkeeper.pipeline.term import Term
 from viewkeeper.trace import points
-from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.lock import driver_lock
 
 SCRIPT = """
 CREATE STREAM m (ts TIMESTAMP NOT NULL, g BIGINT, x BIGINT) TIMESTAMP BY ts PARTITION LENGTH 60;
@@ -24,9 +24,9 @@ class OnSpark(StreamDatabase):
     """Kept by real Spark."""
 
     def maintainer(self) -> Maintainer:
-        lock = DriverLock(self.storage)
+        lock = driver_lock(self.root)
         lock.acquire("pipeline", 10.0)
-        return Maintainer(Term(Storage(self.root), lock), self.store, SparkExecutor(session(2)[0], 2))
+        return Maintainer(Term(local_storage(self.root), lock), self.store, SparkExecutor(session(2)[0], 2))
 
 
 def send(database: StreamDatabase, first: int, last: int) -> None:

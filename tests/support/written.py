@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Catalog, Column, Index, StateSpec, Stored, View
 from viewkeeper.catalog.types import INT, logical_type, to_physical
-from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.file import ZoneFile
+from viewkeeper.trace.local import local_storage
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.snapshot import Change
 
@@ -40,7 +40,7 @@ class Written:
     """Views without tables: `write` commits a version with some rows of one state."""
 
     def __init__(self, root: Path) -> None:
-        self.storage = Storage(root)
+        self.storage = local_storage(root)
         self.snapshot = self.storage.initialise(Catalog())
         self.snapshot = self.storage.new_epoch(self.snapshot)
         self._catalog = Catalog()
@@ -54,10 +54,10 @@ class Written:
         self._catalog = Catalog()
 
     def write(self, *parts: tuple[StateSpec, Rows], positions: dict[int, int] | None = None) -> None:
-        writer = ZoneFile.writer(self.storage.state, f"{self.snapshot.version:08d}-{secrets.token_hex(4)}.zone")
+        writer = ZoneFile.writer(self.storage.disk, f"{self.snapshot.version:08d}-{secrets.token_hex(4)}.zone")
         for spec, rows in parts:
             writer.add(spec, rows)
-        receipt = writer.finish(sync=False)
+        receipt = writer.finish()
         version = self.snapshot.version + 1
         self._commit("batch", added=(receipt.at(version, version),), positions=positions)
 

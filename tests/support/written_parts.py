@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from state_disk import disk_in
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import (
     BIGINT,
@@ -65,9 +66,9 @@ def all_types(n: int) -> Block:
 def write(
     folder: Path, parts: dict[int, Block], columns: Sequence[Column] = NUMBER, grouped: bool = True, name: str = "a"
 ) -> tuple[FileRef, dict[int, Piece]]:
-    writer = PartWriter(folder, name, columns, "UTC", grouped)
+    writer = PartWriter(disk_in(folder), name, columns, "UTC", grouped)
     for part, block in parts.items():
         writer.add(part, block)
-    ref, pieces = writer.finish(lambda path: None)
+    ref, pieces = writer.finish()
     assert ref is not None
     return ref, pieces

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from state_disk import disk_in
 from viewkeeper.catalog.model import Column, StateSpec
 from viewkeeper.catalog.types import BIGINT, DOUBLE, INT, STRING, decimal
 from viewkeeper.errors import Damaged
@@ -44,7 +45,7 @@ def numbered(n: int, weight: int = 1) -> Rows:
 
 
 def write(folder: Path, name: str = "a.zone") -> Receipt:
-    writer = ZoneFile.writer(folder, name)
+    writer = ZoneFile.writer(disk_in(folder), name)
     writer.add(WIDE, rows())
     writer.add(BAG, numbered(10, 300))
     return writer.finish()
@@ -55,12 +56,12 @@ def flip(path: Path, at: int) -> None:
     data[at] ^= 1
     path.chmod(0o644)
     path.write_bytes(data)
-    close_files_except(path.parent, ())
+    close_files_except(disk_in(path.parent), ())
 
 
 def test_all_runs_of_a_file_read_back(tmp_path: Path) -> None:
     receipt = write(tmp_path)
-    wide, bag_run = (Run.open(tmp_path, ref, receipt.file) for ref in receipt.runs)
+    wide, bag_run = (Run.open(disk_in(tmp_path), ref, receipt.file) for ref in receipt.runs)
     assert len(wide) == 50 and len(bag_run) == 10
     assert sorted(zip(*(c.to_pylist() for c in wide.columns), wide.weights().tolist(), strict=True)) == sorted(
         zip(*(c.to_pylist() for c in rows().columns), rows().weights.tolist(), strict=True)
@@ -72,7 +73,7 @@ def test_all_runs_of_a_file_read_back(tmp_path: Path) -> None:
 
 def test_every_buffer_is_aligned_and_none_is_copied(tmp_path: Path) -> None:
     receipt = write(tmp_path)
-    run = Run.open(tmp_path, receipt.runs[0])
+    run = Run.open(disk_in(tmp_path), receipt.runs[0])
     addresses = [buffer.address for column in run.columns for buffer in column.buffers() if buffer]
     addresses += [run.words.ctypes.data, run.table.ctypes.data]
     assert all(address % 64 == 0 for address in addresses)
@@ -82,13 +83,13 @@ def test_every_buffer_is_aligned_and_none_is_copied(tmp_path: Path) -> None:
 def test_a_flipped_byte_in_any_region_is_noticed_and_named(tmp_path: Path) -> None:
     receipt = write(tmp_path)
     path, whole = tmp_path / "a.zone", (tmp_path / "a.zone").read_bytes()
-    file = ZoneFile(tmp_path, "a.zone")
+    file = ZoneFile(disk_in(tmp_path), "a.zone")
     assert list(file.sections[0].parts) == ["words", "weights", "table", *(f"column {i}" for i in range(4))]
     for number, section in enumerate(file.sections):
         for part in section.parts.values():
             for at in (part.span[0], part.span[1] - 1):  # the last byte is padding
                 flip(path, at)
-                damaged = Run.open(tmp_path, receipt.runs[number], receipt.file)
+                damaged = Run.open(disk_in(tmp_path), receipt.runs[number], receipt.file)
                 with pytest.raises(Damaged, match=f"a.zone: section {number}, {part.name}: "):
                     damaged.verify()
                 path.write_bytes(whole)
@@ -97,18 +98,18 @@ def test_a_flipped_byte_in_any_region_is_noticed_and_named(tmp_path: Path) -> No
         for at in (begin, (begin + end) // 2, end - 1):
             flip(path, at)
             with pytest.raises(Damaged, match=f"a.zone: the {region}"):
-                Run.open(tmp_path, receipt.runs[0], receipt.file)
+                Run.open(disk_in(tmp_path), receipt.runs[0], receipt.file)
             path.write_bytes(whole)
     for at in range(len(whole) - FOOTER.size, len(whole)):
         flip(path, at)
         with pytest.raises(Damaged, match="a.zone: the (footer|directory)"):
-            Run.open(tmp_path, receipt.runs[0])
+            Run.open(disk_in(tmp_path), receipt.runs[0])
         path.write_bytes(whole)
 
 
 def test_checksums_cover_every_byte_of_a_section(tmp_path: Path) -> None:
     write(tmp_path)
-    spans = [part.span for section in ZoneFile(tmp_path, "a.zone").sections for part in section.parts.values()]
+    spans = [part.span for section in ZoneFile(disk_in(tmp_path), "a.zone").sections for part in section.parts.values()]
     size = (tmp_path / "a.zone").stat().st_size
     assert spans[0][0] == 64
     assert all(one[1] == other[0] for one, other in zip(spans, spans[1:], strict=False))
@@ -121,7 +122,7 @@ def test_a_cut_file_is_refused(tmp_path: Path, keep: int) -> None:
     os.truncate(tmp_path / "a.zone", keep if keep >= 0 else receipt.file.length - 1)  # type: ignore[union-attr]
     for file in (receipt.file, None):
         with pytest.raises(Damaged, match="a.zone"):
-            Run.open(tmp_path, receipt.runs[0], file)
+            Run.open(disk_in(tmp_path), receipt.runs[0], file)
 
 
 def test_another_file_of_the_same_name_and_length_is_refused(tmp_path: Path) -> None:
@@ -129,14 +130,14 @@ def test_another_file_of_the_same_name_and_length_is_refused(tmp_path: Path) -> 
     receipt = write(tmp_path)
     assert receipt.file
     with pytest.raises(Damaged, match="directory"):
-        Run.open(tmp_path, receipt.runs[0], FileRef("a.zone", receipt.file.length, receipt.file.checksum ^ 1))
+        Run.open(disk_in(tmp_path), receipt.runs[0], FileRef("a.zone", receipt.file.length, receipt.file.checksum ^ 1))
 
 
 def test_a_run_that_the_file_does_not_hold_is_refused(tmp_path: Path) -> None:
     ref = write(tmp_path).runs[1]
     for wrong in (replace(ref, section=0), replace(ref, section=2), replace(ref, rows=9)):
         with pytest.raises(Damaged, match=f"a.zone: section {wrong.section} is not the run"):
-            Run.open(tmp_path, wrong)
+            Run.open(disk_in(tmp_path), wrong)
 
 
 def test_a_name_is_never_used_twice(tmp_path: Path) -> None:
@@ -146,7 +147,7 @@ def test_a_name_is_never_used_twice(tmp_path: Path) -> None:
 
 
 def test_nothing_written_is_no_file(tmp_path: Path) -> None:
-    writer = ZoneFile.writer(tmp_path, "a.zone")
+    writer = ZoneFile.writer(disk_in(tmp_path), "a.zone")
     writer.add(BAG, numbered(0))
     writer.add(BAG, Rows.concat([numbered(5), numbered(5, -1)]))
     assert writer.finish() == Receipt(None, ())
@@ -155,9 +156,9 @@ def test_nothing_written_is_no_file(tmp_path: Path) -> None:
 
 def test_weights_of_one_take_no_room_and_others_little(tmp_path: Path) -> None:
     for name, weight, kind in (("a", 1, None), ("b", -128, "int8"), ("c", 300, "int16"), ("d", 2**40, "int64")):
-        writer = ZoneFile.writer(tmp_path, name)
+        writer = ZoneFile.writer(disk_in(tmp_path), name)
         writer.add(BAG, numbered(10, weight))
-        run = Run.open(tmp_path, writer.finish().runs[0])
+        run = Run.open(disk_in(tmp_path), writer.finish().runs[0])
         assert (run.stored_weights.dtype.name if run.stored_weights is not None else None) == kind
         assert run.weights().tolist() == [weight] * 10 and run.weights().dtype == np.int64
 
@@ -165,16 +166,16 @@ def test_weights_of_one_take_no_room_and_others_little(tmp_path: Path) -> None:
 def test_slices_are_written_as_what_they_show(tmp_path: Path) -> None:
     """Arrays that are a part of larger ones, as Arrow's are after a slice."""
     part = Rows([column.slice(20, 10) for column in rows().columns], np.ones(10, dtype=np.int64))
-    writer = ZoneFile.writer(tmp_path, "a.zone")
+    writer = ZoneFile.writer(disk_in(tmp_path), "a.zone")
     writer.add(WIDE, part)
-    read = Trace(WIDE, [Run.open(tmp_path, writer.finish().runs[0])]).scan()
+    read = Trace(WIDE, [Run.open(disk_in(tmp_path), writer.finish().runs[0])]).scan()
     index = np.argsort(read.columns[0].to_numpy())
     assert [column.to_pylist() for column in read.take(index).columns] == [c.to_pylist() for c in part.columns]
 
 
 def test_the_bytes_of_the_runs_are_nearly_the_whole_file(tmp_path: Path) -> None:
     """Otherwise a file of many small runs would seem half empty and be rewritten for ever."""
-    writer = ZoneFile.writer(tmp_path, "a.zone")
+    writer = ZoneFile.writer(disk_in(tmp_path), "a.zone")
     for i in range(100):
         writer.add(StateSpec(i, "weighted", BAG.columns, 2), numbered(1))
     receipt = writer.finish()
@@ -184,13 +185,13 @@ def test_the_bytes_of_the_runs_are_nearly_the_whole_file(tmp_path: Path) -> None
 
 def test_a_run_stays_readable_after_its_file_is_deleted_and_let_go(tmp_path: Path) -> None:
     receipt = write(tmp_path)
-    run = Run.open(tmp_path, receipt.runs[1])
-    assert Run.open(tmp_path, receipt.runs[1]) is run, "open runs are shared"
+    run = Run.open(disk_in(tmp_path), receipt.runs[1])
+    assert Run.open(disk_in(tmp_path), receipt.runs[1]) is run, "open runs are shared"
     (tmp_path / "a.zone").unlink()
-    close_files_except(tmp_path, {"b.zone"})
+    close_files_except(disk_in(tmp_path), {"b.zone"})
     assert Trace(BAG, [run]).get([3, "3"]) == [((3, "3"), 300)]
     with pytest.raises(FileNotFoundError):
-        Run.open(tmp_path, receipt.runs[1])
+        Run.open(disk_in(tmp_path), receipt.runs[1])
 
 
 def test_the_directory_is_as_the_format_document_says(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from key_values import VALUES, collide, plain
+from state_disk import disk_in
 from viewkeeper.catalog.model import Column, StateSpec
 from viewkeeper.catalog.types import INT, Type, physical_type
 from viewkeeper.trace.arrange import words_of
@@ -65,7 +66,7 @@ class History:
         self.versions = [Version(())]
 
     def trace(self, version: Version) -> Trace:
-        return Trace(self.spec, [Run.open(self.folder, ref, self.files[ref.file]) for ref in version.refs])
+        return Trace(self.spec, [Run.open(disk_in(self.folder), ref, self.files[ref.file]) for ref in version.refs])
 
     def batch(self, rows: list[tuple], weights: list[int], servers: int) -> None:
         """One version: the words' interval is shared by `servers` writers."""
@@ -77,9 +78,9 @@ class History:
         refs = list(self.versions[-1].refs)
         for server in range(servers):
             mine = words >> np.uint64(63) == server if servers == 2 else np.ones(len(rows), dtype=bool)
-            writer = ZoneFile.writer(self.folder, f"{next(NAMES)}.zone")
+            writer = ZoneFile.writer(disk_in(self.folder), f"{next(NAMES)}.zone")
             writer.add(self.spec, Rows(columns, np.array(weights, dtype=np.int64)).filter(mine))
-            refs += self._keep(writer.finish(sync=False).at(number, number))
+            refs += self._keep(writer.finish().at(number, number))
         model = self.versions[-1].model.copy()
         for row, weight in zip(rows, weights, strict=True):
             if self.spec.kind == "keyed":
@@ -94,7 +95,7 @@ class History:
         """Merge the newest version's runs; older versions keep their own."""
         refs = list(self.versions[-1].refs)
         for task in tasks:
-            new = self._keep(run_merge(self.folder, f"{next(NAMES)}.zone", task, {}))
+            new = self._keep(run_merge(disk_in(self.folder), f"{next(NAMES)}.zone", task, {}))
             refs = sorted({*refs} - {*task.runs} | {*new}, key=lambda ref: (ref.first, ref.low))
         self.versions[-1] = Version(tuple(refs), self.versions[-1].model)
 
@@ -333,7 +334,7 @@ def test_a_key_that_comes_twice_in_one_keyed_run_is_refused(tmp_path: Path) -> N
     spec = StateSpec(9, "keyed", (Column("k", INT),), 1)
     rows = Rows([pa.array([1, 1], pa.int32())], np.ones(2, dtype=np.int64))
     with pytest.raises(ValueError, match="state 9"):
-        ZoneFile.writer(tmp_path, "a").add(spec, rows)
+        ZoneFile.writer(disk_in(tmp_path), "a").add(spec, rows)
 
 
 @pytest.mark.parametrize("spread", [2**64 - 1, 2**40], ids=["even words", "crowded words"])

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from state_disk import disk_in
 from viewkeeper.catalog.model import Column, StateSpec
 from viewkeeper.catalog.types import BIGINT, INT
 from viewkeeper.errors import Damaged
@@ -99,10 +100,10 @@ def test_small_states_share_a_task_and_a_large_one_has_its_own() -> None:
 
 
 def write(folder: Path, name: str, version: int, parts: list[tuple[StateSpec, Rows]]) -> tuple[FileRef, list[RunRef]]:
-    writer = ZoneFile.writer(folder, name)
+    writer = ZoneFile.writer(disk_in(folder), name)
     for spec, rows in parts:
         writer.add(spec, rows)
-    receipt = writer.finish(sync=False).at(version, version)
+    receipt = writer.finish().at(version, version)
     assert receipt.file
     return receipt.file, list(receipt.runs)
 
@@ -123,16 +124,16 @@ def test_an_idle_state_takes_at_most_twice_the_room_of_its_live_rows(tmp_path: P
         rows = Rows([pa.array(keys), pa.array(keys)], live)
         file, new = write(tmp_path, f"{version}", version, [(SPEC, rows)])
         files[file.name], refs = file, refs + new
-    before = Trace(SPEC, [Run.open(tmp_path, run) for run in refs]).scan()
+    before = Trace(SPEC, [Run.open(disk_in(tmp_path), run) for run in refs]).scan()
     for turn in range(3):
         tasks = plan_merges({5: refs}, SPECS, files, idle=True)
         assert bool(tasks) == (turn == 0)
         for i, task in enumerate(tasks):
-            receipt = run_merge(tmp_path, f"merge {turn} {i}", task, {})
+            receipt = run_merge(disk_in(tmp_path), f"merge {turn} {i}", task, {})
             assert receipt.file
             files[receipt.file.name] = receipt.file
             refs = [run for run in refs if run not in task.runs] + list(receipt.runs)
-    trace = Trace(SPEC, [Run.open(tmp_path, run) for run in refs])
+    trace = Trace(SPEC, [Run.open(disk_in(tmp_path), run) for run in refs])
     assert [c.to_pylist() for c in trace.scan().columns] == [c.to_pylist() for c in before.columns]
     named = sum(files[name].length for name in {run.file for run in refs})
     write(tmp_path, "live", 1, [(SPEC, before)])
@@ -145,7 +146,7 @@ def test_a_file_that_is_mostly_unnamed_is_rewritten_and_then_left(tmp_path: Path
     assert whole == []
     (task,) = plan_merges({6: [six]}, SPECS, {"a": file}, idle=False)
     assert task.runs == (six,)
-    receipt = run_merge(tmp_path, "b", task, {})
+    receipt = run_merge(disk_in(tmp_path), "b", task, {})
     assert receipt.file and (receipt.runs[0].first, receipt.runs[0].last, receipt.runs[0].rows) == (1, 1, 10)
     assert plan_merges({6: list(receipt.runs)}, SPECS, {"b": receipt.file}, idle=True) == []
 
@@ -154,7 +155,9 @@ def test_a_file_that_is_mostly_unnamed_is_rewritten_and_then_left(tmp_path: Path
 def test_tombstones_go_only_with_the_oldest_run(tmp_path: Path, oldest: bool) -> None:
     first, one = write(tmp_path, "a", 1, [(SPEC, puts(range(10)))])
     second, two = write(tmp_path, "b", 2, [(SPEC, puts(range(5, 15), weight=0))])
-    receipt = run_merge(tmp_path, "c", MergeTask((StateMerge(SPEC, (*one, *two), oldest),), (first, second)), {})
+    receipt = run_merge(
+        disk_in(tmp_path), "c", MergeTask((StateMerge(SPEC, (*one, *two), oldest),), (first, second)), {}
+    )
     assert (receipt.runs[0].first, receipt.runs[0].last) == (1, 2)
     assert receipt.runs[0].rows == (5 if oldest else 15)
 
@@ -163,7 +166,7 @@ def test_a_merge_of_which_nothing_remains_writes_no_file(tmp_path: Path) -> None
     first, one = write(tmp_path, "a", 1, [(SPEC, puts(range(10)))])
     second, two = write(tmp_path, "b", 2, [(SPEC, puts(range(10), weight=0))])
     task = MergeTask((StateMerge(SPEC, (*one, *two), True),), (first, second))
-    receipt = run_merge(tmp_path, "c", task, {})
+    receipt = run_merge(disk_in(tmp_path), "c", task, {})
     assert (receipt.file, receipt.runs) == (None, ())
     assert not (tmp_path / "c").exists()
 
@@ -173,8 +176,8 @@ def test_rows_of_dropped_views_go(tmp_path: Path) -> None:
     members = pa.array([1, 2, 3, 1], pa.int32())
     rows = Rows([members, pa.array([1, 2, 3, 4], pa.int64())], np.ones(4, dtype=np.int64))
     file, runs = write(tmp_path, "a", 1, [(spec, rows)])
-    receipt = run_merge(tmp_path, "b", MergeTask((StateMerge(spec, tuple(runs), True),), (file,)), {8: {1, 3}})
-    assert Run.open(tmp_path, receipt.runs[0]).columns[0].to_pylist() == [2]
+    receipt = run_merge(disk_in(tmp_path), "b", MergeTask((StateMerge(spec, tuple(runs), True),), (file,)), {8: {1, 3}})
+    assert Run.open(disk_in(tmp_path), receipt.runs[0]).columns[0].to_pylist() == [2]
 
 
 def test_a_merge_refuses_damaged_input(tmp_path: Path) -> None:
@@ -182,6 +185,6 @@ def test_a_merge_refuses_damaged_input(tmp_path: Path) -> None:
     data = bytearray((tmp_path / "a").read_bytes())
     data[5000] ^= 4
     (tmp_path / "a").write_bytes(data)
-    close_files_except(tmp_path, ())
+    close_files_except(disk_in(tmp_path), ())
     with pytest.raises(Damaged, match="a: section 0, words"):
-        run_merge(tmp_path, "b", MergeTask((StateMerge(SPEC, tuple(runs), True),), (file,)), {})
+        run_merge(disk_in(tmp_path), "b", MergeTask((StateMerge(SPEC, tuple(runs), True),), (file,)), {})

@@ -21,9 +21,9 @@ from viewkeeper.changes.operations import TableForm
 from viewkeeper.changes.verify import operation_bytes
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.intake import TableIntake
-from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.file import ZoneFile
-from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.snapshot import Change
 from written import physical
 
@@ -212,12 +212,12 @@ def operation_of(table: Table, row: dict[str, object]) -> bytes:
 
 def put_aside(db: Database, *operations: bytes) -> None:
     """Commits rejected operations as a batch would."""
-    storage = Storage(db.root)
-    lock = DriverLock(storage)
+    storage = local_storage(db.root)
+    lock = driver_lock(storage.root)
     lock.acquire("statement", 1.0)
     term = Term(storage, lock)
     rows = [(db.catalog.tables[0].id, 0, i, 1, "tried", operation) for i, operation in enumerate(operations)]
-    writer = ZoneFile.writer(storage.state, "000000000001-e1-z1-s0-a1-batch-00000000.zone")
+    writer = ZoneFile.writer(storage.disk, "000000000001-e1-z1-s0-a1-batch-00000000.zone")
     writer.add(REJECTED, physical(REJECTED.columns, rows, [1] * len(rows)))
     version = term.snapshot.version + 1
     term.commit(Change("batch", version, added=[writer.finish().at(version, version)]))

@@ -12,8 +12,8 @@ ROOT = Path(__file__).parent.parent.parent
 SOURCE = ROOT / "src" / "viewkeeper"
 
 ORDER = (
-    "errors", "interrupts", "permissions", "settings", "files", "catalog", "functions", "plans", "compiler", "spark",
-    "trace", "jobs", "maintenance", "changes", "stores", "streams", "pipeline", "views", "checker", "server",
+    "errors", "interrupts", "permissions", "durable", "settings", "files", "catalog", "functions", "plans", "compiler",
+    "spark", "trace", "jobs", "maintenance", "changes", "stores", "streams", "pipeline", "views", "checker", "server",
     "evidence", "rejections", "database", "commands", "cli",
 )  # fmt: skip
 """The layers in the order in which data flows; each may import only itself and those before it."""

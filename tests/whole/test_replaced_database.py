@@ -17,7 +17,7 @@ from viewkeeper.database import Database
 from viewkeeper.errors import Error, Fenced, NotFound
 from viewkeeper.pipeline import fills, maintain
 from viewkeeper.pipeline.spark import SparkExecutor
-from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.local import local_storage
 from viewkeeper.trace.snapshot import Change
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def test_workers_of_a_live_session_take_nothing_from_a_deleted_database(spark: S
             db.sql(DECLARATIONS)
             for step in range(3):
                 put(db, step, factor)
-                maintain.catch_up(db.root, db._store, lambda: SparkExecutor(spark, 2), timeout=100)
+                maintain.catch_up(local_storage(db.root), db._store, lambda: SparkExecutor(spark, 2), timeout=100)
             assert right(db, 3, factor)
         shutil.rmtree(place)
 
@@ -151,14 +151,14 @@ def test_a_driver_whose_database_is_replaced_stops_and_commits_nothing_into_it(t
         shutil.copytree(tmp_path / "copy", shop.root)
     else:
         restored(shop.root, tmp_path / "copy")
-    there = Storage(shop.root).numbers()
+    there = local_storage(shop.root).numbers()
     assert term.snapshot.number + 1 > there[-1]
     with pytest.raises(Fenced, match="made anew, or an older copy was put back"):
         term.commit(Change("merge", term.snapshot.version))
     with pytest.raises(Error, match="connect again"):
         driver.batches.step(term)
     driver._pool.shutdown()
-    assert Storage(shop.root).numbers() == there
+    assert local_storage(shop.root).numbers() == there
 
 
 def test_a_fill_does_not_go_on_in_another_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,12 +172,12 @@ def test_a_fill_does_not_go_on_in_another_database(tmp_path: Path, monkeypatch: 
     known = shop.snapshot
     restored(shop.root, copy)
     Shop(shop.root).maintain_once()
-    now = Storage(shop.root).newest()
+    now = local_storage(shop.root).newest()
     assert (now.number, now.database) == (known.number, known.database)
     assert now.identity != known.identity
     with pytest.raises(NotFound, match="another than the one that is asked for"):
-        Storage(shop.root).at(*known.ref)
-    assert Storage(shop.root).at(*now.ref).identity == now.identity
+        local_storage(shop.root).at(*known.ref)
+    assert local_storage(shop.root).at(*now.ref).identity == now.identity
     assert fills.unfilled(now.catalog) == frozenset()
 
 

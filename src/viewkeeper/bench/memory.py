@@ -13,6 +13,8 @@ from viewkeeper.bench.report import Report, say
 from viewkeeper.database import Database
 from viewkeeper.maintenance.declare import states
 from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.disk import STATE
+from viewkeeper.trace.local import local_storage
 
 PER_SECOND = 10_000
 CALL = 1_000
@@ -40,7 +42,7 @@ def run(folder: Path, small: bool) -> Report:
             time.sleep(idle)
         _report_memory(report, samples, seconds)
         report.figure("operations/s written", written, "operations/s")
-        _report_files(report, Storage(root), db)
+        _report_files(report, local_storage(root), db)
     report.note("anonymous memory is what no file backs: mapped state files are not in it")
     return report
 
@@ -81,6 +83,6 @@ def _report_files(report: Report, storage: Storage, db: Database) -> None:
         live += size
     names = [table.name for table in snapshot.catalog.tables] + [view.name for view in snapshot.catalog.views]
     shown = sum(db.sql(f"SELECT * FROM {name}").to_arrow().nbytes for name in names)
-    files = sum(entry.stat().st_size for entry in storage.state.iterdir())
+    files = sum(storage.disk.stat(f"{STATE}/{name}").bytes for name in storage.disk.list(STATE))
     report.figure("state files against the Arrow size of all live rows of the states", files / live, "times", at_most=3)
     report.figure("state files against the Arrow size of all tables and views", files / shown, "times")

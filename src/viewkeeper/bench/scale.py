@@ -24,8 +24,8 @@ from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import MergeWork
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.streams.analyst import Analyst
-from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.receipt import Receipt
 
 BATCH = 100_000
@@ -124,8 +124,8 @@ def _costs(root: Path, workload: Workload, operations: int, batch: int, costs: S
 
 def _maintain(root: Path, executor: MeteredExecutor, batch: int) -> None:
     """What a pipeline does until all is in, one step after another, with the merges that its batches ask for."""
-    storage, store = Storage(root), EmbeddedStore(root)
-    lock = DriverLock(storage)
+    storage, store = local_storage(root), EmbeddedStore(root)
+    lock = driver_lock(root)
     lock.acquire("pipeline", 0.0)
     term, pool = Term(storage, lock), AtOnce()
     batches, merging, fills = Batches(store, executor, batch), Merging(executor, pool), Fills(executor, pool)

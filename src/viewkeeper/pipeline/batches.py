@@ -144,7 +144,7 @@ def work_of(
     zones = program.reach([table.id for table in snapshot.catalog.tables]) | {1}
     root, version = term.storage.root, snapshot.version + 1
     return ZoneWork(
-        root=str(root), base=snapshot.ref, version=version, epoch=term.epoch, attempt=attempt,
+        root=str(root), disk=term.storage.disk, base=snapshot.ref, version=version, epoch=term.epoch, attempt=attempt,
         source=LogRange(log, log.slices(cut)), servers=servers if cut.operations > CHAINED_MAX else 1,
         zones=tuple(sorted(zones)),
         title=f"viewkeeper {root.name}: batch {version}, {cut.operations:,} operations",

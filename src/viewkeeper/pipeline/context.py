@@ -76,5 +76,5 @@ class ZoneContext:
             return self._base.trace(spec)
         if isinstance(self._work.source, TableRows):
             return Trace(spec, [])
-        private = [Run.open(self._storage.state, ref) for ref in self._work.private.get(spec.id, ())]
+        private = [Run.open(self._storage.disk, ref) for ref in self._work.private.get(spec.id, ())]
         return Trace(spec, [*self._base.trace(spec).runs, *private])

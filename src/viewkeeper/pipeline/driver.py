@@ -5,7 +5,6 @@ It knows no Spark: `Maintainer` is given an `Executor`.  Everything that it comm
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from viewkeeper.pipeline.note import Note
 from viewkeeper.pipeline.parts import PartKeeping
 from viewkeeper.pipeline.shortage import Patience
 from viewkeeper.pipeline.term import Term
-from viewkeeper.pipeline.work import REBASE_FOLDER, Executor
+from viewkeeper.pipeline.work import Executor
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.garbage import collect
 from viewkeeper.trace.snapshot import Snapshot
@@ -55,16 +54,15 @@ class Maintainer:
         self.batches = Batches(store, executor, operations_max)
         self.fills = Fills(executor, self._pool)
         self.merging = Merging(executor, self._pool)
-        self.parts = PartKeeping(executor, self._pool, term.storage.root, store)
+        self.parts = PartKeeping(executor, self._pool, term.storage, store)
         self._analyst = executor.analyst
         self._waiting = {doing: Patience(doing) for doing in
                          ("the pipeline", "answering statements", "filling views", "keeping streams", "the next batch",
                           "merging", "tidying up", "removing dropped rows")}  # fmt: skip
-        self._note = Note(term.storage.root)
+        self._note = Note(term.storage.disk)
         self._last_batch = time.monotonic()
         self._tidied = 0.0
         self._forgetting = True
-        shutil.rmtree(term.storage.root / REBASE_FOLDER, ignore_errors=True)  # of a rebase that was killed
 
     @property
     def last_error(self) -> str | None:
@@ -141,13 +139,14 @@ class Maintainer:
             self.term.close()
 
     def _tidy(self) -> None:
+        self.term.beat()
         snapshot, now = self.term.snapshot, time.time()
         oldest = collect(self.term.storage, snapshot, self.term.running, now).oldest
         # A check of an older version that is held reads the log from there on.
         self._store.log.forget(earlier(snapshot.positions, oldest.positions), LOG_KEPT_SECONDS)
         self.parts.tidy(self.term, now)
         self._forgetting = True
-        requests.clear_forgotten(self.term.storage.root, now)
+        requests.clear_forgotten(self.term.storage.disk, now)
 
     def _forget(self) -> bool:
         return forget_dropped(self.term, self._store, FORGETTING_SECONDS)

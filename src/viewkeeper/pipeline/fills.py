@@ -241,8 +241,8 @@ class Fills:
         # One view server less than a batch may use: batches and other views go on meanwhile.
         servers = max(1, self._executor.servers - 1) if rows > CHAINED_MAX else 1
         return ZoneWork(
-            root=str(root), base=base.ref, version=base.version, epoch=term.epoch, attempt=attempt, source=source,
-            servers=servers, zones=tuple(sorted(zones)), fill=ids,
+            root=str(root), disk=term.storage.disk, base=base.ref, version=base.version, epoch=term.epoch,
+            attempt=attempt, source=source, servers=servers, zones=tuple(sorted(zones)), fill=ids,
             title=f"viewkeeper {root.name}: filling {_names(base.catalog, ids)}, {rows:,} rows",
         )  # fmt: skip
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 
 from viewkeeper.changes.positions import operations_between
@@ -19,7 +18,8 @@ from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import Executor
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.disk import Lock
+from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.snapshot import Snapshot
 
 CANNOT_BE_FILLED = "drop what cannot be filled, or mend what it reads"
@@ -34,10 +34,11 @@ class Maintenance:
     """
 
     def __init__(
-        self, root: Path, store: Store, make_executor: Callable[[], Executor], operations_max: int = OPERATIONS_MAX
-    ) -> None:
-        self._lock = _locked(root)
-        self._root, self._store = root, store
+        self, storage: Storage, store: Store, make_executor: Callable[[], Executor],
+        operations_max: int = OPERATIONS_MAX,
+    ) -> None:  # fmt: skip
+        self._lock = _locked(storage)
+        self._storage, self._store = storage, store
         self._make_executor, self._operations_max = make_executor, operations_max
         self._stop = threading.Event()
         self._ready = threading.Event()
@@ -84,8 +85,8 @@ class Maintenance:
 
     def _run(self) -> None:
         try:
-            with storage_named(self._root):
-                _drive(self._root, self._store, self._make_executor, self._lock, self._operations_max, self._work)
+            with storage_named(self._storage.root):
+                _drive(self._storage, self._store, self._make_executor, self._lock, self._operations_max, self._work)
         except BaseException as error:  # noqa: BLE001 - handed to whoever waits for this thread
             self._error = error
         finally:
@@ -102,7 +103,7 @@ class Maintenance:
 
 
 def catch_up(
-    root: Path, store: Store, make_executor: Callable[[], Executor], timeout: float | None = None,
+    storage: Storage, store: Store, make_executor: Callable[[], Executor], timeout: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:  # fmt: skip
     """Returns the first version known to hold all that is in the logs now, with the views declared by now filled.
@@ -111,9 +112,8 @@ def catch_up(
     many operations on tables and appends to streams are in, and how many are wanted.  Raises `Timeout`, which says how
     far it is, StoreReplaced where the logs are not those that the views have read.
     """
-    storage = Storage(root)
     newest = storage.newest()
-    ends, ids, goals = store.ends(), unfilled(newest.catalog), stream_goals(root, newest)
+    ends, ids, goals = store.ends(), unfilled(newest.catalog), stream_goals(newest)
     deadline = None if timeout is None else time.monotonic() + timeout
     waits_for: str | None = None
     written = operations_between({}, ends)
@@ -139,11 +139,11 @@ def catch_up(
                 + ("" if waits_for is None else f"; {waits_for}")
             )
         try:
-            lock = DriverLock(storage)
+            lock = driver_lock(storage.root)
             lock.acquire("pipeline", 0.0)
         except Busy:
             if caught_up(snapshot, ends, frozenset()) and streams_caught_up(snapshot, goals):
-                _require_filling(root, snapshot, ids & unfilled(snapshot.catalog))
+                _require_filling(storage, snapshot, ids & unfilled(snapshot.catalog))
             time.sleep(IDLE_SECONDS)
             continue
 
@@ -164,32 +164,32 @@ def catch_up(
                     waits_for = maintainer.last_error
                     break
 
-        _drive(root, store, make_executor, lock, OPERATIONS_MAX, work)
+        _drive(storage, store, make_executor, lock, OPERATIONS_MAX, work)
 
 
-def _require_filling(root: Path, snapshot: Snapshot, waiting: frozenset[int]) -> None:
+def _require_filling(storage: Storage, snapshot: Snapshot, waiting: frozenset[int]) -> None:
     """Raises Error where the running pipeline says that all of `waiting` cannot be filled."""
-    note = read_note(root)
+    note = read_note(storage.disk)
     if waiting and note is not None and note["epoch"] == snapshot.epoch and waiting <= set(note["given_up"]):
         errors = "; ".join(dict.fromkeys(note["unfilled"][str(id_)] for id_ in sorted(waiting)))
         raise Error(f"{errors}; {CANNOT_BE_FILLED}")
 
 
-def _locked(root: Path) -> DriverLock:
-    lock = DriverLock(Storage(root))
+def _locked(storage: Storage) -> Lock:
+    lock = driver_lock(storage.root)
     lock.acquire("pipeline", STATEMENT_WAIT_SECONDS)
     return lock
 
 
 def _drive(
-    root: Path, store: Store, make_executor: Callable[[], Executor], lock: DriverLock, operations_max: int,
+    storage: Storage, store: Store, make_executor: Callable[[], Executor], lock: Lock, operations_max: int,
     work: Callable[[Maintainer], None],
 ) -> None:  # fmt: skip
     """Runs `work` with a driver that holds `lock`, which is released at the end."""
     try:
         executor = make_executor()
         try:
-            maintainer = Maintainer(Term(Storage(root), lock), store, executor, operations_max)
+            maintainer = Maintainer(Term(storage.another(), lock), store, executor, operations_max)
             try:
                 work(maintainer)
             finally:

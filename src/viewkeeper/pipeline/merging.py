@@ -99,7 +99,7 @@ class Merging:
         snapshot, attempt, root = term.snapshot, term.begin_attempt(), term.storage.root
         dead = dead_members(snapshot.catalog)
         work = MergeWork(
-            root=str(root), version=snapshot.version, epoch=term.epoch, attempt=attempt, task=task, dead=dead,
+            disk=term.storage.disk, version=snapshot.version, epoch=term.epoch, attempt=attempt, task=task, dead=dead,
             title=f"viewkeeper {root.name}: merge at version {snapshot.version}, {task.rows:,} rows",
         )  # fmt: skip
         self._running.append(_Running(attempt, task, dead, self._pool.submit(run_merge, self._executor, work)))

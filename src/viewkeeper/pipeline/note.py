@@ -10,19 +10,19 @@ import json
 import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from viewkeeper.trace.local import LocalDisk
+from viewkeeper.trace.disk import Disk
 
 EVERY_SECONDS = 0.5
+NAME = "pipeline.json"
 
 
 class Note:
     """Writes the note of one driver."""
 
-    def __init__(self, root: Path) -> None:
-        self._path, self._disk = root / "pipeline.json", LocalDisk()
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
         self._started = time.time()
         self._written_at = 0.0
         self._written: dict[str, Any] | None = None
@@ -36,17 +36,17 @@ class Note:
         note = {"pid": os.getpid(), "started": self._started, **describe()}
         if note != self._written:
             with contextlib.suppress(OSError):  # A full disk, say: nobody needs the note to go on.
-                self._disk.replace(self._path, json.dumps(note).encode())
+                self._disk.put(NAME, json.dumps(note).encode())
                 self._written = note
 
     def remove(self) -> None:
         """The driver ends."""
-        self._path.unlink(missing_ok=True)
+        self._disk.delete([NAME])
 
 
-def read_note(root: Path) -> dict[str, Any] | None:
+def read_note(disk: Disk) -> dict[str, Any] | None:
     """What the driver last said; None where there is none (or a killed one has left a note behind that says so)."""
     try:
-        return json.loads((root / "pipeline.json").read_bytes())
+        return json.loads(disk.read(NAME))
     except FileNotFoundError:
         return None

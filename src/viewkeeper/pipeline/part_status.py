@@ -31,7 +31,7 @@ def part_status(snapshot: Snapshot, rejected: Mapping[int, int]) -> dict[str, li
     if not snapshot.catalog.streams:
         return {"streams": [], "part_views": []}
     indexes = read_index(snapshot)
-    with StreamLog(snapshot.storage.root) as log:
+    with StreamLog(snapshot.storage.root, snapshot.storage.disk) as log:
         streams = [
             {"name": stream.name, **_stream(snapshot, stream, indexes.get(stream.id) or PartIndex(), log),
              "rejected": rejected.get(stream.id, 0)}

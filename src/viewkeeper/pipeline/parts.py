@@ -9,7 +9,6 @@ from concurrent.futures import Executor as Pool
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from viewkeeper.catalog.model import Catalog
@@ -17,7 +16,7 @@ from viewkeeper.changes.positions import Positions, is_reached
 from viewkeeper.errors import Fenced, StoreReplaced, is_shortage
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.contract import Store
-from viewkeeper.streams.intake.log import StreamLog
+from viewkeeper.streams.intake.log import STREAMS, StreamLog
 from viewkeeper.streams.intake.taking import idle_seal, sealed_after
 from viewkeeper.streams.keeping.round import Round
 from viewkeeper.streams.keeping.settled import is_settled, may_be_mended
@@ -26,6 +25,7 @@ from viewkeeper.streams.keeping.upkeep import Stopped
 from viewkeeper.streams.part_files import close_deleted_part_files
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.work import Executor
+from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.garbage import named_files
 from viewkeeper.trace.points import reached
 from viewkeeper.trace.snapshot import Snapshot
@@ -58,10 +58,10 @@ class _Next:
 class PartKeeping:
     """Keeps streams and the views over them; `last_error` is what went wrong last and has not gone well since."""
 
-    def __init__(self, executor: Executor, pool: Pool, root: Path, store: Store) -> None:
+    def __init__(self, executor: Executor, pool: Pool, storage: Storage, store: Store) -> None:
         self.last_error: str | None = None
         self.seconds: dict[int, list[float]] = {}
-        self._executor, self._pool, self._root, self._store = executor, pool, root, store
+        self._executor, self._pool, self._storage, self._store = executor, pool, storage, store
         self._next: _Next | None = None
         self._running: _Running | None = None
         self._done: tuple[Catalog, Any] | None = None  # the catalog and the progress that the last round left
@@ -120,7 +120,7 @@ class PartKeeping:
     @cached_property
     def _intake(self) -> StreamLog:
         """Opened when the first stream is met."""
-        return StreamLog(self._root)
+        return StreamLog(self._storage.root, self._storage.disk)
 
     def describe(self) -> dict[str, Any]:
         """What the last parts of each view took (seconds), for the driver's note."""
@@ -148,7 +148,7 @@ class PartKeeping:
     @property
     def _has_log(self) -> bool:
         """Whether there has ever been a stream with rows."""
-        return (self._root / "streams").is_dir()
+        return (self._storage.root / STREAMS).is_dir()
 
     def _require_same(self, snapshot: Snapshot) -> bool:
         """Whether the logs are those that the streams' parts were taken from; if not, that is told as an error, and
@@ -246,12 +246,12 @@ class StreamGoal:
     sealed: int | None
 
 
-def stream_goals(root: Path, snapshot: Snapshot) -> dict[int, StreamGoal]:
+def stream_goals(snapshot: Snapshot) -> dict[int, StreamGoal]:
     """What the logs of all streams hold now, by stream id."""
     goals: dict[int, StreamGoal] = {}
     if not snapshot.catalog.streams:
         return goals
-    with StreamLog(root) as intake:
+    with StreamLog(snapshot.storage.root, snapshot.storage.disk) as intake:
         for stream in snapshot.catalog.streams:
             progress = StreamProgress.from_dict(snapshot.progress.get(stream.id))
             reach = intake.reach(stream.id, progress.position, progress.hash)

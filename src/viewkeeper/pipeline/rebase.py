@@ -7,28 +7,28 @@ operations of one batch, which is committed with the positions and running hashe
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Table
 from viewkeeper.changes.operations import DELETE, PUT, ROW_ID_NODE_BITS, Operations, TableForm
-from viewkeeper.permissions import make_folder, open_new
+from viewkeeper.permissions import open_new
 from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.batches import CHAINED_MAX
 from viewkeeper.pipeline.maintain import STATEMENT_WAIT_SECONDS
 from viewkeeper.pipeline.term import Term
-from viewkeeper.pipeline.work import REBASE_FOLDER, Executor, GivenOperations, ZoneWork
+from viewkeeper.pipeline.work import Executor, GivenOperations, ZoneWork
 from viewkeeper.stores.contract import Moment, Store
 from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.disk import STATE, Disk
 from viewkeeper.trace.hashing import canonical, hash_columns
 from viewkeeper.trace.keys import equal_rows
-from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.lock import driver_lock
+from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.snapshot import Change
 from viewkeeper.trace.trace import GREATEST_WORD, Trace
@@ -50,19 +50,18 @@ class Rebased:
 
 
 def rebase(
-    root: Path, store: Store, make_executor: Callable[[], Executor], progress: Progress | None = None
+    storage: Storage, store: Store, make_executor: Callable[[], Executor], progress: Progress | None = None
 ) -> Rebased:
     """See `Database.rebase`.  Killed on the way, it leaves everything as it was."""
-    newest = Storage(root).newest()
+    newest = storage.newest()
     if not store.replaced(newest.positions, newest.hashes):
         return Rebased(newest.version, False, {})
-    storage = Storage(root)
-    lock = DriverLock(storage)
+    lock = driver_lock(storage.root)
     lock.acquire("rebase", STATEMENT_WAIT_SECONDS)
     try:
         executor = make_executor()
         try:
-            return _rebase(Term(storage, lock), store, executor, progress or _silent)
+            return _rebase(Term(storage.another(), lock), store, executor, progress or _silent)
         finally:
             executor.close()
     finally:
@@ -72,48 +71,51 @@ def rebase(
 def _rebase(term: Term, store: Store, executor: Executor, progress: Progress) -> Rebased:
     before = term.snapshot
     replaced = store.replaced(before.positions, before.hashes)
-    folder = term.storage.root / REBASE_FOLDER
-    shutil.rmtree(folder, ignore_errors=True)  # of one that was killed
-    make_folder(folder)
-    try:
-        changed: dict[int, int] = {}
-        with store.at_one_moment() as moment:
-            for table in before.catalog.tables:
-                count = _write_difference(folder, table, before.trace(table.stored.state), moment, progress)
-                if count:
-                    changed[table.id] = count
-        doubtful = {node: max(before.positions.get(node, 0), moment.positions[node]) for node in replaced}
-        change = Change("rebase", before.version + 1, positions=moment.positions, hashes=moment.hashes,
-                        stamp=moment.stamp, rebased=before.rebased | doubtful)  # fmt: skip
-        _commit(term, executor, change, GivenOperations(str(folder), tuple(changed)), sum(changed.values()))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    changed: dict[int, int] = {}
+    with term.attempt() as attempt:
+        files = {table.id: file_name(before.version + 1, term.epoch, 0, 0, attempt, "rebase", "arrow")
+                 for table in before.catalog.tables}  # fmt: skip
+        try:
+            with store.at_one_moment() as moment:
+                for table in before.catalog.tables:
+                    count = _write_difference(term.storage.disk, files[table.id], table,
+                                              before.trace(table.stored.state), moment, progress)  # fmt: skip
+                    if count:
+                        changed[table.id] = count
+            doubtful = {node: max(before.positions.get(node, 0), moment.positions[node]) for node in replaced}
+            change = Change("rebase", before.version + 1, positions=moment.positions, hashes=moment.hashes,
+                            stamp=moment.stamp, rebased=before.rebased | doubtful)  # fmt: skip
+            _commit(term, executor, change, GivenOperations({id_: files[id_] for id_ in changed}), attempt,
+                    sum(changed.values()))  # fmt: skip
+        finally:
+            term.storage.disk.delete([f"{STATE}/{name}" for name in files.values()])
     return Rebased(
         term.snapshot.version, True, {t.name: changed[t.id] for t in before.catalog.tables if t.id in changed}
     )
 
 
-def _commit(term: Term, executor: Executor, change: Change, source: GivenOperations, operations: int) -> None:
+def _commit(
+    term: Term, executor: Executor, change: Change, source: GivenOperations, attempt: int, operations: int
+) -> None:  # fmt: skip
     snapshot, root = term.snapshot, term.storage.root
     if not operations:
         term.commit(change)
         return
     zones = tasks.zone_programs(snapshot.catalog, None).reach(source.tables) | {1}
-    with term.attempt() as attempt:
-        work = ZoneWork(
-            root=str(root), base=snapshot.ref, version=change.version, epoch=term.epoch, attempt=attempt,
-            source=source, servers=executor.servers if operations > CHAINED_MAX else 1, zones=tuple(sorted(zones)),
-            title=f"viewkeeper {root.name}: rebase {change.version}, {operations:,} operations",
-        )  # fmt: skip
-        receipts = tasks.run_zones(executor, work)
-        term.commit(replace(change, added=[receipt.at(change.version, change.version) for receipt in receipts]))
+    work = ZoneWork(
+        root=str(root), disk=term.storage.disk, base=snapshot.ref, version=change.version, epoch=term.epoch,
+        attempt=attempt, source=source, servers=executor.servers if operations > CHAINED_MAX else 1,
+        zones=tuple(sorted(zones)), title=f"viewkeeper {root.name}: rebase {change.version}, {operations:,} operations",
+    )  # fmt: skip
+    receipts = tasks.run_zones(executor, work)
+    term.commit(replace(change, added=[receipt.at(change.version, change.version) for receipt in receipts]))
 
 
-def _write_difference(folder: Path, table: Table, delta: Trace, moment: Moment, progress: Progress) -> int:
+def _write_difference(disk: Disk, name: str, table: Table, delta: Trace, moment: Moment, progress: Progress) -> int:
     """Writes the operations that make DELTA's rows those of the store; how many."""
     form, compared, written = TableForm(table), 0, 0
     schema = pa.schema([(str(i), type_) for i, type_ in enumerate(form.operation_types())])
-    path = folder / f"{table.id}.arrow"
+    path = disk.scratch(f"{STATE}/{name}")
     os.close(open_new(path))
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for looked_at, rows in chain(_puts(form, delta, moment), _deletes(form, delta, moment)):
@@ -122,6 +124,7 @@ def _write_difference(folder: Path, table: Table, delta: Trace, moment: Moment, 
             if len(rows):
                 writer.write_batch(pa.RecordBatch.from_arrays(rows.columns, schema=schema))
                 written += len(rows)
+    disk.upload(path, f"{STATE}/{name}")
     return written
 
 

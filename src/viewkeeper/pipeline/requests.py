@@ -1,11 +1,12 @@
 """DDL from any process: durable requests, each applied exactly once.
 
-A request is a file in `<root>/requests/`.  The running driver answers it at the next batch boundary; where none runs,
+A request is a file in `requests/`.  The running driver answers it at the next batch boundary; where none runs,
 the requester takes the driver lock for a moment and answers it itself, and so it does when the driver dies.
 
-A driver that is about to do what a request asks for *takes* it, by giving its file another name; the requester takes
-it back by deleting it.  Only one of the two finds it, so a statement that "failed" is never applied: where its caller
-is told so, the request is gone.
+A driver that is about to do what a request asks for *takes* it: it writes `.taken`, and then looks whether the request
+is still there.  The requester takes it back by deleting it, and then looks whether it has been taken.  One of the two
+sees the other at least, so a statement that "failed" is never applied: where its caller is told so, the request was
+gone before anybody took it.
 
 Before a driver commits what a request asks for it writes the answer as *prepared*, with the number and the identity of
 the coming manifest.  A driver that is killed between commit and answer so leaves the proof: the request was applied if,
@@ -21,28 +22,26 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from viewkeeper import errors
 from viewkeeper.catalog.model import Catalog
-from viewkeeper.errors import Busy, DeclarationError, Error, NotFound, StorageError, Timeout
-from viewkeeper.permissions import make_folder
+from viewkeeper.errors import Busy, DeclarationError, Error, Fenced, NotFound, StorageError, Timeout
 from viewkeeper.pipeline import declare
 from viewkeeper.pipeline.dropped import forget_dropped
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.contract import Store
 from viewkeeper.streams.analyst import Analyst, LazyAnalyst
 from viewkeeper.streams.existing import ExistingParts
-from viewkeeper.streams.intake.log import StreamLog
+from viewkeeper.streams.intake.log import STREAMS, StreamLog
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.local import LocalDisk
-from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.disk import REQUESTS, Disk, Lock, create_own
+from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.snapshot import Change, Snapshot, new_identity
 
 REQUEST, TAKEN, PREPARED, ANSWER = ".request", ".taken", ".prepared", ".answer"
-IN_LINE = (REQUEST, TAKEN)
+IN_LINE = (REQUEST, TAKEN, PREPARED)
 
 POLL_SECONDS = 0.005
 FORGETTING_SECONDS = 2.0
@@ -61,7 +60,7 @@ class Answer:
 
 
 def submit(
-    root: Path, sql: str, wait: float | None = None, analyst: Callable[[], Analyst] | None = None,
+    storage: Storage, sql: str, wait: float | None = None, analyst: Callable[[], Analyst] | None = None,
     store: Store | None = None,
 ) -> Answer:  # fmt: skip
     """Applies a script of declarations, all or nothing, and returns when it is committed.
@@ -70,7 +69,8 @@ def submit(
     removes rows of dropped tables from `store`, for a moment.
     Raises what is wrong with the script (an `Error`), or `Timeout` after `wait` seconds; it stays in line then.
     """
-    storage, request = Storage(root), _write_request(root, sql)
+    storage = storage.another()
+    request = _write_request(storage, sql)
     try:
         answer = _awaited(storage, request, wait, analyst, store)
     except (Timeout, StorageError):  # it stays in line, or has been taken back as far as that could be done
@@ -81,20 +81,20 @@ def submit(
             raise
         answer = known
     with contextlib.suppress(OSError):  # `clear_forgotten` does it then
-        _clear(request)
+        _clear(storage.disk, request)
     return _result(answer)
 
 
 def _awaited(
-    storage: Storage, request: Path, wait: float | None, analyst: Callable[[], Analyst] | None, store: Store | None
+    storage: Storage, request: str, wait: float | None, analyst: Callable[[], Analyst] | None, store: Store | None
 ) -> dict[str, Any]:  # fmt: skip
     """The answer to a request, given by whoever drives; by this process where nobody does."""
     deadline = None if wait is None else time.monotonic() + wait
     while True:
-        answer = _read(request.with_suffix(ANSWER))
+        answer = _read(storage.disk, request + ANSWER)
         if answer is not None:
             return answer
-        lock = DriverLock(storage)
+        lock = driver_lock(storage.root)
         if _acquired(lock):
             try:
                 term = Term(storage, lock)
@@ -118,25 +118,23 @@ def _awaited(
         time.sleep(POLL_SECONDS)
 
 
-def _withdrawn(storage: Storage, request: Path, error: BaseException, *, driving: bool) -> dict[str, Any] | None:
+def _withdrawn(storage: Storage, request: str, error: BaseException, *, driving: bool) -> dict[str, Any] | None:
     """Takes a request back whose caller is about to be told `error`.  Its answer, if it has one by now; None: it is
     gone, and will never be applied.  Raises StorageError where neither is sure.
 
     `driving`: this process holds the driver lock, so that nobody else is at it.
     """
-    taken, prepared = request.with_suffix(TAKEN), request.with_suffix(PREPARED)
+    disk = storage.disk
     try:
-        if driving and (proof := _read(prepared)) is not None and _was_committed(storage, proof):
-            storage.publish(storage.manifests)  # the commit may have failed at its very end
-            return proof["answer"]
-        if driving:
-            taken.unlink(missing_ok=True)
-            prepared.unlink(missing_ok=True)
-        request.unlink(missing_ok=True)
-        if request.parent.exists():
-            storage.publish(request.parent)
-        if not taken.exists():
-            return _read(request.with_suffix(ANSWER))
+        if driving and (proof := _read(disk, request + PREPARED)) is not None:
+            with contextlib.suppress(Fenced):
+                storage.settle()  # the commit may have failed at its very end
+            if _was_committed(storage, proof):
+                return proof["answer"]
+        gone = IN_LINE if driving else (REQUEST,)
+        disk.delete([request + suffix for suffix in gone], lasting=True)
+        if not disk.exists(request + TAKEN):
+            return _read(disk, request + ANSWER)
     except OSError as problem:
         error.add_note(f"and taking the statement back failed: {problem}")
     if not isinstance(error, Exception):
@@ -149,12 +147,8 @@ def _withdrawn(storage: Storage, request: Path, error: BaseException, *, driving
 
 def answer_all(term: Term, analyst: Callable[[], Analyst] | None = None) -> bool:
     """Answers every request in line, in the order in which they were made; whether there was any."""
-    folder = term.storage.root / "requests"
-    if not folder.is_dir():
-        return False
-    with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if entry.name.endswith(IN_LINE)]
-    pending = sorted({(folder / name).with_suffix(REQUEST) for name in names})
+    names = term.storage.disk.list(REQUESTS)
+    pending = sorted({f"{REQUESTS}/{name.partition('.')[0]}" for name in names if name.endswith(IN_LINE)})
     asked = None if analyst is None else LazyAnalyst(analyst)
     before = term.snapshot.catalog
     for request in pending:
@@ -168,25 +162,25 @@ def _forget_dropped(term: Term, before: Catalog) -> None:
     """What is left in the log of streams that are no more goes, and from now on it takes nothing for them."""
     after = term.snapshot.catalog
     dropped = {stream.id for stream in before.streams} - {stream.id for stream in after.streams}
-    if not dropped and not (term.storage.root / "streams").is_dir():
+    if not dropped and not (term.storage.root / STREAMS).is_dir():
         return
     # The statements are done: what fails here is done by the next one, or by whoever maintains.
-    with contextlib.suppress(Error, OSError), StreamLog(term.storage.root) as log:
+    with contextlib.suppress(Error, OSError), StreamLog(term.storage.root, term.storage.disk) as log:
         for id_ in dropped:
             log.forget(id_)
         log.forget_dropped(after)
 
 
-def clear_forgotten(root: Path, now: float) -> None:
+def clear_forgotten(disk: Disk, now: float) -> None:
     """Deletes answers that nobody has come for."""
-    folder = root / "requests"
-    for file in folder.glob(f"*{ANSWER}") if folder.is_dir() else ():
-        with contextlib.suppress(FileNotFoundError):  # its requester has just come
-            if now - file.stat().st_mtime > ANSWERS_KEPT_SECONDS:
-                _clear(file)
+    for name in disk.list(REQUESTS):
+        if name.endswith(ANSWER):
+            with contextlib.suppress(FileNotFoundError):  # its requester has just come
+                if now - disk.stat(f"{REQUESTS}/{name}").time > ANSWERS_KEPT_SECONDS:
+                    _clear(disk, f"{REQUESTS}/{name.removesuffix(ANSWER)}")
 
 
-def _acquired(lock: DriverLock) -> bool:
+def _acquired(lock: Lock) -> bool:
     try:
         lock.acquire("statement", 0.0)
     except Busy:
@@ -194,28 +188,28 @@ def _acquired(lock: DriverLock) -> bool:
     return True
 
 
-def _write_request(root: Path, sql: str) -> Path:
-    storage, folder = Storage(root), root / "requests"
-    request = folder / f"{time.time_ns():020d}-{os.getpid()}-{secrets.token_hex(4)}{REQUEST}"
+def _write_request(storage: Storage, sql: str) -> str:
+    """The name of the new request, without a suffix."""
+    request = f"{REQUESTS}/{time.time_ns():020d}-{os.getpid()}-{secrets.token_hex(4)}"
     try:
-        make_folder(folder)
-        storage.disk.write(request, json.dumps({"sql": sql}).encode())
+        create_own(storage.disk, request + REQUEST, json.dumps({"sql": sql}).encode())
     except BaseException as error:
         if _withdrawn(storage, request, error, driving=False) is None or not isinstance(error, Exception):
             raise
     return request
 
 
-def _answer(term: Term, request: Path, analyst: Analyst | None) -> None:
+def _answer(term: Term, request: str, analyst: Analyst | None) -> None:
     disk = term.storage.disk
-    prepared_file, taken = request.with_suffix(PREPARED), request.with_suffix(TAKEN)
-    prepared = _read(prepared_file)
+    prepared = _read(disk, request + PREPARED)
     if prepared is not None and _was_committed(term.storage, prepared):
         _finish(disk, request, prepared["answer"])
         return
-    asked = _read(taken) or _read(request)
-    if asked is None or request.with_suffix(ANSWER).exists():
-        return  # answered already: only the requester's clearing away is left
+    asked = _read(disk, request + REQUEST)
+    if asked is None or disk.exists(request + ANSWER):
+        # Taken back, or answered already.
+        disk.delete([request + suffix for suffix in IN_LINE])
+        return
     try:
         declared = declare.run(term.snapshot.catalog, asked["sql"], analyst, ExistingParts(term.snapshot))
     except Error as error:
@@ -231,24 +225,26 @@ def _answer(term: Term, request: Path, analyst: Analyst | None) -> None:
     if declared.catalog is term.snapshot.catalog and not declared.redo:
         _finish(disk, request, asdict(Answer(declared.objects, term.snapshot.version)))
         return
-    if not _take(request, taken):
+    if not _take(disk, request):
         return
     answer, identity = asdict(Answer(declared.objects, version)), new_identity()
     proof = {"number": term.snapshot.number + 1, "identity": identity, "answer": answer}
-    disk.write(prepared_file, json.dumps(proof).encode())
+    if prepared is not None:  # of a commit that never came to be
+        disk.delete([request + PREPARED], lasting=True)
+    create_own(disk, request + PREPARED, json.dumps(proof).encode())
     gone = declare.runs_without_use(term.snapshot, declared.catalog)
     progress = {id_: _altered(term.snapshot, id_, declared) for id_ in _altered_views(term.snapshot.catalog, declared)}
     term.commit(Change("catalog", version, removed=gone, catalog=declared.catalog, progress=progress or None), identity)
     _finish(disk, request, answer)
 
 
-def _take(request: Path, taken: Path) -> bool:
+def _take(disk: Disk, request: str) -> bool:
     """Makes a request this driver's to apply; False where its requester has taken it back."""
-    try:
-        request.rename(taken)
-    except FileNotFoundError:
-        return taken.exists()  # by a driver before this one
-    return True
+    disk.put(request + TAKEN, b"{}")
+    if disk.exists(request + REQUEST):
+        return True
+    disk.delete([request + TAKEN])
+    return False
 
 
 def _altered_views(before: Catalog, declared: declare.Declared) -> set[int]:
@@ -277,17 +273,16 @@ def _was_committed(storage: Storage, prepared: dict[str, Any]) -> bool:
         return False
 
 
-def _finish(disk: LocalDisk, request: Path, answer: dict[str, Any]) -> None:
+def _finish(disk: Disk, request: str, answer: dict[str, Any]) -> None:
     # The answer first: a request without one is applied again, or found to have been applied.
-    disk.write(request.with_suffix(ANSWER), json.dumps(answer).encode())
-    for suffix in (REQUEST, TAKEN, PREPARED):
-        request.with_suffix(suffix).unlink(missing_ok=True)
+    create_own(disk, request + ANSWER, json.dumps(answer).encode())
+    disk.delete([request + suffix for suffix in IN_LINE])
 
 
-def _clear(request: Path) -> None:
+def _clear(disk: Disk, request: str) -> None:
     # The answer last: a request without one is taken for a new one.
-    for suffix in (REQUEST, TAKEN, PREPARED, ANSWER):
-        request.with_suffix(suffix).unlink(missing_ok=True)
+    disk.delete([request + suffix for suffix in IN_LINE])
+    disk.delete([request + ANSWER])
 
 
 def _refusal(error: Error) -> dict[str, Any]:
@@ -304,8 +299,8 @@ def _result(answer: dict[str, Any]) -> Answer:
     raise error
 
 
-def _read(file: Path) -> dict[str, Any] | None:
+def _read(disk: Disk, name: str) -> dict[str, Any] | None:
     try:
-        return json.loads(file.read_bytes())
+        return json.loads(disk.read(name))
     except FileNotFoundError:
         return None

@@ -17,6 +17,7 @@ from viewkeeper.maintenance.task import Sent
 from viewkeeper.pipeline.context import ZoneContext
 from viewkeeper.pipeline.work import GivenOperations, LogRange, TableDifference, TableRows, ZoneWork
 from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.disk import STATE, Disk
 from viewkeeper.trace.hashing import canonical, hash_columns
 from viewkeeper.trace.points import reached
 from viewkeeper.trace.rows import Rows
@@ -29,7 +30,7 @@ def read(work: ZoneWork, server: int, storage: Storage, base: Snapshot, context:
     if isinstance(work.source, LogRange):
         operations = _operations(work, work.source, server, base, context)
     elif isinstance(work.source, GivenOperations):
-        operations = _given(work.source, base)
+        operations = _given(work.disk, work.source, base)
     else:
         shares = {f"delta:{id_}": _signed(work, server, storage, base, id_) for id_ in work.source.tables}
         return {target: [share] for target, share in shares.items() if share is not None}
@@ -75,11 +76,11 @@ def _operations(
             yield f"ops:{id_}", Sent(rows, key_hashes(tables[id_], rows))
 
 
-def _given(source: GivenOperations, base: Snapshot) -> Iterator[tuple[str, Sent]]:
+def _given(disk: Disk, source: GivenOperations, base: Snapshot) -> Iterator[tuple[str, Sent]]:
     for id_ in source.tables:
         table = base.catalog.by_id(id_)
         assert isinstance(table, Table)
-        with pa.OSFile(f"{source.folder}/{id_}.arrow") as file, pa.ipc.open_file(file) as reader:
+        with pa.OSFile(str(disk.local(f"{STATE}/{source.files[id_]}"))) as file, pa.ipc.open_file(file) as reader:
             for i in range(reader.num_record_batches):
                 batch = reader.get_batch(i)
                 rows = Rows(batch.columns, np.ones(len(batch), np.int64))

@@ -15,7 +15,7 @@ from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.part_status import part_lag, part_status
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.receipt import RunRef
 from viewkeeper.trace.snapshot import Snapshot
 
@@ -31,8 +31,8 @@ AHEAD_SECONDS = 1.0
 def status(storage: Storage, store: Store) -> dict[str, Any]:
     """Plain data, fit for JSON: version, who maintains, nodes, tables, views, indexes, streams and the views over them,
     files, last error."""
-    snapshot, note = storage.newest(), read_note(storage.root)
-    holder = DriverLock(storage).holder()
+    snapshot, note = storage.newest(), read_note(storage.disk)
+    holder = driver_lock(storage.root).holder()
     rejected, broken = _by_first_column(snapshot, REJECTED), _by_first_column(snapshot, ERRORS)
     known = {table.id for table in snapshot.catalog.tables} | {stream.id for stream in snapshot.catalog.streams}
     alive = note if holder is not None else None

@@ -21,6 +21,7 @@ from viewkeeper.pipeline.context import ZoneContext
 from viewkeeper.pipeline.work import Executor, MergeWork, ZoneWork
 from viewkeeper.trace import merge
 from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.disk import Disk
 from viewkeeper.trace.file import ZoneFile
 from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.points import reached
@@ -94,7 +95,7 @@ def _run_chain(work: ZoneWork) -> Receipt:
 def _run_merge(work: MergeWork) -> Receipt:
     # Named here, not by the driver: a task that Spark repeats needs another name.
     name = file_name(work.version, work.epoch, 0, 0, work.attempt, "merge")
-    receipt = merge.run_merge(_storage(work.root).state, name, work.task, work.dead)
+    receipt = merge.run_merge(work.disk, name, work.task, work.dead)
     reached("merge")
     return receipt
 
@@ -106,7 +107,7 @@ def _joined(first: dict[str, list[Sent]], second: dict[str, list[Sent]]) -> dict
 def _write(work: ZoneWork, context: ZoneContext, zone: int, server: int) -> Receipt:
     kind = "batch" if work.fill is None else "fill"
     name = file_name(work.version, work.epoch, zone, server, work.attempt, kind)
-    writer = ZoneFile.writer(_storage(work.root).state, name)
+    writer = ZoneFile.writer(work.disk, name)
     for spec, parts in context.written.values():
         writer.add(spec, Rows.concat(parts))
     receipt = writer.finish()
@@ -115,13 +116,13 @@ def _write(work: ZoneWork, context: ZoneContext, zone: int, server: int) -> Rece
 
 
 @lru_cache(maxsize=16)
-def _storage(root: str) -> Storage:
-    return Storage(Path(root))
+def _storage(root: str, disk: Disk) -> Storage:
+    return Storage(Path(root), disk)
 
 
 def _state(work: ZoneWork) -> tuple[Storage, Snapshot]:
     """The storage, and the snapshot of the work's base: nearly always the newest, one small step from the last one."""
-    storage = _storage(work.root)
+    storage = _storage(work.root, work.disk)
     newest = storage.newest()
     return storage, newest if newest.ref == work.base else storage.at(*work.base)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from viewkeeper.errors import Fenced
 from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.lock import DriverLock
+from viewkeeper.trace.disk import Lock
 from viewkeeper.trace.points import reached
 from viewkeeper.trace.snapshot import Change, Snapshot
 
@@ -20,7 +20,7 @@ class Term:
     their files alone.
     """
 
-    def __init__(self, storage: Storage, lock: DriverLock) -> None:
+    def __init__(self, storage: Storage, lock: Lock) -> None:
         self.storage = storage
         self.snapshot: Snapshot = storage.new_epoch(storage.newest())
         self.running: set[int] = set()
@@ -71,11 +71,14 @@ class Term:
         """Goes on from what is in, after a commit that may be; raises what the disk still refuses."""
         if self._settled:
             return
-        self.storage.publish(self.storage.manifests)
-        newest = self.storage.newest()
+        newest = self.storage.settle()
         if newest.epoch != self.epoch:
             raise Fenced(f"this driver's epoch is {self.epoch}, and the database is in epoch {newest.epoch}")
         self.snapshot, self._settled = newest, True
+
+    def beat(self) -> None:
+        """Shows that the driver lives; from time to time."""
+        self._lock.beat()
 
     def close(self) -> None:
         """Ends the term."""

@@ -12,6 +12,7 @@ from typing import Protocol
 from viewkeeper.stores.contract import LogReader, LogSlice
 from viewkeeper.streams import work as streams
 from viewkeeper.streams.analyst import Analyst
+from viewkeeper.trace.disk import Disk
 from viewkeeper.trace.manifest import ManifestRef
 from viewkeeper.trace.merge import MergeTask
 from viewkeeper.trace.receipt import RunRef
@@ -25,17 +26,17 @@ class LogRange:
     slices: tuple[LogSlice, ...]
 
 
-REBASE_FOLDER = "rebase"
-"""Where, in the database's folder, the files of a rebase are while it runs."""
-
-
 @dataclass(frozen=True)
 class GivenOperations:
-    """Operations of `tables` that stand in Arrow files of `folder`, each called by the table's id, in the form in which
+    """Operations that stand in Arrow files of the state folder, each those of a table, by its id, in the form in which
     they come out of the logs."""
 
-    folder: str
-    tables: tuple[int, ...]
+    files: Mapping[int, str]
+
+    @property
+    def tables(self) -> tuple[int, ...]:
+        """The tables with operations."""
+        return tuple(self.files)
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class ZoneWork:
     """
 
     root: str
+    disk: Disk
     base: ManifestRef
     version: int
     epoch: int
@@ -84,7 +86,7 @@ class ZoneWork:
 class MergeWork:
     """One merge; `dead` names, for states of families, the members whose rows go."""
 
-    root: str
+    disk: Disk
     version: int
     epoch: int
     attempt: int

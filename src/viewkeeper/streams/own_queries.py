@@ -10,7 +10,7 @@ import pyarrow as pa
 from viewkeeper.errors import ViewBroken
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_files import read_part
-from viewkeeper.streams.query_parts import made_part, state_folder
+from viewkeeper.streams.query_parts import made_part
 from viewkeeper.streams.rows import rows_of
 from viewkeeper.streams.work import Outcome, QueryWork
 
@@ -41,7 +41,7 @@ def own_query(work: QueryWork) -> Outcome:
 def _table(work: QueryWork, name: str) -> Block:
     """The rows of a name; of a part with PART_TIMESTAMP as the last column."""
     pieces = [piece for each in work.pieces[name].values() for piece in each]
-    block = read_part(state_folder(work), pieces, work.columns[name], work.zone)
+    block = read_part(work.disk, pieces, work.columns[name], work.zone)
     if name not in work.lengths:
         return block
     start = work.part * work.lengths[name] * 1_000_000

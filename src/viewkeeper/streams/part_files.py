@@ -13,7 +13,7 @@ import struct
 import time
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -27,6 +27,7 @@ from viewkeeper.errors import Damaged
 from viewkeeper.permissions import open_new
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.work import GREATEST_HASH, Piece
+from viewkeeper.trace.disk import STATE, Disk
 from viewkeeper.trace.grouping import spread, stable_argsort
 from viewkeeper.trace.mapping import mapped
 from viewkeeper.trace.receipt import FileRef
@@ -53,8 +54,9 @@ _FOOTER_END = struct.Struct("<I4s")  # the footer's length, Parquet's magic
 class PartWriter:
     """Writes one part file; nothing is created before the first rows.  A name is never used twice: FileExistsError."""
 
-    def __init__(self, folder: Path, name: str, columns: Sequence[Column], zone: str, grouped: bool) -> None:
-        self._path, self._columns, self._zone, self._grouped = folder / name, tuple(columns), zone, grouped
+    def __init__(self, disk: Disk, name: str, columns: Sequence[Column], zone: str, grouped: bool) -> None:
+        self._disk, self._name, self._path = disk, name, disk.scratch(f"{STATE}/{name}")
+        self._columns, self._zone, self._grouped = tuple(columns), zone, grouped
         self._file: pa.NativeFile | None = None
         self._pieces: dict[int, Piece] = {}
         self._rows = 0
@@ -66,7 +68,7 @@ class PartWriter:
         """Rows of a part; parts ascend.  Grouped rows are sorted here by hash if they are not, and come all at once;
         others may come in several blocks.  No rows: no piece."""
         if self._last is not None and (part < self._last or (part == self._last and self._grouped)):
-            raise ValueError(f"{self._path.name}: part {part} was added after part {self._last}")
+            raise ValueError(f"{self._name}: part {part} was added after part {self._last}")
         if not len(block):
             return
         self._last = part
@@ -76,7 +78,7 @@ class PartWriter:
             low, high = int(block.hashes[0]), int(block.hashes[-1])
         before = self._pieces.get(part)
         offset, rows = (before.offset, before.rows) if before else (self._rows, 0)
-        self._pieces[part] = Piece(self._path.name, offset, rows + len(block), low, high)
+        self._pieces[part] = Piece(self._name, offset, rows + len(block), low, high)
         self._rows += len(block)
         if len(block) >= SHARED_ROWS:
             self._flush()
@@ -85,17 +87,17 @@ class PartWriter:
         if self._waiting_rows >= SHARED_ROWS:
             self._flush()
 
-    def finish(self, publish: Callable[[Path], None]) -> tuple[FileRef | None, dict[int, Piece]]:
-        """Complete the file and `publish` it (make it durable): what the manifest says of it, and the piece of each
-        part with rows.  No rows at all: no file."""
+    def finish(self) -> tuple[FileRef | None, dict[int, Piece]]:
+        """Complete the file, which is durable then: what the manifest says of it, and the piece of each part with rows.
+        No rows at all: no file."""
         self._flush()
         if self._file is None:
             return None, {}
         self._writer.close()
         self._file.close()
         length, checksum = _seal(self._path)
-        publish(self._path)
-        return FileRef(self._path.name, length, checksum), self._pieces
+        self._disk.upload(self._path, f"{STATE}/{self._name}")
+        return FileRef(self._name, length, checksum), self._pieces
 
     def _flush(self) -> None:
         if not self._waiting:
@@ -135,7 +137,7 @@ class PartWriter:
 
 
 def read_piece(
-    folder: Path,
+    disk: Disk,
     piece: Piece,
     columns: Sequence[Column],
     zone: str,
@@ -155,7 +157,7 @@ def read_piece(
     naming the file, or FileNotFoundError.
     """
     chosen = [columns[i] for i in (range(len(columns)) if wanted is None else wanted)]
-    table, hashes, rows = _select(folder, piece, chosen, low, high, touched, grouped, file)
+    table, hashes, rows = _select(disk, piece, chosen, low, high, touched, grouped, file)
     arrays = [_physical(table.column(column.name), column) for column in chosen]
     if rows is not None:
         index = pa.array(rows)
@@ -164,7 +166,7 @@ def read_piece(
 
 
 def read_part(
-    folder: Path,
+    disk: Disk,
     pieces: Sequence[Piece],
     columns: Sequence[Column],
     zone: str,
@@ -177,7 +179,7 @@ def read_part(
 ) -> Block:
     """`read_piece` of all pieces of a part, one after another; grouped rows are sorted by hash."""
     blocks = [
-        read_piece(folder, piece, columns, zone, low=low, high=high, touched=touched, wanted=wanted, grouped=grouped)
+        read_piece(disk, piece, columns, zone, low=low, high=high, touched=touched, wanted=wanted, grouped=grouped)
         for piece in pieces
         if not grouped or (piece.low <= high and low <= piece.high)
     ]
@@ -188,7 +190,7 @@ def read_part(
 
 
 def to_table(
-    folder: Path, pieces: Sequence[Piece], columns: Sequence[Column], zone: str, *, wanted: Sequence[int] | None = None
+    disk: Disk, pieces: Sequence[Piece], columns: Sequence[Column], zone: str, *, wanted: Sequence[int] | None = None
 ) -> pa.Table:
     """The rows of pieces as users see them: logical types, the columns named."""
     chosen = [columns[i] for i in (range(len(columns)) if wanted is None else wanted)]
@@ -198,17 +200,17 @@ def to_table(
     tables: dict[Piece, pa.Table] = {}
     for piece in pieces:
         if piece not in tables:
-            table, _, _ = _select(folder, piece, chosen, 0, GREATEST_HASH, None, False, None)
+            table, _, _ = _select(disk, piece, chosen, 0, GREATEST_HASH, None, False, None)
             arrays = [table.column(field.name).cast(field.type) for field in schema]
             tables[piece] = pa.Table.from_arrays(arrays, schema=schema)
     return pa.concat_tables([schema.empty_table(), *(tables[piece] for piece in pieces)])
 
 
-def narrowed(folder: Path, piece: Piece, low: int, high: int) -> Piece | None:
+def narrowed(disk: Disk, piece: Piece, low: int, high: int) -> Piece | None:
     """What of a grouped piece lies from hash `low` to `high`, as a piece of the same file; None: nothing."""
     if low <= piece.low and piece.high <= high:
         return piece
-    _, hashes, _ = _select(folder, piece, [], 0, GREATEST_HASH, None, True, None)
+    _, hashes, _ = _select(disk, piece, [], 0, GREATEST_HASH, None, True, None)
     start, stop = _range(hashes, low, high)
     if start == stop:
         return None
@@ -225,10 +227,10 @@ def by_hash(block: Block) -> Block:
 class PartFile:
     """An open, memory-mapped part file whose footer was found whole; may be used by several threads."""
 
-    def __init__(self, folder: Path, name: str, ref: FileRef | None = None) -> None:
+    def __init__(self, disk: Disk, name: str, ref: FileRef | None = None) -> None:
         from pyarrow import parquet
 
-        self._buffer = mapped(folder / name)
+        self._buffer = mapped(disk.local(f"{STATE}/{name}", ref))
         size, self.name = self._buffer.size, name
         if size < len(_PARQUET) + _SEAL_END.size + _FOOTER_END.size or (ref is not None and size != ref.length):
             raise Damaged(f"{name}: is {size} bytes long" + (f", not {ref.length}" if ref else ""))
@@ -295,19 +297,19 @@ class PartFile:
 
 
 class _OpenFiles:
-    """The part files that this process has open, at most `FILES_OPEN`, by folder and name."""
+    """The part files that this process has open, at most `FILES_OPEN`, by disk and name."""
 
     def __init__(self) -> None:
-        self._files: OrderedDict[tuple[Path, str], PartFile] = OrderedDict()
+        self._files: OrderedDict[tuple[Disk, str], PartFile] = OrderedDict()
         self._lock = Lock()
         self._looked = time.monotonic()
 
-    def open(self, folder: Path, name: str, ref: FileRef | None) -> PartFile:
-        key = (folder, name)
+    def open(self, disk: Disk, name: str, ref: FileRef | None) -> PartFile:
+        key = (disk, name)
         with self._lock:
             opened = self._files.get(key)
             if opened is None or (ref is not None and ref != opened.ref):
-                opened = self._files[key] = PartFile(folder, name, ref)
+                opened = self._files[key] = PartFile(disk, name, ref)
             self._files.move_to_end(key)
             while len(self._files) > FILES_OPEN:
                 self._files.popitem(last=False)
@@ -321,21 +323,21 @@ class _OpenFiles:
 
     def _close_deleted(self) -> None:
         self._looked = time.monotonic()
-        for folder, name in [key for key in self._files if not (key[0] / key[1]).exists()]:
-            del self._files[folder, name]
+        for disk, name in [key for key in self._files if not key[0].exists(f"{STATE}/{key[1]}")]:
+            del self._files[disk, name]
 
-    def keep(self, folder: Path, names: Collection[str]) -> None:
+    def keep(self, disk: Disk, names: Collection[str]) -> None:
         with self._lock:
-            for key in [key for key in self._files if key[0] == folder and key[1] not in names]:
+            for key in [key for key in self._files if key[0] == disk and key[1] not in names]:
                 del self._files[key]
 
 
 _OPEN = _OpenFiles()
 
 
-def close_part_files_except(folder: Path, names: Collection[str]) -> None:
-    """Let go of the open part files of `folder` that are not in `names`; what was read of them stays."""
-    _OPEN.keep(folder, names)
+def close_part_files_except(disk: Disk, names: Collection[str]) -> None:
+    """Let go of the open part files of `disk` that are not in `names`; what was read of them stays."""
+    _OPEN.keep(disk, names)
 
 
 def close_deleted_part_files() -> None:
@@ -344,20 +346,20 @@ def close_deleted_part_files() -> None:
     _OPEN.close_deleted()
 
 
-def verify_part_file(folder: Path, ref: FileRef) -> None:
+def verify_part_file(disk: Disk, ref: FileRef) -> None:
     """Check every byte of the file that `ref` names; raises `Damaged`, or FileNotFoundError."""
-    PartFile(folder, ref.name, ref).verify()
+    PartFile(disk, ref.name, ref).verify()
 
 
 def _select(
-    folder: Path, piece: Piece, columns: Sequence[Column], low: int, high: int, touched: np.ndarray | None,
+    disk: Disk, piece: Piece, columns: Sequence[Column], low: int, high: int, touched: np.ndarray | None,
     grouped: bool, ref: FileRef | None,
 ) -> tuple[pa.Table, np.ndarray, np.ndarray | None]:  # fmt: skip
     """(A table with the rows, their hashes, which of the table's rows are meant: None for all)."""
     restricted = touched is not None or low > piece.low or high < piece.high
     if restricted and not grouped:
         raise ValueError(f"{piece.file}: rows without groups have no hashes to be chosen by")
-    file = _OPEN.open(folder, piece.file, ref)
+    file = _OPEN.open(disk, piece.file, ref)
     start, stop = piece.offset, piece.offset + piece.rows
     if stop > file.starts[-1]:
         raise Damaged(f"{piece.file}: has {file.starts[-1]} rows, not {stop}")

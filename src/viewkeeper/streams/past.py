@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_files import read_part
-from viewkeeper.streams.preparing import storage_of
 from viewkeeper.streams.program import Shuffled
 from viewkeeper.streams.touched import Touched, chosen
 from viewkeeper.streams.work import Piece, Place, Work
@@ -26,7 +25,7 @@ class History:
 
     def __init__(self, work: Work, low: int, high: int, touched: Touched) -> None:
         self._work, self._low, self._high, self._touched = work, low, high, touched
-        self._folder = storage_of(work.root).state
+        self._disk = work.disk
         self._named = (*work.program.inputs, *work.program.optional)
         self._own = {output.object for output in work.program.outputs}
         self._pieces: dict[Place, tuple[Piece, ...]] = {}
@@ -60,7 +59,7 @@ class History:
             self._read.move_to_end(place)
             return self._read[place]
         block = read_part(
-            self._folder, self.pieces(object_, part), self._work.columns[object_], self._work.zone,
+            self._disk, self.pieces(object_, part), self._work.columns[object_], self._work.zone,
             low=self._low, high=self._high, touched=self._touched, grouped=True,
         )  # fmt: skip
         if self._is_read_later(object_, part):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,7 @@ from viewkeeper.streams.part_files import ROW_GROUP_ROWS, read_part, read_piece
 from viewkeeper.streams.program import Dividing, Shuffled
 from viewkeeper.streams.touched import Touched, are_in, union
 from viewkeeper.streams.work import GREATEST_HASH, Piece, Work
-from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.disk import Disk
 
 SLICE_ROWS = 2 * ROW_GROUP_ROWS
 """Rows that one task prepares, about: whole row groups, where a part is large."""
@@ -40,12 +39,6 @@ SMALL_GROUPED_ROWS = 50_000
 
 Slice = tuple[int, Piece]
 """A part of the source, and some of its rows."""
-
-
-@lru_cache(maxsize=16)
-def storage_of(root: str) -> Storage:
-    """The storage of a database; tasks make it again in their process."""
-    return Storage(Path(root))
 
 
 def servers_for(work: Work, servers: int) -> int:
@@ -149,8 +142,8 @@ def _slices(part: int, piece: Piece, rows: int) -> Iterator[Slice]:
 
 def _prepared(work: Work, part: int, piece: Piece, touched: Touched, low: int = 0, high: int = GREATEST_HASH) -> Block:
     """The prepared rows of a slice whose hash lies from `low` to `high` and is touched."""
-    folder, program = storage_of(work.root).state, work.program
-    rows = read_piece(folder, piece, work.columns[program.inputs[0].object], work.zone)
+    disk, program = work.disk, work.program
+    rows = read_piece(disk, piece, work.columns[program.inputs[0].object], work.zone)
     dimensions = _dimensions(work, part)
     assert isinstance(program, Shuffled), "the source of others is grouped"
     is_whole = touched is None and low == 0 and high == GREATEST_HASH
@@ -168,14 +161,13 @@ def _prepared(work: Work, part: int, piece: Piece, touched: Touched, low: int = 
 
 
 def _dimensions(work: Work, part: int) -> Mapping[int, Block]:
-    folder = storage_of(work.root).state
     return {
-        id_: _dimension(folder, pieces, work.columns[id_], work.zone)
+        id_: _dimension(work.disk, pieces, work.columns[id_], work.zone)
         for id_, pieces in work.dimensions.get(part, {}).items()
     }
 
 
 @lru_cache(maxsize=16)
-def _dimension(folder: Path, pieces: tuple[Piece, ...], columns: tuple[Column, ...], zone: str) -> Block:
+def _dimension(disk: Disk, pieces: tuple[Piece, ...], columns: tuple[Column, ...], zone: str) -> Block:
     """A dimension table; kept, since all slices of many parts read the same."""
-    return read_part(folder, pieces, columns, zone)
+    return read_part(disk, pieces, columns, zone)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,6 @@ from viewkeeper.streams.work import Made, Outcome, QueryWork
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical
-from viewkeeper.trace.local import LocalDisk
 from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.points import reached
 
@@ -27,24 +25,19 @@ def made_part(work: QueryWork, length: int, blocks: Callable[[], Iterable[Block]
     if work.old is not None and _is_as_before(work, length, blocks):
         return Outcome({place: Made(work.old, np.zeros(0, dtype=np.uint64))}, (), time.monotonic() - started)
     name = file_name(work.version, work.epoch, 0, 0, work.attempt, "batch", "parquet")
-    writer = PartWriter(state_folder(work), name, work.view.columns, work.zone, grouped=False)
+    writer = PartWriter(work.disk, name, work.view.columns, work.zone, grouped=False)
     for block in blocks():
         writer.add(work.part, block)
-    file, pieces = writer.finish(LocalDisk().publish)
+    file, pieces = writer.finish()
     reached("part file written")
     return Outcome({place: Made(tuple(pieces.values()))}, () if file is None else (file,), time.monotonic() - started)
-
-
-def state_folder(work: QueryWork) -> Path:
-    """Where the files of parts lie."""
-    return Path(work.root) / "state"
 
 
 def _is_as_before(work: QueryWork, length: int, blocks: Callable[[], Iterable[Block]]) -> bool:
     assert work.old is not None
     if sum(piece.rows for piece in work.old) != length:
         return False
-    before = read_part(state_folder(work), work.old, work.view.columns, work.zone)
+    before = read_part(work.disk, work.old, work.view.columns, work.zone)
     return not length or _same_rows(before, Block.concat(list(blocks())))
 
 

@@ -19,7 +19,7 @@ from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.calling import DEFECT, ProgramFailed, called, require_shape
 from viewkeeper.streams.part_files import PartWriter, by_hash, narrowed, read_part
 from viewkeeper.streams.past import MEMORY_BYTES, History, PartPast
-from viewkeeper.streams.preparing import prepare_here, storage_of, touched_anywhere
+from viewkeeper.streams.preparing import prepare_here, touched_anywhere
 from viewkeeper.streams.program import Output, Shuffled
 from viewkeeper.streams.touched import Touched, chosen, left_out, union, within
 from viewkeeper.streams.work import Made, Outcome, Piece, Place, Work
@@ -105,7 +105,6 @@ class _Run:
     def __init__(self, work: Work, server: int, servers: int, rows: Mapping[int, Sequence[Block]]) -> None:
         self.work, self.server, self.rows = work, server, rows
         self.low, self.high = interval(server, servers)
-        self.storage = storage_of(work.root)
         self.history = History(work, self.low, self.high, within(touched_anywhere(work), self.low, self.high))
         self.result = IntervalResult()
         self.writers: dict[int, PartWriter] = {}
@@ -194,7 +193,7 @@ class _Run:
         pieces = self.work.pieces.get(place, ())
         share.replaced = tuple(piece for piece in pieces if len(within(changed, piece.low, piece.high)))  # type: ignore[arg-type]
         old = read_part(
-            self.storage.state, share.replaced, output.columns, self.work.zone,
+            self.work.disk, share.replaced, output.columns, self.work.zone,
             low=self.low, high=self.high, grouped=True,
         )  # fmt: skip
         self._writer(output).add(part, by_hash(Block.concat([left_out(old, changed), new])))
@@ -207,14 +206,14 @@ class _Run:
         if output.object not in self.writers:
             work = self.work
             name = file_name(work.version, work.epoch, 0, self.server, work.attempt, FILE_KIND, "parquet")
-            self.writers[output.object] = PartWriter(self.storage.state, name, output.columns, work.zone, grouped=True)
+            self.writers[output.object] = PartWriter(self.work.disk, name, output.columns, work.zone, grouped=True)
         return self.writers[output.object]
 
     def _finish_files(self) -> None:
         """Completes the files, so that what they hold can be read again."""
         now: dict[Place, tuple[Piece, ...]] = {}
         for object_, writer in self.writers.items():
-            file, pieces = writer.finish(self.storage.publish)
+            file, pieces = writer.finish()
             reached("part file written")
             if file is not None:
                 self.result.files.append(file)
@@ -245,6 +244,6 @@ def _repaired(work: Work, place: Place, shares: Sequence[Share | None]) -> Made:
             if not is_leaving:
                 low, high = interval(server, len(shares))
                 if piece.low <= high and low <= piece.high:
-                    staying = narrowed(storage_of(work.root).state, piece, low, high)
+                    staying = narrowed(work.disk, piece, low, high)
                     pieces += [staying] if staying is not None else []
     return Made((*pieces, *(share.piece for share in shares if share and share.piece)), changed)

@@ -14,6 +14,7 @@ from viewkeeper.plans.references import PartQuery
 from viewkeeper.plans.relations import Relation
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.program import Program
+from viewkeeper.trace.disk import Disk
 from viewkeeper.trace.receipt import FileRef
 
 Place = tuple[int, int]
@@ -55,7 +56,7 @@ class Work:
     table's id.  `empty` are the view's rows where no input has rows.
     """
 
-    root: str
+    disk: Disk
     version: int
     epoch: int
     attempt: int
@@ -81,7 +82,7 @@ class QueryWork:
     names stand by the ids in `objects`.
     """
 
-    root: str
+    disk: Disk
     version: int
     epoch: int
     attempt: int

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import time
 import zlib
+from collections.abc import Hashable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -17,10 +17,9 @@ from typing import NamedTuple
 from viewkeeper.catalog import codec
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.errors import Damaged, Fenced, NotFound
-from viewkeeper.permissions import make_folder, make_root
 from viewkeeper.plans import read_catalog
 from viewkeeper.trace import lease
-from viewkeeper.trace.local import LocalDisk
+from viewkeeper.trace.disk import CATALOGS, MANIFESTS, STATE, TRIES, Disk, Taken, Unknown, create_own
 from viewkeeper.trace.manifest import CatalogRef, Manifest
 from viewkeeper.trace.run import close_files_except
 from viewkeeper.trace.snapshot import Change, Snapshot, advance, follow
@@ -30,42 +29,37 @@ GLANCE_SECONDS = 0.001
 """So long the file of the newest manifest is taken to be the one that was read; whether there is a newer one is looked
 at every time."""
 
-Mark = tuple[int, int]
-"""Inode and time of change of a manifest's file: as long as they are the same, so is the file."""
-
 
 class _Known(NamedTuple):
-    """The newest snapshot seen, when it was known to be the newest, and the mark of its manifest's file then."""
+    """The newest snapshot seen, when it was known to be the newest, and the `Status.mark` of its manifest then."""
 
     snapshot: Snapshot
     confirmed: float
-    mark: Mark | None
+    mark: Hashable
 
 
 class Storage:
-    """The folder of one database.  Any number of processes read; one, the driver, commits.
+    """One database on `disk`.  Any number of processes read; one, the driver, commits.
 
-    A replaced manifest, and the files it names, stay at least `keep_seconds`.
+    `root` is its folder on this machine, where its store and its locks are.  A replaced manifest, and the files it
+    names, stay at least `keep_seconds`.
     """
 
-    def __init__(self, root: Path, keep_seconds: float = 60.0) -> None:
-        self.root, self.keep_seconds = Path(root), keep_seconds
-        self.state, self.manifests = self.root / "state", self.root / "manifests"
-        self.catalogs, self.leases = self.root / "catalogs", self.root / "leases"
-        self.disk = LocalDisk()
-        self._prefix = f"{self.manifests}/"  # a text: `newest` runs in microseconds
+    def __init__(self, root: Path, disk: Disk, keep_seconds: float = 60.0) -> None:
+        self.root, self.disk, self.keep_seconds = Path(root), disk, keep_seconds
         self.epoch: int | None = None  # the one taken by this process, once it is the driver
         # Threads share these two without a lock: both are replaced, never changed.
         self._known: _Known | None = None
         self._catalogs: dict[CatalogRef, Catalog] = {}
+        self._unsettled: Manifest | None = None
+
+    def another(self) -> Storage:
+        """The same database for another user: nothing is known of it yet, and its driver is not this one."""
+        return Storage(self.root, self.disk, self.keep_seconds)
 
     def initialise(self, catalog: Catalog) -> Snapshot:
         """Make the database, at version 0; if it is there already (another process was first), its newest snapshot."""
-        if not self.root.exists():
-            make_root(self.root)
-        for folder in (self.state, self.manifests, self.catalogs, self.leases):
-            make_folder(folder)
-            self.disk.publish(folder)
+        self.disk.make_folders()
         if not self.numbers():
             first = Manifest(number=1, version=0, epoch=1, kind="epoch", database=secrets.token_hex(8),
                              identity=secrets.token_hex(8), follows="", since=1, positions={}, stamp=0,
@@ -73,10 +67,6 @@ class Storage:
             with contextlib.suppress(Fenced):
                 self.commit(first)
         return self.newest()
-
-    def publish(self, path: Path) -> None:
-        """Return when the finished file `path` and its name are durable."""
-        self.disk.publish(path)
 
     # Reading
 
@@ -147,32 +137,31 @@ class Storage:
         """Manifest `number`; FileNotFoundError where there is none, `Damaged` where it is not as it was written."""
         return self._read(number)[0]
 
-    def _read(self, number: int) -> tuple[Manifest, Mark]:
-        path = self.manifest_path(number)
-        with path.open("rb") as file:
-            mark = _mark(os.fstat(file.fileno()))
-            manifest = Manifest.decode(file.read(), path.name)
+    def _read(self, number: int) -> tuple[Manifest, Hashable]:
+        name = manifest_name(number)
+        # In this order: where it is replaced in between, the mark is that of what was there, and it is read again.
+        mark = self.disk.stat(name).mark
+        manifest = Manifest.decode(self.disk.read(name), name.rpartition("/")[2])
         if manifest.number != number:
-            raise Damaged(f"manifest {path.name} says that its number is {manifest.number}")
+            raise Damaged(f"manifest {number:012d}.json says that its number is {manifest.number}")
         return manifest, mark
 
-    def _mark(self, number: int) -> Mark | None:
+    def _mark(self, number: int) -> Hashable:
         try:
-            return _mark(os.stat(self._path(number)))  # noqa: PTH116 (pathlib takes three times as long)
+            return self.disk.stat(manifest_name(number)).mark
         except FileNotFoundError:
             return None
 
     def numbers(self) -> list[int]:
         """The numbers of all manifests, ascending."""
-        with os.scandir(self.manifests) as entries:
-            return sorted(int(entry.name.removesuffix(".json")) for entry in entries if entry.name[0] != ".")
+        return [int(name.removesuffix(".json")) for name in self.disk.list(MANIFESTS)]
 
     def exists(self, number: int) -> bool:
-        return os.path.exists(self._path(number))  # noqa: PTH110 (pathlib takes three times as long)
+        return self.disk.exists(manifest_name(number))
 
     def committed_at(self, number: int) -> float:
-        """When manifest `number` got its name, in seconds since 1970 by the clock of the file system."""
-        return self.manifest_path(number).stat().st_ctime
+        """When manifest `number` got its name, in seconds since 1970 by the clock of the disk."""
+        return self.disk.stat(manifest_name(number)).time
 
     def is_recent(self, number: int) -> bool:
         """Whether manifest `number` is the newest, or was replaced so lately that pruning cannot have come to it.
@@ -184,17 +173,11 @@ class Storage:
         except FileNotFoundError:
             return self.numbers()[-1] == number
 
-    def manifest_path(self, number: int) -> Path:
-        return Path(self._path(number))
-
-    def _path(self, number: int) -> str:
-        return f"{self._prefix}{number:012d}.json"
-
     def catalog(self, ref: CatalogRef) -> Catalog:
         """The catalog that a manifest names; the last few are remembered."""
         catalog = self._catalogs.get(ref)
         if catalog is None:
-            data = (self.catalogs / ref.name).read_bytes()
+            data = self.disk.read(f"{CATALOGS}/{ref.name}")
             if len(data) != ref.length or zlib.crc32(data) != ref.checksum:
                 raise Damaged(f"catalog {ref.name} is damaged: its {len(data)} bytes are not the {ref.length} written")
             catalog = read_catalog(data)
@@ -203,14 +186,14 @@ class Storage:
 
     def held(self) -> set[int]:
         """The numbers of the manifests that somebody holds a lease on."""
-        return lease.held(self.leases, time.time())
+        return lease.held(self.disk, time.time())
 
     def summary(self) -> dict[str, int]:
         """What lies in the folder: manifests and zone files kept, the files' bytes, manifests under lease."""
         sizes = []
-        for path in self.state.iterdir():
+        for name in self.disk.list(STATE):
             with contextlib.suppress(FileNotFoundError):  # collected just now
-                sizes.append(path.stat().st_size)
+                sizes.append(self.disk.stat(f"{STATE}/{name}").bytes)
         return {
             "manifests": len(self.numbers()), "files": len(sizes), "bytes": sum(sizes), "leased": len(self.held())
         }  # fmt: skip
@@ -238,24 +221,57 @@ class Storage:
         return successor
 
     def new_epoch(self, snapshot: Snapshot) -> Snapshot:
-        """Become the driver: from now on whoever was it fails to commit.  The caller holds the `DriverLock`."""
-        self.epoch = None  # an earlier term of this process is over
-        taken = self.next(snapshot, Change("epoch", snapshot.version))
-        self.epoch = taken.epoch
-        return taken
+        """Become the driver: from now on whoever was it fails to commit.  The caller holds the driver's `Lock`.
+
+        What the driver before has committed meanwhile is followed; `Fenced` where its epoch is not below this one's.
+        """
+        self.epoch, self._unsettled = None, None  # an earlier term of this process is over
+        while True:
+            try:
+                taken = self.next(snapshot, Change("epoch", snapshot.version))
+            except Fenced:
+                newest = self.newest()
+                if newest.number <= snapshot.number or (newest.database, newest.epoch) != (
+                    snapshot.database, snapshot.epoch
+                ):  # fmt: skip
+                    raise
+                snapshot = newest
+            else:
+                self.epoch = taken.epoch
+                return taken
 
     def commit(self, manifest: Manifest) -> None:
         """Create the file of `manifest`; the database is at that step when this returns.
 
-        `Fenced` if the number is taken, or was: a driver that slept while its successor went far ahead may find the
-        number free again, pruned.
+        `Fenced` if the number is taken by another, or was: a driver that slept while its successor went far ahead may
+        find the number free again, or the file that took it gone.  Where nobody can tell whether it is there the
+        OSError says so, and `settle` has to be called before anything that it names is deleted.
         """
+        name, data = manifest_name(manifest.number), manifest.encode()
+        asked, self._unsettled = self._unsettled, manifest
         try:
-            self.disk.create(self.manifest_path(manifest.number), manifest.encode())
-        except FileExistsError:
-            raise self._fenced(manifest) from None
-        if self.numbers()[-1] != manifest.number and not self._is_followed(manifest):
+            outcome = self.disk.create(name, data)
+        except OSError:
+            self._unsettled = asked  # this call has made nothing
+            raise
+        for _ in range(TRIES - 1):
+            if not isinstance(outcome, Unknown):
+                break
+            outcome = self.disk.create(name, data)
+        if isinstance(outcome, Unknown):
+            raise outcome.reason
+        fenced = isinstance(outcome, Taken) and not self._is_there(manifest)
+        if not fenced:
+            fenced = self.numbers()[-1] != manifest.number and not self._is_followed(manifest)
+        self._unsettled = None
+        if fenced:
             raise self._fenced(manifest)
+
+    def settle(self) -> Snapshot:
+        """The newest snapshot, once it is certain whether the last commit is in: one that may be is created again."""
+        if self._unsettled is not None:
+            self.commit(self._unsettled)
+        return self.newest()
 
     def _require_present(self, snapshot: Snapshot) -> None:
         """Raises `Fenced` where the manifest to be followed is not there any more: it is never pruned before it is."""
@@ -263,12 +279,19 @@ class Storage:
         if mark is not None and known is not None and known.snapshot is snapshot and known.mark == mark:
             return
         with contextlib.suppress(FileNotFoundError):
-            if self.read(snapshot.number).identity == snapshot.identity:
+            if self._is_there(snapshot):
                 return
-        if self.manifests.exists() and self.numbers()[-1:] > [snapshot.number]:
-            return  # it was followed, and pruned: committing finds out by whom
+            if self.numbers()[-1:] > [snapshot.number]:
+                return  # it was followed, and pruned: committing finds out by whom
         raise Fenced(f"{self.root} is not the database that this driver maintains any more: it was made anew, or an "
                      "older copy was put back; the driver must stop")  # fmt: skip
+
+    def _is_there(self, manifest: Manifest | Snapshot) -> bool:
+        """Whether it is this one that has its number, and not another."""
+        try:
+            return self.read(manifest.number).identity == manifest.identity
+        except FileNotFoundError:
+            return False
 
     def _is_followed(self, manifest: Manifest) -> bool:
         try:
@@ -286,8 +309,12 @@ class Storage:
     def _open_newest(self) -> Snapshot:
         while True:
             looked = time.time()
-            # A folder that was there and is gone is for the operating system to name: it was moved or deleted.
-            numbers = self.numbers() if self._known is not None or self.manifests.exists() else []
+            try:
+                numbers = self.numbers()
+            except FileNotFoundError:
+                if self._known is not None:
+                    raise  # a folder that was there and is gone is for the operating system to name
+                numbers = []
             if not numbers:
                 raise NotFound(f"there is no database in {self.root}")
             try:
@@ -300,9 +327,9 @@ class Storage:
             self._see(snapshot, looked, None)
             return snapshot
 
-    def _see(self, snapshot: Snapshot, confirmed: float, mark: Mark | None) -> None:
+    def _see(self, snapshot: Snapshot, confirmed: float, mark: Hashable) -> None:
         if self._known is not None and self._known.snapshot.files is not snapshot.files:
-            close_files_except(self.state, snapshot.files)
+            close_files_except(self.disk, snapshot.files)
         self._known = _Known(snapshot, confirmed, mark)
 
     def _replay(self, number: int, known: Snapshot | None) -> Snapshot:
@@ -322,7 +349,7 @@ class Storage:
     def _write_catalog(self, number: int, epoch: int, catalog: Catalog) -> CatalogRef:
         data = codec.dumps(catalog)
         name = f"{number:012d}-e{epoch}-{secrets.token_hex(4)}.json"
-        self.disk.create(self.catalogs / name, data)
+        create_own(self.disk, f"{CATALOGS}/{name}", data)
         ref = CatalogRef(name, len(data), zlib.crc32(data))
         self._remember(ref, catalog)
         return ref
@@ -332,5 +359,6 @@ class Storage:
         self._catalogs = {**dict(newest), ref: catalog}
 
 
-def _mark(status: os.stat_result) -> Mark:
-    return status.st_ino, status.st_ctime_ns
+def manifest_name(number: int) -> str:
+    """Where manifest `number` is."""
+    return f"{MANIFESTS}/{number:012d}.json"

@@ -8,7 +8,6 @@ import re
 import struct
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -18,6 +17,7 @@ from viewkeeper.catalog.model import StateSpec
 from viewkeeper.errors import Damaged
 from viewkeeper.permissions import open_new
 from viewkeeper.trace.arrange import arrange
+from viewkeeper.trace.disk import STATE, Disk
 from viewkeeper.trace.keys import number_type, offsets
 from viewkeeper.trace.mapping import mapped
 from viewkeeper.trace.receipt import FileRef, Receipt, RunRef
@@ -63,13 +63,13 @@ class Section:
 class ZoneFile:
     """An open, memory-mapped zone file.  Its header, directory and footer were found whole."""
 
-    def __init__(self, folder: Path, name: str, ref: FileRef | None = None) -> None:
+    def __init__(self, disk: Disk, name: str, ref: FileRef | None = None) -> None:
         """Map `name`; with `ref`, what the manifest says of it must hold.
 
         Raises FileNotFoundError, or `Damaged` naming the file and the region.
         """
         self.name = name
-        self._buffer = mapped(folder / name)
+        self._buffer = mapped(disk.local(f"{STATE}/{name}", ref))
         size, self._bytes = self._buffer.size, memoryview(self._buffer)
         if size < ALIGNMENT + FOOTER.size or (ref is not None and size != ref.length):
             raise Damaged(f"{name}: is {size} bytes long" + (f", not {ref.length}" if ref else ""))
@@ -103,16 +103,17 @@ class ZoneFile:
         return np.frombuffer(self._bytes, dtype=dtype, count=length // dtype.itemsize, offset=start)
 
     @staticmethod
-    def writer(folder: Path, name: str) -> ZoneWriter:
+    def writer(disk: Disk, name: str) -> ZoneWriter:
         """Begin a file; nothing is created before the first rows."""
-        return ZoneWriter(folder, name)
+        return ZoneWriter(disk, name)
 
 
 class ZoneWriter:
     """Writes a zone file, section by section.  A name is never used twice: FileExistsError."""
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self._path = folder / name
+    def __init__(self, disk: Disk, name: str) -> None:
+        self._disk, self._name = disk, name
+        self._path = disk.scratch(f"{STATE}/{name}")
         self._file: BinaryIO | None = None
         self._at = 0
         self._directory: list[bytes] = []
@@ -144,10 +145,10 @@ class ZoneWriter:
         entry = {"state": spec.id, "rows": len(words), "start": start, "bits": bits, "parts": parts}
         self._directory.append(json.dumps(entry, separators=(",", ":")).encode())
         size = self._at - start + len(self._directory[-1])
-        self._runs.append(RunRef(spec.id, self._path.name, len(self._runs), len(words), size, low, high, 0, 0))
+        self._runs.append(RunRef(spec.id, self._name, len(self._runs), len(words), size, low, high, 0, 0))
 
-    def finish(self, sync: bool = True) -> Receipt:
-        """Complete the file; with `sync`, it and its folder's entry are durable when this returns."""
+    def finish(self) -> Receipt:
+        """Complete the file; it is durable when this returns."""
         if self._file is None:
             return Receipt(None, ())
         directory = b"[" + b",".join(self._directory) + b"]"
@@ -155,13 +156,9 @@ class ZoneWriter:
         footer = FOOTER.pack(self._at, len(directory), checksum, VERSION, MAGIC)
         with self._file as file:
             file.write(directory + footer)
-            file.flush()
-            if sync:
-                os.fsync(file.fileno())
-        if sync:
-            _sync_folder(self._path.parent)
+        self._disk.upload(self._path, f"{STATE}/{self._name}")
         length = self._at + len(directory) + len(footer)
-        return Receipt(FileRef(self._path.name, length, checksum), tuple(self._runs))
+        return Receipt(FileRef(self._name, length, checksum), tuple(self._runs))
 
     def _put(self, buffers: list[Any]) -> tuple[int, list[int]]:
         """Write buffers, each padded to the alignment; gives the CRC-32 of all of it, and each length (-1: None)."""
@@ -233,11 +230,3 @@ def _type(text: str) -> pa.DataType:
     numbers = re.fullmatch(r"decimal128\((\d+), (-?\d+)\)", text)
     assert numbers is not None, f"no physical type is called {text}"
     return pa.decimal128(int(numbers[1]), int(numbers[2]))
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

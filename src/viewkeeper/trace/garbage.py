@@ -6,14 +6,14 @@ what these need to be read: the chain from their checkpoint.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 from viewkeeper.errors import Fenced
 from viewkeeper.trace import lease
-from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.commit import Storage, manifest_name
+from viewkeeper.trace.disk import CATALOGS, STATE
 from viewkeeper.trace.manifest import Manifest
 from viewkeeper.trace.naming import parse_file_name
 from viewkeeper.trace.snapshot import Snapshot
@@ -44,17 +44,16 @@ def collect(storage: Storage, snapshot: Snapshot, running: Collection[int], now:
         raise Fenced(f"this driver's epoch is {snapshot.epoch}, and the database is in epoch {newest.epoch}")
     # In this order: a file seen here whose attempt is not running after it is either in a manifest listed after that,
     # or will never be.
-    candidates = [path for path in storage.state.iterdir() if _may_go(path.name, snapshot.epoch, running)]
+    disk = storage.disk
+    candidates = [name for name in disk.list(STATE) if _may_go(name, snapshot.epoch, running)]
     kept, pruned = _prune(storage, now)
     catalogs, files = _named(storage, kept)
-    garbage = [path for path in candidates if path.name not in files]
-    size = sum(path.stat().st_size for path in garbage)
-    for path in garbage:
-        path.unlink()
-    for path in storage.catalogs.glob("[0-9]*.json"):
-        # A catalog is written before its manifest: one of a number yet to come is not garbage.
-        if path.name not in catalogs and int(path.name.partition("-")[0]) <= kept[-1]:
-            path.unlink()
+    garbage = [f"{STATE}/{name}" for name in candidates if name not in files]
+    size = sum(disk.stat(name).bytes for name in garbage)
+    disk.delete(garbage)
+    # A catalog is written before its manifest: one of a number yet to come is not garbage.
+    disk.delete([f"{CATALOGS}/{name}" for name in disk.list(CATALOGS)
+                 if name not in catalogs and int(name.partition("-")[0]) <= kept[-1]])  # fmt: skip
     _sweep(storage, now)
     return Collected(pruned, len(garbage), size, storage.read(kept[0]))
 
@@ -78,12 +77,9 @@ def _prune(storage: Storage, now: float) -> tuple[list[int], int]:
     # After the numbers: a lease that is missed here was written when its manifest was no longer recent, and the reader
     # finds that out (`Storage.is_recent`).
     kept, needed = _kept(storage, numbers, storage.held(), now)
-    doomed = [number for number in numbers if number not in needed]
-    for number in doomed:
-        storage.manifest_path(number).unlink()
-    if doomed:
-        # Before any zone file: a power failure must not bring a manifest back without its files.
-        storage.publish(storage.manifests)
+    doomed = [manifest_name(number) for number in numbers if number not in needed]
+    # Before any zone file: a power failure must not bring a manifest back without its files.
+    storage.disk.delete(doomed, lasting=True)
     return kept, len(doomed)
 
 
@@ -132,11 +128,6 @@ def _ranges(numbers: list[int]) -> Iterator[tuple[int, int]]:
 
 def _sweep(storage: Storage, now: float) -> None:
     """Delete what killed processes left: leases long run out, and files that never got their final names."""
-    for path, _, expiry in lease.notes(storage.leases):
-        if now - expiry > storage.keep_seconds:
-            path.unlink(missing_ok=True)
-    for folder in (storage.root, storage.manifests, storage.catalogs, storage.leases):
-        for path in folder.glob(".*"):
-            with contextlib.suppress(FileNotFoundError):  # it has just got its final name
-                if path.is_file() and now - path.stat().st_mtime > LEFTOVER_SECONDS:
-                    path.unlink()
+    disk = storage.disk
+    disk.delete([name for name, _, expiry in lease.notes(disk) if now - expiry > storage.keep_seconds])
+    disk.sweep(now - LEFTOVER_SECONDS)

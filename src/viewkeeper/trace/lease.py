@@ -13,15 +13,10 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from viewkeeper.errors import Error
-from viewkeeper.trace.local import LocalDisk
-
-if TYPE_CHECKING:
-    from viewkeeper.trace.commit import Storage
-    from viewkeeper.trace.snapshot import Snapshot
+from viewkeeper.trace.disk import LEASES, Disk
+from viewkeeper.trace.snapshot import Chain, Snapshot
 
 SECONDS = 30.0
 
@@ -37,10 +32,10 @@ class Lease:
     (`Lease.on_newest`).  After a fork it belongs to the parent alone.
     """
 
-    def __init__(self, storage: Storage, number: int, seconds: float = SECONDS) -> None:
+    def __init__(self, storage: Chain, number: int, seconds: float = SECONDS) -> None:
         self.number, self.seconds = number, seconds
-        self._disk: LocalDisk = storage.disk
-        self._path = storage.leases / f"{number:012d}-{os.getpid()}-{secrets.token_hex(4)}.json"
+        self._disk = storage.disk
+        self._name = f"{LEASES}/{number:012d}-{os.getpid()}-{secrets.token_hex(4)}.json"
         self._owner = os.getpid()
         self._lost = False
         try:
@@ -51,11 +46,11 @@ class Lease:
                 raise LeaseLost(f"manifest {number} was replaced too long ago: it may not be kept any more")
             _renewer.add(self)
         except BaseException:
-            self._path.unlink(missing_ok=True)
+            self._disk.delete([self._name])
             raise
 
     @classmethod
-    def on_newest(cls, storage: Storage, seconds: float = SECONDS) -> tuple[Snapshot, Lease]:
+    def on_newest(cls, storage: Chain, seconds: float = SECONDS) -> tuple[Snapshot, Lease]:
         """The newest snapshot, and a lease on it."""
         while True:
             snapshot = storage.newest()
@@ -73,7 +68,7 @@ class Lease:
         """Let the manifest go; closing twice is closing once."""
         if self._owner == os.getpid():
             _renewer.discard(self)
-            self._path.unlink(missing_ok=True)
+            self._disk.delete([self._name])
 
     def __enter__(self) -> Lease:
         return self
@@ -99,26 +94,27 @@ class Lease:
         now = time.time()
         expiry = now + self.seconds
         note = {"number": self.number, "expiry": expiry, "pid": self._owner, "host": socket.gethostname()}
-        self._disk.replace(self._path, json.dumps(note).encode())
+        self._disk.put(self._name, json.dumps(note).encode())
         self._expiry, self.due = expiry, now + self.seconds / 3
 
 
-def held(folder: Path, now: float) -> set[int]:
+def held(disk: Disk, now: float) -> set[int]:
     """The numbers of the manifests that have a lease at `now`, seconds since 1970."""
-    return {number for _, number, expiry in notes(folder) if expiry > now}
+    return {number for _, number, expiry in notes(disk) if expiry > now}
 
 
-def notes(folder: Path) -> Iterator[tuple[Path, int, float]]:
-    """Each lease's file, manifest number and expiry.  A file that cannot be read was cut off by a power failure, which
+def notes(disk: Disk) -> Iterator[tuple[str, int, float]]:
+    """Each lease's name, manifest number and expiry.  A file that cannot be read was cut off by a power failure, which
     no reader survives: it has run out."""
-    for path in folder.glob("[0-9]*.json"):
+    for each in disk.list(LEASES):
+        name = f"{LEASES}/{each}"
         try:
-            note = json.loads(path.read_bytes())
-            yield path, note["number"], note["expiry"]
+            note = json.loads(disk.read(name))
+            yield name, note["number"], note["expiry"]
         except FileNotFoundError:
             continue  # closed just now
         except ValueError:
-            yield path, 0, 0.0
+            yield name, 0, 0.0
 
 
 class _Renewer:

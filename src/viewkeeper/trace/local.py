@@ -1,65 +1,114 @@
-"""Durability and exclusive creation on a local disk: all that the commit protocol asks of a kind of storage."""
+"""The local disk, and a file system that is mounted and behaves as one."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
-from viewkeeper.permissions import open_new
+from viewkeeper.durable import link_new, replace, sync
+from viewkeeper.permissions import make_folder, make_root
+from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.disk import FOLDERS, STATE, Created, Outcome, Status, Taken, Unknown
+from viewkeeper.trace.receipt import FileRef
 
 
+# The functions of `os` are used here: those of `pathlib` take three times as long.
+@dataclass(frozen=True)
 class LocalDisk:
-    """Files that are whole or absent.  Another kind of storage is another class with these methods."""
+    """A database in the folder `root`: its files are where their names say, and are mapped in place."""
 
-    def publish(self, path: Path) -> None:
-        """Return when the finished file `path` and its name are durable."""
+    root: str
+
+    def make_folders(self) -> None:
+        """Make the folders of a new database, durably; harmless where they are there."""
+        root = Path(self.root)
+        if not root.exists():
+            make_root(root)
+        for folder in FOLDERS:
+            make_folder(root / folder)
+            sync(f"{self.root}/{folder}")
+        sync(self.root)
+
+    def create(self, name: str, data: bytes) -> Outcome:
+        """See `Disk`."""
+        path = self._path(name)
+        created = link_new(path, data)
+        try:
+            sync(os.path.dirname(path))  # noqa: PTH120
+        except OSError as error:
+            return Unknown(error)
+        return Created() if created else Taken()
+
+    def put(self, name: str, data: bytes) -> None:
+        """See `Disk`."""
+        replace(self._path(name), data)
+
+    def read(self, name: str, start: int = 0, length: int | None = None) -> bytes:
+        """See `Disk`."""
+        with open(self._path(name), "rb", buffering=0) as file:  # noqa: PTH123
+            if start:
+                file.seek(start)
+            data = file.read() if length is None else file.read(length)
+        assert data is not None, "a file that blocks has always something"
+        return data
+
+    def exists(self, name: str) -> bool:
+        """See `Disk`."""
+        return os.path.exists(self._path(name))  # noqa: PTH110
+
+    def stat(self, name: str) -> Status:
+        """See `Disk`."""
+        found = os.stat(self._path(name))  # noqa: PTH116
+        return Status(found.st_size, found.st_ctime, (found.st_ino, found.st_ctime_ns))
+
+    def list(self, folder: str, after: str = "") -> list[str]:
+        """See `Disk`."""
+        with os.scandir(self._path(folder)) as entries:
+            return sorted(entry.name for entry in entries if entry.name > after and entry.name[0] != ".")
+
+    def delete(self, names: Collection[str], lasting: bool = False) -> None:
+        """See `Disk`."""
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path(name))  # noqa: PTH108
+        if lasting:
+            with contextlib.suppress(FileNotFoundError):  # the folder was deleted, too
+                self._sync_folders(names)
+
+    def upload(self, file: Path, name: str) -> None:
+        """See `Disk`."""
+        path = self._path(name)
+        assert str(file) == path, f"{file} was not written where `scratch` said"
         sync(path)
-        sync(path.parent)
+        self._sync_folders([name])
 
-    def create(self, path: Path, data: bytes) -> None:
-        """Make `path` with `data`, durably and in one step; FileExistsError if somebody else was first."""
-        with _draft(path, data, durable=True) as draft:
-            # A link never replaces a file, unlike a rename, and the name appears with all its bytes.
-            path.hardlink_to(draft)
-        sync(path.parent)
+    def scratch(self, name: str) -> Path:
+        """Its own place: what no manifest names does not exist."""
+        return Path(self._path(name))
 
-    def write(self, path: Path, data: bytes) -> None:
-        """Give `path` the content `data`, durably and in one step."""
-        with _draft(path, data, durable=True) as draft:
-            draft.replace(path)
-        sync(path.parent)
+    def local(self, name: str, ref: FileRef | None = None) -> Path:
+        """The file itself; who maps it looks at its length and checksums."""
+        return Path(self._path(name))
 
-    def replace(self, path: Path, data: bytes) -> None:
-        """Give `path` the content `data` in one step; need not survive a power failure."""
-        with _draft(path, data, durable=False) as draft:
-            draft.replace(path)
+    def sweep(self, older: float) -> None:
+        """See `Disk`."""
+        for folder in (Path(self.root), *(Path(self.root, each) for each in FOLDERS if each != STATE)):
+            for path in folder.glob(".*"):
+                with contextlib.suppress(FileNotFoundError):  # it has just got its final name
+                    if path.is_file() and path.stat().st_mtime < older:
+                        path.unlink()
 
+    def _path(self, name: str) -> str:
+        return f"{self.root}/{name}"
 
-def sync(path: Path) -> None:
-    """Return when what is in the file or folder `path` is durable."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    def _sync_folders(self, names: Iterable[str]) -> None:
+        for folder in sorted({os.path.dirname(self._path(name)) for name in names}):  # noqa: PTH120
+            sync(folder)
 
 
-@contextmanager
-def _draft(path: Path, data: bytes, durable: bool) -> Iterator[Path]:
-    """A file beside `path` that holds `data` and is gone after the block; its name begins with a dot, which no finished
-    file's does."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with os.fdopen(open_new(draft), "wb") as file:
-            file.write(data)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        yield draft
-    finally:
-        with contextlib.suppress(FileNotFoundError):  # it has another name by now, or could not be made
-            draft.unlink()
+def local_storage(root: str | Path, keep_seconds: float = 60.0) -> Storage:
+    """The database in the folder `root`."""
+    return Storage(Path(root), LocalDisk(str(root)), keep_seconds)

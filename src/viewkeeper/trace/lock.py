@@ -1,7 +1,7 @@
-"""The driver lock: on one machine, at most one process at a time is the driver of a database.
+"""Locks of one machine: at most one process at a time is the driver of a database, or follows under a name.
 
-It is a `flock` on `driver.lock`, which the kernel lets go when the process dies.  `driver.json` beside it says who
-holds it; it is only for messages.
+A lock is a `flock` on a file, which the kernel lets go when the process dies.  A note beside it says who holds it; it
+is only for messages.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import json
 import os
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
 
-from viewkeeper.errors import Busy
+from viewkeeper.durable import replace
+from viewkeeper.errors import Busy, Error
 from viewkeeper.permissions import open_shared
 
-if TYPE_CHECKING:
-    from viewkeeper.trace.commit import Storage
-
-Purpose = Literal["pipeline", "statement", "rebase"]
+BRIEF = "statement"
+"""What it is held for only for a moment."""
 
 POLL_SECONDS = 0.01
 GRACE_SECONDS = 0.05
@@ -35,26 +35,26 @@ class Holder:
     pid: int
     host: str
     since: float
-    purpose: Purpose
+    purpose: str
 
     def __str__(self) -> str:
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.since))
         return f"a {self.purpose} in process {self.pid} on {self.host}, since {since}"
 
 
-class DriverLock:
-    """Not reentrant; not for several threads at once.  A child process does not hold it, and cannot release it.
+class FileLock:
+    """The lock on the file `path`, a `Lock`.  Not reentrant; not for several threads at once.  A child process does not
+    hold it, and cannot release it.
 
-    `is_held` says whether this object holds the lock.
+    `is_held` says whether this object holds it; `refusal` is what others are told of its holder.
     """
 
-    def __init__(self, storage: Storage) -> None:
-        self._root, self._disk = storage.root, storage.disk
-        self._path, self._note = storage.root / "driver.lock", storage.root / "driver.json"
+    def __init__(self, path: Path, refusal: Callable[[Holder | None], str]) -> None:
+        self._path, self._note, self._refusal = path, path.with_suffix(".json"), refusal
         self._descriptor: int | None = None
         self.is_held = False
 
-    def acquire(self, purpose: Purpose, wait_seconds: float) -> None:
+    def acquire(self, purpose: str, wait_seconds: float) -> None:
         """Take the lock.  A statement is waited for, `wait_seconds` at most; others refuse at once.
 
         `Busy` says who holds it.
@@ -65,7 +65,7 @@ class DriverLock:
             self._wait(self._descriptor, wait_seconds)
             self.is_held = True
             note = Holder(os.getpid(), socket.gethostname(), time.time(), purpose)
-            self._disk.replace(self._note, json.dumps(asdict(note)).encode())
+            replace(str(self._note), json.dumps(asdict(note)).encode())
         except BaseException:  # a disk that is full, say: nobody would ever get the lock again
             self.forget()
             raise
@@ -74,13 +74,16 @@ class DriverLock:
         started = time.monotonic()
         while not _try_lock(descriptor, fcntl.LOCK_EX):
             holder = self._read_note()
-            lasting = holder is not None and holder.purpose != "statement"
+            lasting = holder is not None and holder.purpose != BRIEF
             patience = GRACE_SECONDS if lasting else max(wait_seconds, GRACE_SECONDS)
             if time.monotonic() - started >= patience:
-                raise Busy(
-                    f"{self._root} is maintained by {holder or 'another process'}: wait until it ends, or stop it"
-                )
+                raise Busy(self._refusal(holder))
             time.sleep(POLL_SECONDS)
+
+    def beat(self) -> None:
+        """See `Lock`; the kernel knows whether the process lives."""
+        if not self.is_held:
+            raise Error(f"{self._path} is not locked by this process any more")
 
     def release(self) -> None:
         """Let the lock go; once is enough."""
@@ -123,7 +126,16 @@ def _try_lock(descriptor: int, operation: int) -> bool:
     return True
 
 
-_open_locks: set[DriverLock] = set()
+def driver_lock(root: Path) -> FileLock:
+    """The lock of the driver of the database in `root`."""
+
+    def refusal(holder: Holder | None) -> str:
+        return f"{root} is maintained by {holder or 'another process'}: wait until it ends, or stop it"
+
+    return FileLock(root / "driver.lock", refusal)
+
+
+_open_locks: set[FileLock] = set()
 
 
 def _forget_in_child() -> None:

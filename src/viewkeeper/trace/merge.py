@@ -8,12 +8,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from viewkeeper.catalog.model import StateSpec
 from viewkeeper.trace.arrange import survivors, take_all
+from viewkeeper.trace.disk import Disk
 from viewkeeper.trace.file import ZoneFile
 from viewkeeper.trace.keys import numbers
 from viewkeeper.trace.receipt import FileRef, Receipt, RunRef
@@ -175,16 +175,16 @@ def _files_of(merges: Sequence[StateMerge], files: Mapping[str, FileRef]) -> tup
     return tuple(files[name] for name in sorted(names) if name in files)
 
 
-def run_merge(folder: Path, name: str, task: MergeTask, dead_members: Mapping[int, set[int]]) -> Receipt:
-    """Write file `name` in `folder`: for each merge of `task` one run, unless nothing remains.
+def run_merge(disk: Disk, name: str, task: MergeTask, dead_members: Mapping[int, set[int]]) -> Receipt:
+    """Write file `name` on `disk`: for each merge of `task` one run, unless nothing remains.
 
     Rows of the dropped members `dead_members[state id]` go.  All that is read is verified: raises `Damaged`.
     """
     files = {file.name: file for file in task.files}
-    writer = ZoneFile.writer(folder, name)
+    writer = ZoneFile.writer(disk, name)
     versions = []
     for merge in task.merges:
-        runs = [Run.open(folder, ref, files.get(ref.file)) for ref in merge.runs]
+        runs = [Run.open(disk, ref, files.get(ref.file)) for ref in merge.runs]
         for run in runs:
             run.verify()
         words, rows = _merged(merge.spec, runs, merge.oldest, dead_members.get(merge.spec.id, set()))

@@ -1,4 +1,4 @@
-"""Names of zone files: who wrote it, when, and for what, so that garbage can be told from work in progress."""
+"""Names of state files: who wrote it, when, and for what, so that garbage can be told from work in progress."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 
 class FileName(NamedTuple):
-    """What a zone file's name says.
+    """What a state file's name says.
 
-    `version` is the one it was written for, `epoch` its driver's term of office, `kind` "batch", "merge" or "fill".
-    `attempt` numbers the driver's batches, merges and fills; no two of an epoch have the same.
+    `version` is the one it was written for, `epoch` its driver's term of office, `kind` "batch", "merge", "fill" or
+    "rebase".  `attempt` numbers the driver's batches, merges and fills; no two of an epoch have the same.
     """
 
     version: int
@@ -22,7 +22,7 @@ class FileName(NamedTuple):
     kind: str
 
 
-_PATTERN = re.compile(r"(\d{12,})-e(\d+)-z(\d+)-s(\d+)-a(\d+)-([a-z]+)-[0-9a-f]{8}\.(?:zone|parquet)")
+_PATTERN = re.compile(r"(\d{12,})-e(\d+)-z(\d+)-s(\d+)-a(\d+)-([a-z]+)-[0-9a-f]{8}\.(?:zone|parquet|arrow)")
 
 
 def file_name(version: int, epoch: int, zone: int, server: int, attempt: int, kind: str, suffix: str = "zone") -> str:

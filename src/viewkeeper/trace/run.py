@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection
 from functools import cached_property
-from pathlib import Path
 from threading import Lock
 from typing import Protocol
 from weakref import WeakSet
@@ -16,6 +15,7 @@ import pyarrow as pa
 from viewkeeper.catalog.model import StateSpec
 from viewkeeper.errors import Damaged
 from viewkeeper.trace.arrange import arrange
+from viewkeeper.trace.disk import Disk
 from viewkeeper.trace.file import ZoneFile, offset_table
 from viewkeeper.trace.keys import number_type, numbers, offsets
 from viewkeeper.trace.receipt import FileRef, RunRef
@@ -49,12 +49,12 @@ class Run:
         self.low, self.high = int(words[0]), int(words[-1])
 
     @staticmethod
-    def open(folder: Path, ref: RunRef, file: FileRef | None = None) -> Run:
-        """The run `ref` in `folder`; open runs are shared within the process.
+    def open(disk: Disk, ref: RunRef, file: FileRef | None = None) -> Run:
+        """The run `ref` on `disk`; open runs are shared within the process.
 
         `file` is what the manifest says of the file.  Raises `Damaged`, or FileNotFoundError.
         """
-        return _OPEN.run(folder, ref, file)
+        return _OPEN.run(disk, ref, file)
 
     @staticmethod
     def of(spec: StateSpec, rows: Rows) -> Run | None:
@@ -166,19 +166,19 @@ def hold(holder: Holder) -> None:
 
 
 class _OpenFiles:
-    """The files and runs that this process has open, by folder and name; at most `FILES_OPEN_MAX` files."""
+    """The files and runs that this process has open, by disk and name; at most `FILES_OPEN_MAX` files."""
 
     def __init__(self) -> None:
-        self._files: dict[tuple[Path, str], tuple[ZoneFile, dict[int, Run]]] = {}
+        self._files: dict[tuple[Disk, str], tuple[ZoneFile, dict[int, Run]]] = {}
         self._lock = Lock()
 
-    def run(self, folder: Path, ref: RunRef, file: FileRef | None) -> Run:
+    def run(self, disk: Disk, ref: RunRef, file: FileRef | None) -> Run:
         with self._lock:
-            opened = self._files.get((folder, ref.file))
+            opened = self._files.get((disk, ref.file))
             if opened is None or (file is not None and file != opened[0].ref):
                 if len(self._files) >= FILES_OPEN_MAX:
                     self._let_go()
-                opened = self._files[folder, ref.file] = (ZoneFile(folder, ref.file, file), {})
+                opened = self._files[disk, ref.file] = (ZoneFile(disk, ref.file, file), {})
             zone, runs = opened
             run = runs.get(ref.section)
             if run is None or run.ref != ref:
@@ -192,18 +192,18 @@ class _OpenFiles:
             holder.let_go()
         self._files.clear()
 
-    def keep(self, folder: Path, names: Collection[str]) -> None:
+    def keep(self, disk: Disk, names: Collection[str]) -> None:
         with self._lock:
-            for key in [key for key in self._files if key[0] == folder and key[1] not in names]:
+            for key in [key for key in self._files if key[0] == disk and key[1] not in names]:
                 del self._files[key]
 
 
 _OPEN = _OpenFiles()
 
 
-def close_files_except(folder: Path, names: Collection[str]) -> None:
-    """Let go of the open files of `folder` that are not in `names`; runs in use stay readable."""
-    _OPEN.keep(folder, names)
+def close_files_except(disk: Disk, names: Collection[str]) -> None:
+    """Let go of the open files of `disk` that are not in `names`; runs in use stay readable."""
+    _OPEN.keep(disk, names)
 
 
 def _from_file(zone: ZoneFile, ref: RunRef) -> Run:

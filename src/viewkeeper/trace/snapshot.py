@@ -6,17 +6,16 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from viewkeeper.catalog.model import Catalog, StateSpec
 from viewkeeper.errors import Error
+from viewkeeper.trace.disk import Disk
 from viewkeeper.trace.manifest import KEEPS_VERSION, CatalogRef, Kind, Manifest, ManifestRef, RunKey
 from viewkeeper.trace.receipt import FileRef, Receipt, RunRef
 from viewkeeper.trace.run import Run, hold
 from viewkeeper.trace.trace import Trace
-
-if TYPE_CHECKING:
-    from viewkeeper.trace.commit import Storage
 
 CHECKPOINT_EVERY = 64
 """Manifests from one checkpoint to the next: what a cold reader has to read at most."""
@@ -47,6 +46,22 @@ class Change:
     rebased: dict[int, int] | None = None
 
 
+class Chain(Protocol):
+    """The chain of manifests that a snapshot was read from (`commit.Storage`)."""
+
+    root: Path
+    disk: Disk
+
+    def newest(self) -> Snapshot:
+        """The snapshot of the newest manifest."""
+
+    def is_recent(self, number: int) -> bool:
+        """Whether pruning cannot have come to manifest `number`."""
+
+    def catalog(self, ref: CatalogRef) -> Catalog:
+        """The catalog that a manifest names."""
+
+
 @dataclass(frozen=True, eq=False)
 class Snapshot:
     """All that one manifest names.  `states` holds the runs of each state id, oldest first; no state is empty.
@@ -56,7 +71,7 @@ class Snapshot:
     older copy is put back.  `database` is the same in all manifests of a database.
     """
 
-    storage: Storage = field(repr=False)
+    storage: Chain = field(repr=False)
     number: int
     version: int
     epoch: int
@@ -88,7 +103,7 @@ class Snapshot:
         trace = self._traces.get(spec.id)
         if trace is None:
             hold(self)
-            runs = [Run.open(self.storage.state, ref, self.files[ref.file]) for ref in self.states.get(spec.id, ())]
+            runs = [Run.open(self.storage.disk, ref, self.files[ref.file]) for ref in self.states.get(spec.id, ())]
             trace = self._traces[spec.id] = Trace(spec, runs)
         return trace
 
@@ -97,7 +112,7 @@ class Snapshot:
         self._traces.clear()
 
 
-def advance(storage: Storage, before: Snapshot | None, manifest: Manifest) -> Snapshot:
+def advance(storage: Chain, before: Snapshot | None, manifest: Manifest) -> Snapshot:
     """The snapshot of `manifest`; `before` is the one of the manifest it follows, not needed for a checkpoint."""
     if manifest.is_checkpoint or before is None:
         states = _with_runs({}, manifest.added, frozenset())

@@ -12,6 +12,7 @@ from viewkeeper.settings import Settings, found, settle, wanted
 from viewkeeper.stores.contract import Store, require_durability
 from viewkeeper.stores.kinds import open_store
 from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.local import local_storage
 from viewkeeper.views.source import Newest
 from viewkeeper.views.spark_frames import SparkFrames
 from viewkeeper.views.spark_session import SparkUse
@@ -104,7 +105,7 @@ class Opening:
             return self._opened
 
     def _open(self, settings: Settings) -> Opened:
-        storage = Storage(self.root)
+        storage = local_storage(self.root)
         storage.initialise(Catalog(zone=settings.zone))
         store = open_store(self.root, settings, self._durability)
         try:

@@ -20,7 +20,7 @@ MakeAnalyst = Callable[[], Analyst]
 
 def explain_parts(version: Version, view: PartView) -> str:
     """How `view` is kept; with what a part took, where the driver that runs has measured it."""
-    note = read_note(version.snapshot.storage.root)
+    note = read_note(version.snapshot.storage.disk)
     measured = {int(id_): seconds for id_, seconds in (note or {}).get("parts", {}).items()}
     text = explain(version.catalog, view, ExistingParts(version.snapshot), measured)
     seconds = measured.get(view.id)

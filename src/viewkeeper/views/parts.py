@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ from viewkeeper.streams.subscripts import UNBOUNDED
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.streams.waiting import reason
 from viewkeeper.streams.work import Piece
+from viewkeeper.trace.disk import Disk
 from viewkeeper.trace.grouping import spread
 from viewkeeper.trace.snapshot import Snapshot
 from viewkeeper.views.shape import logical_table
@@ -113,15 +113,15 @@ class Parts:
             subscripts.append(part)
             starts.append(known[row.pieces])
             lengths.append(row.rows)
-        block = read_part(self.folder, _merged(pieces), self.of.columns, self._zone, wanted=wanted)
+        block = read_part(self.disk, _merged(pieces), self.of.columns, self._zone, wanted=wanted)
         if len(known) < len(subscripts):
             block = block.take(spread(np.array(starts), np.array(lengths)))
         return block, np.repeat(np.array(subscripts, dtype=np.int64), lengths)
 
     @property
-    def folder(self) -> Path:
-        """Where the files of parts lie."""
-        return self._snapshot.storage.state
+    def disk(self) -> Disk:
+        """Where the files of parts are."""
+        return self._snapshot.storage.disk
 
     def table(self, parts: Iterable[int]) -> pa.Table:
         """The rows of some parts, in the types that users see."""

@@ -84,7 +84,7 @@ class SparkFrames:
                 self._leases[snapshot.ref] = Lease(snapshot.storage, snapshot.number)
         session = self._session()
         with active(session):
-            return frame(session, parts.folder, parts.of.columns, parts.pieces(first, last), version.catalog.zone,
+            return frame(session, parts.disk, parts.of.columns, parts.pieces(first, last), version.catalog.zone,
                          parts.of.length, part_timestamp)  # fmt: skip
 
     def close(self) -> None:

@@ -77,7 +77,7 @@ class StreamHandle(PartsReader):
     def seal(self, part: int) -> None:
         """Seals all parts up to and including `part`, whatever has come: rows for them are late from now on."""
         part = whole(part, f"{self.name} is sealed up to a subscript, which is an int")
-        with StreamLog(self._storage.root) as log:
+        with StreamLog(self._storage.root, self._storage.disk) as log:
             log.seal(self._stream(), part)
 
     def follow(self, df: Any, *, name: str, trigger: dict[str, Any] | None = None) -> Any:
@@ -116,11 +116,11 @@ class StreamHandle(PartsReader):
         parts = version.parts_of(stream)
         position = StreamProgress.from_dict(version.snapshot.progress.get(stream.id)).position
         blocks = [parts.rows([part])[0] for part in parts.open()]
-        with StreamLog(self._storage.root) as log:
+        with StreamLog(self._storage.root, self._storage.disk) as log:
             try:
                 for entry in _entries(log, stream, position):
                     for file in entry.files:
-                        columns = read_rows(self._storage, stream, file)
+                        columns = read_rows(self._storage.disk, stream, file)
                         blocks.append(Block(columns, np.zeros(len(columns[0]), dtype=np.uint64)))
             except Error:
                 newest = self._storage.newest().progress.get(stream.id)

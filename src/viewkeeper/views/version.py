@@ -60,7 +60,7 @@ class Version:
             way = self._index(of, index) if index is not None else None
             for part in (of, way):
                 if isinstance(part, (View, Index)) and part.filled is None:
-                    done = progress(read_note(self.snapshot.storage.root), part.id)
+                    done = progress(read_note(self.snapshot.storage.disk), part.id)
                     raise NotReady(f"{part.name} {done}; db.catch_up() waits for it")
             found = self._shapes[name, index] = Shape(of, way, self.catalog.zone)
         return found

@@ -30,11 +30,11 @@ def append(
 
     Raises InputError, with nothing stored, for what are no rows and for columns that the stream has not.
     """
-    with StreamLog(root) as log:
+    with StreamLog(root, storage.disk) as log:
         if (known := log.known(stream.id, id)) is not None:
             return known
         now = time.time() if now is None else now
-        writing = Writing(storage, stream, Conversion(stream, zone, now))
+        writing = Writing(storage.disk, stream, Conversion(stream, zone, now))
         watermark = log.watermark(stream.id)
         try:
             if _is_spark_frame(rows):

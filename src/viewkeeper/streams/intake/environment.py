@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import lmdb
 
+from viewkeeper.durable import sync
 from viewkeeper.errors import InputError
 from viewkeeper.interrupts import uninterrupted
 from viewkeeper.permissions import make_folder, make_root
@@ -35,7 +36,6 @@ from viewkeeper.stores.lmdb_folders import (
 from viewkeeper.stores.locks import WriterLock
 from viewkeeper.stores.words import LockWords, lock_page
 from viewkeeper.streams.intake.entries import ENTRY_KEY, running_hash
-from viewkeeper.trace.local import LocalDisk
 
 _STREAM = struct.Struct(">Q")
 _ID_BYTES_MAX = 400
@@ -84,8 +84,8 @@ class StreamEnvironment(LmdbFolder):
         make_folder(folder)
         super().__init__(folder)
         if created:
-            LocalDisk().publish(folder / "data.mdb")
-            LocalDisk().publish(folder)
+            for each in (folder / "data.mdb", folder, folder.parent):
+                sync(str(each))
 
     def _open_files(self) -> None:
         with translated(self.folder):

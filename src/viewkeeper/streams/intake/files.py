@@ -14,11 +14,11 @@ from viewkeeper.streams.intake.entries import PartFile
 from viewkeeper.streams.intake.taking import MICROSECONDS
 from viewkeeper.streams.part_files import PartWriter, read_part
 from viewkeeper.streams.work import Piece
-from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.disk import STATE, Disk
 from viewkeeper.trace.grouping import stable_argsort
 
 
-def write_rows(storage: Storage, stream: Stream, columns: Sequence[pa.Array], times: np.ndarray) -> PartFile:
+def write_rows(disk: Disk, stream: Stream, columns: Sequence[pa.Array], times: np.ndarray) -> PartFile:
     """Write rows (physical columns, at least one row) with timestamps `times` (microseconds) to a new file, which is
     durable when this returns."""
     parts = times // (stream.length * MICROSECONDS)
@@ -31,19 +31,19 @@ def write_rows(storage: Storage, stream: Stream, columns: Sequence[pa.Array], ti
     rows = np.diff(np.append(starts, len(parts)))
     name = f"append-{stream.id}-{secrets.token_hex(16)}.parquet"
     try:
-        writer = PartWriter(storage.state, name, stream.columns, "UTC", grouped=False)
+        writer = PartWriter(disk, name, stream.columns, "UTC", grouped=False)
         for part, start, count in zip(parts[starts].tolist(), starts.tolist(), rows.tolist(), strict=True):
             piece = Block([column.slice(start, count) for column in block.columns], block.hashes[start : start + count])
             writer.add(part, piece)
-        ref, _ = writer.finish(storage.publish)
+        ref, _ = writer.finish()
     except BaseException:
-        (storage.state / name).unlink(missing_ok=True)
+        disk.delete([f"{STATE}/{name}"])
         raise
     assert ref is not None, "there is at least one row"
     return PartFile(ref, parts[starts], rows, int(times.min()), int(times.max()))
 
 
-def read_rows(storage: Storage, stream: Stream, file: PartFile) -> list[pa.Array]:
+def read_rows(disk: Disk, stream: Stream, file: PartFile) -> list[pa.Array]:
     """The rows of a file as physical columns, in the file's order."""
     whole = Piece(file.ref.name, 0, int(file.rows.sum()))
-    return read_part(storage.state, [whole], stream.columns, "UTC").columns
+    return read_part(disk, [whole], stream.columns, "UTC").columns

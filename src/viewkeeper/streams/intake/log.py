@@ -27,8 +27,8 @@ from viewkeeper.streams.intake.entered import EnteredFiles
 from viewkeeper.streams.intake.entries import ENTRY_KEY, Draft, Entry
 from viewkeeper.streams.intake.environment import Appended, Numbered, Record, StreamEnvironment, open_environments
 from viewkeeper.streams.intake.taking import Reach, too_late
+from viewkeeper.trace.disk import STATE, Disk, create_own
 from viewkeeper.trace.garbage import LEFTOVER_SECONDS
-from viewkeeper.trace.local import LocalDisk
 
 _INLINE_BYTES_MAX = 1 << 20
 """Rejected rows of more bytes than this get a file."""
@@ -38,6 +38,8 @@ READ_BYTES, READ_ROWS = 1 << 26, 4_000_000
 
 TRIMMED_AT_ONCE = 1_000
 """Entries that one transaction deletes, at most."""
+
+STREAMS = "streams"
 
 _closing = threading.Lock()
 """Once is enough, whoever closes."""
@@ -57,9 +59,9 @@ class StreamLog:
     What a method has written is durable when it returns.  Objects, threads and processes may use one folder together.
     """
 
-    def __init__(self, root: str | Path) -> None:
-        self.root = Path(root).resolve()
-        self.folder, self._state = self.root / "streams", self.root / "state"
+    def __init__(self, root: str | Path, disk: Disk) -> None:
+        self.root, self._disk = Path(root).resolve(), disk
+        self.folder = self.root / STREAMS
         self._environment = open_environments.take(self.folder, StreamEnvironment)
         self._entered = EnteredFiles()
         self._closed = False
@@ -89,12 +91,12 @@ class StreamLog:
         rejects = bytes_of.rejects_bytes(draft.rejected)
         file = self._write_rejects(rejects) if len(rejects) > _INLINE_BYTES_MAX else None
         try:
-            appended = self._enter(stream, draft, id_, now, rejects if file is None else file.name)
+            appended = self._enter(stream, draft, id_, now, rejects if file is None else file.rpartition("/")[2])
         except BaseException:
-            self._unlink([file] if file is not None else [])
+            self._disk.delete([file] if file is not None else [])
             raise
         if file is not None and appended.duplicate:
-            file.unlink()
+            self._disk.delete([file])
         return appended
 
     def _enter(self, stream: Stream, draft: Draft, id_: str | Numbered | None, now: float,
@@ -144,7 +146,7 @@ class StreamLog:
 
     def _trim_some(self, stream_id: int, upto: int) -> bool:
         """Whether there may be more."""
-        doomed, count = list[Path](), 0
+        doomed, count = list[str](), 0
         with self._transaction(write=True) as txn, txn.cursor(self._environment.entries) as cursor:
             while count < TRIMMED_AT_ONCE and cursor.set_range(ENTRY_KEY.pack(stream_id, 0)):
                 stream, sequence = ENTRY_KEY.unpack(cursor.key())
@@ -153,7 +155,7 @@ class StreamLog:
                 doomed += self._rejects_file(cursor)
                 cursor.delete()
                 count += 1
-        self._unlink(doomed)
+        self._disk.delete(doomed)
         return count == TRIMMED_AT_ONCE
 
     def forget(self, stream_id: int) -> None:
@@ -270,19 +272,20 @@ class StreamLog:
         Spared are files younger than `age_seconds`, which appends may be about to enter; one that does so later still
         finds its file gone, since both hold the write transaction, and writes it again.
         """
-        found = [*self._state.glob("append-*"), *self._state.glob(".append-*"), *self.folder.glob("rejected-*")]
-        old = [path for path in found if path.name not in named and _is_older(path, now - age_seconds)]
+        found = [(name, f"{folder}/{name}") for folder, kind in ((STATE, "append-"), (STREAMS, "rejected-"))
+                 for name in self._disk.list(folder) if name.startswith(kind)]  # fmt: skip
+        old = [each for each in found if each[0] not in named and self._is_older(each[1], now - age_seconds)]
         if not old:
             return 0
         with self._transaction() as txn:  # beside appends: a backlog has many entries
             self._look_for_files(txn)
-        garbage = [path for path in old if path.name not in self._entered]
+        garbage = [path for name, path in old if name not in self._entered]
         if not garbage:
             return 0
         with self._transaction(write=True) as txn:
             self._look_for_files(txn)
-            garbage = [path for path in garbage if path.name not in self._entered]
-            self._unlink(garbage)
+            garbage = [path for name, path in old if name not in self._entered]
+            self._disk.delete(garbage)
         return len(garbage)
 
     def _look_for_files(self, txn: Any) -> None:
@@ -306,7 +309,7 @@ class StreamLog:
         for file in draft.files:
             if least is not None and watermark is not None and file.least < least:
                 raise WatermarkMoved(watermark)
-            if not (self._state / file.ref.name).exists():
+            if not self._disk.exists(f"{STATE}/{file.ref.name}"):
                 raise Error(f"{stream.name}: {file.ref.name} is gone, as if this append had stood still for an hour "
                             "and been taken for dead; append it again")  # fmt: skip
 
@@ -314,31 +317,25 @@ class StreamLog:
         entry, file = bytes_of.decode(data, sequence, self._name(stream_id, sequence))
         if file is None or not isinstance(entry, bytes_of.Append):
             return entry
-        rejected = bytes_of.rejects_from((self.folder / file).read_bytes())
+        rejected = bytes_of.rejects_from(self._disk.read(f"{STREAMS}/{file}"))
         return replace(entry, rejected=rejected)
 
     def _name(self, stream_id: int, sequence: int) -> str:
         return f"{self.folder}: entry {sequence} of stream {stream_id}"
 
-    def _write_rejects(self, data: bytes) -> Path:
-        file = self.folder / f"rejected-{secrets.token_hex(8)}.arrow"
-        LocalDisk().create(file, data)
+    def _write_rejects(self, data: bytes) -> str:
+        file = f"{STREAMS}/rejected-{secrets.token_hex(8)}.arrow"
+        create_own(self._disk, file, data)
         return file
 
-    def _rejects_file(self, cursor: Any) -> list[Path]:
+    def _rejects_file(self, cursor: Any) -> list[str]:
         header = bytes_of.header_of(cursor.value(), self._name(*ENTRY_KEY.unpack(cursor.key())))
-        return [self.folder / header["rejects"]] if "rejects" in header else []
+        return [f"{STREAMS}/{header['rejects']}"] if "rejects" in header else []
 
-    @staticmethod
-    def _unlink(paths: list[Path]) -> None:
-        for path in paths:
-            path.unlink(missing_ok=True)
-
-
-def _is_older(path: Path, than: float) -> bool:
-    with contextlib.suppress(FileNotFoundError):  # just entered, or deleted by its append
-        return path.stat().st_mtime < than
-    return False
+    def _is_older(self, name: str, than: float) -> bool:
+        with contextlib.suppress(FileNotFoundError):  # just entered, or deleted by its append
+            return self._disk.stat(name).time < than
+        return False
 
 
 def _microseconds(seconds: float) -> int:

@@ -11,7 +11,7 @@ from viewkeeper.streams.intake.conversion import Conversion, Rejects, Rows
 from viewkeeper.streams.intake.entries import Draft, PartFile, rejects
 from viewkeeper.streams.intake.files import read_rows, write_rows
 from viewkeeper.streams.intake.given import Given
-from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.disk import STATE, Disk
 
 FILE_ROWS, FILE_BYTES = 1 << 22, 1 << 28
 """What is gathered before it is written: rows of a longer append lie in several files."""
@@ -20,8 +20,8 @@ FILE_ROWS, FILE_BYTES = 1 << 22, 1 << 28
 class Writing:
     """Writes the files of one append; `written` are all so far."""
 
-    def __init__(self, storage: Storage, stream: Stream, conversion: Conversion) -> None:
-        self.storage, self.stream, self._conversion = storage, stream, conversion
+    def __init__(self, disk: Disk, stream: Stream, conversion: Conversion) -> None:
+        self.disk, self.stream, self._conversion = disk, stream, conversion
         self.written: list[PartFile] = []
 
     def draft(self, given: Iterable[Given], watermark: int | None) -> Draft:
@@ -40,7 +40,7 @@ class Writing:
         """The draft as it is with a watermark that another append has moved."""
         files, rejected = list[PartFile](), [draft.rejected]
         for file in draft.files:
-            good, bad = self._conversion.rows_again(read_rows(self.storage, self.stream, file), watermark)
+            good, bad = self._conversion.rows_again(read_rows(self.disk, self.stream, file), watermark)
             rejected += _tables(bad)
             files += self._write([good]) if bad else [file]
         return Draft(tuple(files), pa.concat_tables(rejected))
@@ -48,14 +48,12 @@ class Writing:
     def delete_except(self, kept: Sequence[PartFile]) -> None:
         """Delete what was written, but for `kept`."""
         names = {file.ref.name for file in kept}
-        for file in self.written:
-            if file.ref.name not in names:
-                (self.storage.state / file.ref.name).unlink(missing_ok=True)
+        self.disk.delete([f"{STATE}/{file.ref.name}" for file in self.written if file.ref.name not in names])
 
     def _write(self, gathered: list[Rows]) -> Iterator[PartFile]:
         if any(map(len, gathered)):
             rows = Rows.concat(gathered)
-            file = write_rows(self.storage, self.stream, rows.columns, rows.times)
+            file = write_rows(self.disk, self.stream, rows.columns, rows.times)
             self.written.append(file)
             yield file
 

@@ -161,9 +161,9 @@ class Dimensions:
     def _copy(self, item: Table | View, version: int) -> None:
         stage = self.stage
         name = file_name(stage.snapshot.version + 1, self._epoch, 0, 0, self._attempt, "batch", "parquet")
-        writer = PartWriter(stage.folder, name, item.columns, stage.catalog.zone, grouped=False)
+        writer = PartWriter(stage.disk, name, item.columns, stage.catalog.zone, grouped=False)
         writer.add(version, rows_now(stage, item))
-        ref, pieces = writer.finish(stage.snapshot.storage.publish)
+        ref, pieces = writer.finish()
         reached("dimension copied")
         stage.put(item.id, version, tuple(pieces.values()))
         stage.files += new_files(item.id, [] if ref is None else [ref], pieces.items())

@@ -153,9 +153,9 @@ class ProgramUpkeep(Upkeep):
             return
         stage, hands = self.stage, self.hands
         name = file_name(hands.version, hands.epoch, 0, 0, hands.attempt, "batch", "parquet")
-        writer = PartWriter(stage.folder, name, self.view.columns, stage.catalog.zone, grouped=True)
+        writer = PartWriter(stage.disk, name, self.view.columns, stage.catalog.zone, grouped=True)
         writer.add(runs[0][0], self._empty_rows)
-        ref, pieces = writer.finish(stage.snapshot.storage.publish)
+        ref, pieces = writer.finish()
         assert ref is not None
         piece = pieces[runs[0][0]].shared(runs[0][0])
         for first, last in runs:
@@ -170,7 +170,7 @@ class ProgramUpkeep(Upkeep):
         if late is None or (self.program.carry == "row" and not self.stage.had_rows(input_.object, part)):
             return None  # in a part that had no rows what is carried through it, of all groups, is yet to be written
         columns, catalog = self.stage.columns[input_.object], self.stage.catalog
-        rows = read_part(self.stage.folder, late, columns, catalog.zone)
+        rows = read_part(self.stage.disk, late, columns, catalog.zone)
         try:
             prepared = self.program.prepare(part, rows, self._dimension_blocks(j))
         except ViewBroken as broken:
@@ -231,7 +231,7 @@ class ProgramUpkeep(Upkeep):
         before = self.stage.index(source).previous_with_rows(parts[0]) if self.program.carry == "row" else None
         span = f"part {parts[0]}" if len(parts) == 1 else f"parts {parts[0]} to {parts[-1]}"
         work = Work(
-            root=str(self.stage.snapshot.storage.root), version=hands.version, epoch=hands.epoch,
+            disk=self.stage.disk, version=hands.version, epoch=hands.epoch,
             attempt=hands.attempt, zone=catalog.zone, title=f"viewkeeper: {span} of {self.view.name}",
             program=self.program, parts=tuple(parts),
             columns={id_: self.stage.columns[id_] for id_ in objects},
@@ -281,7 +281,7 @@ class ProgramUpkeep(Upkeep):
         with self.reading_dimensions(part):
             pieces = self._dimension_pieces(part)
         zone = self.stage.catalog.zone
-        return {id_: read_part(self.stage.folder, each, self.stage.columns[id_], zone) for id_, each in pieces.items()}
+        return {id_: read_part(self.stage.disk, each, self.stage.columns[id_], zone) for id_, each in pieces.items()}
 
 
 def _between(first: int, last: int, runs: list[Range]) -> list[Range]:

@@ -146,7 +146,7 @@ class QueryUpkeep(Upkeep):
             pieces[name] = {versions[id_]: hands.dimensions.pieces(id_, versions[id_])}
             columns[name] = stage.columns[id_]
         work = QueryWork(
-            root=str(stage.snapshot.storage.root), version=hands.version, epoch=hands.epoch, attempt=hands.attempt,
+            disk=stage.disk, version=hands.version, epoch=hands.epoch, attempt=hands.attempt,
             zone=stage.catalog.zone, title=f"viewkeeper: part {part} of {self.view.name}", view=self.view, part=part,
             query=side.query, columns=columns, pieces=pieces, lengths=lengths, old=old,
             relation=side.relation, objects=side.objects,

@@ -118,7 +118,7 @@ def _cost(run: RunRef) -> int:
 
 def _write(stage: Stage, object_: int, runs: list[RunRef], grouped: bool, name: str) -> None:
     """Writes the pieces in the files of `runs` to a new one; each part has one piece there, equal parts share it."""
-    writer = PartWriter(stage.folder, name, stage.columns[object_], stage.catalog.zone, grouped=grouped)
+    writer = PartWriter(stage.disk, name, stage.columns[object_], stage.catalog.zone, grouped=grouped)
     chosen = {run.file for run in runs}
     parts = []
     written: dict[tuple[Piece, ...], int] = {}
@@ -129,7 +129,7 @@ def _write(stage: Stage, object_: int, runs: list[RunRef], grouped: bool, name: 
             if pieces not in written:
                 written[pieces] = part.part
                 writer.add(part.part, _rows(stage, pieces, object_, grouped))
-    ref, made = writer.finish(stage.snapshot.storage.publish)
+    ref, made = writer.finish()
     places = []
     for part, pieces in parts:
         kept = tuple(piece for piece in part.pieces if piece.file not in chosen)
@@ -148,4 +148,4 @@ def _rows_of_catalog(stage: Stage, object_: int, runs: list[RunRef]) -> list[Par
 
 
 def _rows(stage: Stage, pieces: Sequence[Piece], object_: int, grouped: bool) -> Block:
-    return read_part(stage.folder, pieces, stage.columns[object_], stage.catalog.zone, grouped=grouped)
+    return read_part(stage.disk, pieces, stage.columns[object_], stage.catalog.zone, grouped=grouped)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from viewkeeper.catalog.model import PARTS, REJECTED, Catalog, Column, PartView, Stream
@@ -18,6 +17,7 @@ from viewkeeper.streams.touched import Touched, union
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.streams.work import Piece, Place
 from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.disk import Disk
 from viewkeeper.trace.file import ZoneFile
 from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.receipt import FileRef, Receipt, RunRef
@@ -58,9 +58,9 @@ class Stage:
         self._lock = threading.RLock()
 
     @property
-    def folder(self) -> Path:
-        """Where the files of parts lie."""
-        return self.snapshot.storage.state
+    def disk(self) -> Disk:
+        """Where the files of parts are."""
+        return self.snapshot.storage.disk
 
     # Parts
 
@@ -177,7 +177,7 @@ class Stage:
 
     def change(self, storage: Storage, version: int, epoch: int, attempt: int, stamp: int) -> Change:
         """All of it as the change that makes `version`; writes the rows of the part catalog."""
-        writer = ZoneFile.writer(storage.state, file_name(version, epoch, 0, 0, attempt, "batch"))
+        writer = ZoneFile.writer(storage.disk, file_name(version, epoch, 0, 0, attempt, "batch"))
         changed: dict[int, list[Part]] = {}
         gone: dict[int, list[int]] = {}
         removed: list[RunRef] = []

@@ -61,5 +61,5 @@ def are_equal(stage: Stage, object_: int, part: int, other: int, *, grouped: boo
     if sum(piece.rows for piece in left) != sum(piece.rows for piece in right):
         return False
     columns, zone = stage.columns[object_], stage.catalog.zone
-    blocks: list[Block] = [read_part(stage.folder, each, columns, zone, grouped=grouped) for each in (left, right)]
+    blocks: list[Block] = [read_part(stage.disk, each, columns, zone, grouped=grouped) for each in (left, right)]
     return not len(changed_hashes(*blocks))

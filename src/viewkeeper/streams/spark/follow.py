@@ -7,25 +7,24 @@ batch that it had not committed again, with the same number and rows, and the ap
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
-import os
 import re
 import threading
 import time
-import weakref
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from viewkeeper.catalog.model import Stream
 from viewkeeper.errors import Busy, Error, InputError, NotFound
-from viewkeeper.permissions import make_folder, open_shared
+from viewkeeper.permissions import make_folder
 from viewkeeper.streams.intake.append import append
 from viewkeeper.streams.intake.environment import Appended, Numbered
 from viewkeeper.streams.intake.given import whole_positions
 from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.lock import FileLock, Holder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,12 +54,20 @@ def follow(
     folder = Path(root).resolve() / "streams" / "follow" / str(stream.id) / name
     for each in reversed((folder, *list(folder.parents)[:3])):
         make_folder(each)
-    lock = _Lock(folder / "lock", f"stream {stream.name} is followed under the name {name!r}")
+    what = f"stream {stream.name} is followed under the name {name!r}"
+
+    def refusal(holder: Holder | None) -> str:
+        process = "another process" if holder is None else f"process {holder.pid}"
+        return f"{what} by {process}; stop that one, or take another name"
+
+    lock, locks = FileLock(folder / "lock", refusal), ExitStack()
+    lock.acquire("follow", 0.0)
+    locks.callback(lock.release)
     try:
-        lock.take_in_java(df.sparkSession, folder / "java.lock")
-        return Follow(Path(root), storage, stream, zone, df, name, folder / "checkpoint", lock, trigger)
+        locks.callback(_JavaLock(df.sparkSession, folder / "java.lock", what).release)
+        return Follow(Path(root), storage, stream, zone, df, name, folder / "checkpoint", locks, trigger)
     except BaseException:
-        lock.release()
+        locks.close()
         raise
 
 
@@ -69,12 +76,12 @@ class Follow:
 
     def __init__(
         self, root: Path, storage: Storage, stream: Stream, zone: str, df: Any, name: str, checkpoint: Path,
-        lock: _Lock, trigger: dict[str, Any] | None,
+        locks: ExitStack, trigger: dict[str, Any] | None,
     ) -> None:  # fmt: skip
         self.name, self.stream = name, stream
         self.last: Appended | None = None
         self._root, self._storage, self._zone = root, storage, zone
-        self._checkpoint, self._lock = checkpoint, lock
+        self._checkpoint, self._locks = checkpoint, locks
         self._source: str | None = None
         self._failure: BaseException | None = None
         self._stopping, self._storing = False, threading.Lock()
@@ -90,7 +97,7 @@ class Follow:
         finally:
             with self._storing:  # Spark does not wait for Python.
                 pass
-            self._lock.release()
+            self._locks.close()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Return when it has ended, or after `timeout` seconds: whether it has.  Raises Error with what ended it."""
@@ -101,7 +108,7 @@ class Follow:
         except StreamingQueryException:
             ended = True
         if ended:
-            self._lock.release()
+            self._locks.close()
             if (error := self.last_error) is not None:
                 raise Error(f"the follow {self.name!r} of stream {self.stream.name} has ended: {error}")
         return ended
@@ -147,7 +154,7 @@ class Follow:
 
     def _require_stream(self) -> None:
         """Raises NotFound where the stream was dropped meanwhile, and this follow's checkpoint with it."""
-        with StreamLog(self._root) as log:
+        with StreamLog(self._root, self._storage.disk) as log:
             log.require_there(self.stream)
 
     def _incarnation(self) -> str:
@@ -155,68 +162,24 @@ class Follow:
         return str(json.loads((self._checkpoint / "metadata").read_text())["id"])
 
 
-class _Lock:
-    """A flock that goes with its process; a forked child neither holds nor can release it.
+class _JavaLock:
+    """The Java process writes the checkpoint, and outlives a Python that is killed by about a second: it holds a lock
+    of its own, for which the next follow waits."""
 
-    The Java process writes the checkpoint, and outlives a Python that is killed by about a second: it holds a lock of
-    its own, for which the next follow waits.
-    """
-
-    def __init__(self, path: Path, what: str) -> None:
-        self._what = what
-        self._in_java: Any = None
-        self._descriptor: int | None = open_shared(path)
-        try:
-            _held.add(self)  # before it is locked: another thread may fork at any time
-            self._take(self._descriptor)
-        except BaseException:
-            self.release()
-            raise
-
-    def _take(self, descriptor: int) -> None:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(descriptor, 20, 0).decode() or "that has just started"
-            raise Busy(f"{self._what} by process {holder}; stop that one, or take another name") from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-
-    def take_in_java(self, session: SparkSession, path: Path) -> None:
+    def __init__(self, session: SparkSession, path: Path, what: str) -> None:
         """Has the Java process of `session` take the lock `path`; raises Busy if another one keeps it."""
         self._in_java = session._jvm.java.io.RandomAccessFile(str(path), "rw")  # type: ignore[union-attr]
         end = time.monotonic() + JAVA_SECONDS
         while self._in_java.getChannel().tryLock() is None:
             if time.monotonic() > end:
-                raise Busy(f"{self._what} by the Java process of a Python that is gone; end that Java process, which "
-                           f"has {path} open")  # fmt: skip
+                self.release()
+                raise Busy(f"{what} by the Java process of a Python that is gone; end that Java process, which has "
+                           f"{path} open")  # fmt: skip
             time.sleep(0.05)
 
     def release(self) -> None:
         """Let it go; once is enough."""
         from py4j.protocol import Py4JError
 
-        if self._in_java is not None:
-            with contextlib.suppress(Py4JError, OSError):  # with the Java process its lock is gone
-                self._in_java.close()
-            self._in_java = None
-        self.close()
-
-    def close(self) -> None:
-        """Close what this process has open of it: in a forked child all that may be done."""
-        if self._descriptor is not None:
-            with contextlib.suppress(OSError):
-                os.close(self._descriptor)
-        self._descriptor = None
-        _held.discard(self)
-
-
-_held: weakref.WeakSet[_Lock] = weakref.WeakSet()
-
-
-def _release_in_child() -> None:
-    for lock in list(_held):
-        lock.close()
-
-
-os.register_at_fork(after_in_child=_release_in_child)
+        with contextlib.suppress(Py4JError, OSError):  # with the Java process its lock is gone
+            self._in_java.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ from viewkeeper.streams.intake.conversion import Conversion
 from viewkeeper.streams.intake.entries import REJECTS, Append, Draft, PartFile, decode, encode_append, rejects_bytes
 from viewkeeper.streams.intake.given import batches, whole_positions
 from viewkeeper.streams.intake.writing import Writing
-from viewkeeper.trace.commit import Storage
+from viewkeeper.trace.disk import Disk
 
 _ENTRY = pa.schema([pa.field("entry", pa.binary())])
 
@@ -29,7 +28,7 @@ def write_frame(writing: Writing, zone: str, now: float, frame: Any, watermark: 
     if (context.master or "").startswith("local"):
         # Else workers run whatever python3 is on the PATH, which need not know viewkeeper.
         context.pythonExec = sys.executable
-    task = _task(str(writing.storage.root), writing.stream, zone, now, watermark)
+    task = _task(writing.disk, writing.stream, zone, now, watermark)
     files, rejected = list[PartFile](), [REJECTS.empty_table()]
     for row in frame.coalesce(context.defaultParallelism).mapInArrow(task, "entry binary").collect():
         entry, _ = decode(bytes(row.entry), 0, "what a task wrote")
@@ -41,10 +40,10 @@ def write_frame(writing: Writing, zone: str, now: float, frame: Any, watermark: 
 
 
 def _task(
-    root: str, stream: Stream, zone: str, now: float, watermark: int | None
+    disk: Disk, stream: Stream, zone: str, now: float, watermark: int | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def write(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        writing = Writing(Storage(Path(root)), stream, Conversion(stream, zone, now))
+        writing = Writing(disk, stream, Conversion(stream, zone, now))
         draft = writing.draft((given for batch in rows for given in batches(stream, batch)), watermark)
         entry = encode_append(draft, 0, rejects_bytes(draft.rejected))
         yield pa.RecordBatch.from_arrays([pa.array([entry], pa.binary())], schema=_ENTRY)

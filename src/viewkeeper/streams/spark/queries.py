@@ -16,7 +16,7 @@ from viewkeeper.compiler.parts import quoted
 from viewkeeper.errors import ViewBroken
 from viewkeeper.spark.asking import ask
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.query_parts import made_part, state_folder
+from viewkeeper.streams.query_parts import made_part
 from viewkeeper.streams.spark.failures import failure, failures, raise_unless_of_query
 from viewkeeper.streams.spark.hidden import HiddenQuery, without_hidden
 from viewkeeper.streams.spark.quiet import failures_unlogged
@@ -103,7 +103,7 @@ def _tables(session: SparkSession, work: QueryWork, query: HiddenQuery, pieces: 
     try:
         for name, columns in work.columns.items():
             hidden = query.columns.get(name.lower())
-            rows = frame(session, state_folder(work), columns, pieces.get(name, {}), work.zone,
+            rows = frame(session, work.disk, columns, pieces.get(name, {}), work.zone,
                          work.lengths.get(name), hidden)  # fmt: skip
             rows.createOrReplaceTempView(quoted(name))
         yield

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, reduce
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +24,7 @@ from viewkeeper.streams.spark.hidden import Condition
 from viewkeeper.streams.spark.sessions import SMALL_ROWS
 from viewkeeper.streams.spark.types import schema
 from viewkeeper.streams.work import Piece
+from viewkeeper.trace.disk import STATE, Disk
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -48,7 +48,7 @@ def rows_of(pieces: Pieces) -> int:
 
 def frame(
     session: SparkSession,
-    folder: Path,
+    disk: Disk,
     columns: Sequence[Column],
     pieces: Pieces,
     zone: str,
@@ -64,10 +64,10 @@ def frame(
     if part_timestamp is not None and length is None:
         raise ValueError("a part begins at its subscript times its length")
     if rows_of(pieces) <= SMALL_ROWS:
-        table = _table(folder, columns, pieces, zone, length, part_timestamp)
+        table = _table(disk, columns, pieces, zone, length, part_timestamp)
         shape = columns if part_timestamp is None else (*columns, Column(part_timestamp, PART_TIMESTAMP.type, False))
         return session.createDataFrame(table, schema(shape)).coalesce(1)
-    return _from_files(session, folder, columns, pieces, length, part_timestamp)
+    return _from_files(session, disk, columns, pieces, length, part_timestamp)
 
 
 def needed(session: SparkSession, pieces: Pieces, condition: Condition, hidden: str, length: int, zone: str) -> Pieces:
@@ -97,10 +97,10 @@ def needed(session: SparkSession, pieces: Pieces, condition: Condition, hidden: 
 
 
 def _table(
-    folder: Path, columns: Sequence[Column], pieces: Pieces, zone: str, length: int | None, part_timestamp: str | None
+    disk: Disk, columns: Sequence[Column], pieces: Pieces, zone: str, length: int | None, part_timestamp: str | None
 ) -> pa.Table:
     parts = sorted(pieces)
-    table = to_table(folder, [piece for part in parts for piece in pieces[part]], columns, zone)
+    table = to_table(disk, [piece for part in parts for piece in pieces[part]], columns, zone)
     if part_timestamp is None:
         return table
     rows = [sum(piece.rows for piece in pieces[part]) for part in parts]
@@ -110,7 +110,7 @@ def _table(
 
 
 def _from_files(
-    session: SparkSession, folder: Path, columns: Sequence[Column], pieces: Pieces, length: int | None,
+    session: SparkSession, disk: Disk, columns: Sequence[Column], pieces: Pieces, length: int | None,
     part_timestamp: str | None,
 ) -> DataFrame:  # fmt: skip
     from pyspark.sql import functions as f
@@ -121,15 +121,15 @@ def _from_files(
         wanted.append(f.timestamp_seconds(f.col(PART) * f.lit(length)).alias(part_timestamp))
 
     def read(files: list[str], condition: SparkColumn | None = None) -> DataFrame:
-        found = session.read.schema(shape).options(**_OPTIONS).parquet(*(str(folder / name) for name in files))
+        found = session.read.schema(shape).options(**_OPTIONS).parquet(*(_path(disk, name) for name in files))
         return (found if condition is None else found.where(condition)).select(*wanted)
 
     own = {part: tuple(piece for piece in each if piece.part is None) for part, each in pieces.items()}
-    whole, ranges = _rows_by_file(folder, own)
+    whole, ranges = _rows_by_file(disk, own)
     frames = [read(whole)] if whole else []
     for piece, parts in _shared(pieces).items():
         inside = f.col("_metadata.row_index").between(piece.offset, piece.offset + piece.rows - 1)
-        found = session.read.schema(shape).options(**_OPTIONS).parquet(str(folder / piece.file)).where(inside)
+        found = session.read.schema(shape).options(**_OPTIONS).parquet(_path(disk, piece.file)).where(inside)
         numbers = reduce(lambda left, right: left.unionAll(right), [session.range(a, b) for a, b in parts])
         frames.append(found.drop(PART).crossJoin(numbers.withColumnRenamed("id", PART)).select(*wanted))
     for name, wanted_rows in ranges.items():
@@ -169,19 +169,24 @@ class _Rows:
                 self.rows.append((piece.offset, last))
 
 
-def _rows_by_file(folder: Path, pieces: Pieces) -> tuple[list[str], dict[str, _Rows]]:
+def _rows_by_file(disk: Disk, pieces: Pieces) -> tuple[list[str], dict[str, _Rows]]:
     """The files of which every row is wanted; and of the others, which rows."""
     by_file: dict[str, list[tuple[int, Piece]]] = {}
     for part in sorted(pieces):
         for piece in pieces[part]:
             by_file.setdefault(piece.file, []).append((part, piece))
     rows = {name: _Rows(found) for name, found in by_file.items()}
-    whole = [name for name, each in rows.items() if each.count == _rows_in(folder / name)]
+    whole = [name for name, each in rows.items() if each.count == _rows_in(_path(disk, name))]
     return whole, {name: each for name, each in rows.items() if name not in set(whole)}
 
 
+def _path(disk: Disk, name: str) -> str:
+    """Where Spark's workers find a part file."""
+    return str(disk.local(f"{STATE}/{name}"))
+
+
 @lru_cache(maxsize=4096)
-def _rows_in(path: Path) -> int:
+def _rows_in(path: str) -> int:
     from pyarrow import parquet
 
     return int(parquet.read_metadata(path).num_rows)
