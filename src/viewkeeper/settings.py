@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from viewkeeper.durable import link_new
 from viewkeeper.errors import Error, InputError
-from viewkeeper.permissions import make_root, open_new
+from viewkeeper.permissions import make_root
 
 FORMAT = 2
 """The layout of a database's folder; a database of another format is refused."""
@@ -76,17 +75,7 @@ def wanted(nodes: int | None, zone: str | None) -> Settings:
 def _create(root: Path, settings: Settings) -> None:
     # Several processes may make the same database at once: the first link wins, the others read what it wrote.
     make_root(root)
-    file = root / "database.json"
-    draft = root / f".{file.name}.{os.getpid()}"
-    try:
-        with os.fdopen(open_new(draft), "w") as stream:
-            json.dump({"format": FORMAT, **asdict(settings)}, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        with contextlib.suppress(FileExistsError):
-            file.hardlink_to(draft)
-    finally:
-        draft.unlink(missing_ok=True)
+    link_new(f"{root}/database.json", json.dumps({"format": FORMAT, **asdict(settings)}).encode())
 
 
 def _is_ours(name: str) -> bool:
