@@ -71,7 +71,7 @@ def test_streams_and_their_views_stand_in_scripts_beside_tables_and_views(tmp_pa
 
 def test_a_script_with_one_wrong_statement_changes_nothing(tmp_path: Path) -> None:
     storage = database(tmp_path)
-    with pytest.raises(DeclarationError, match="there is a stream m already.*line 2, column 15"):
+    with pytest.raises(DeclarationError, match="there is a stream called m already.*line 2, column 15"):
         declare(storage, STREAM + "\n" + STREAM)
     assert storage.newest().catalog.streams == ()
 
@@ -79,9 +79,9 @@ def test_a_script_with_one_wrong_statement_changes_nothing(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("CREATE TABLE M (a INT)", "there is a stream m already"),
-        ("CREATE VIEW M AS SELECT site FROM dims", "there is a stream m already"),
-        ("CREATE INDEX v ON dims (site)", "there is a view v already"), ("DROP TABLE dims", "dims is used by p"),
+        ("CREATE TABLE M (a INT)", "there is a stream called m already"),
+        ("CREATE VIEW M AS SELECT site FROM dims", "there is a stream called m already"),
+        ("CREATE INDEX v ON dims (site)", "there is a view called v already"), ("DROP TABLE dims", "dims is used by p"),
         ("DROP TABLE m", "m is a stream; use DROP STREAM m"), ("DROP STREAM m", "m is used by v, p"),
         ("CREATE VIEW e AS SELECT site FROM dims EXPIRE AFTER 5 DAYS", "leave out EXPIRE AFTER"),
         ("CREATE VIEW a AS SELECT src, count(*) AS n FROM m GROUP BY src", "aggregate over m.*WINDOW"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from viewkeeper.catalog.model import Catalog, Column, Index, InParts, Table, View, kind_of
+from viewkeeper.catalog.model import Catalog, Column, InParts, Table, View, kind_of
 from viewkeeper.catalog.types import VOID
 from viewkeeper.compiler.bind_select import SelectBinder
 from viewkeeper.compiler.namespace import Namespace
@@ -111,11 +111,19 @@ def bind_index(catalog: Catalog, statement: CreateIndex) -> BoundIndex:
 
 
 def require_free(catalog: Catalog, name: Identifier) -> None:
-    """Raises DeclarationError where something is called `name` already."""
-    item = catalog.find(name.name)
-    if item is not None:
-        kind = "an index" if isinstance(item, Index) else f"a {kind_of(item)}"
-        raise DeclarationError(f"there is {kind} called {item.name} already; DROP it first", *name.place)
+    """Raises DeclarationError where anything is called `name` already, helpers' parts included."""
+    found = catalog.find(name.name)
+    if found is not None:
+        kind, known = kind_of(found), found.name
+    else:
+        helpers = (helper.name for view in catalog.part_views for helper in view.helpers)
+        own = next((helper for helper in helpers if helper.lower() == name.name.lower()), None)
+        if own is None:
+            return
+        kind, known = "helper of a view", own
+    article = "an" if kind[0] in "aeiou" else "a"
+    message = f"there is {article} {kind} called {known} already; drop it, or take another name"
+    raise DeclarationError(message, *name.place)
 
 
 def _binder(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from viewkeeper.catalog.model import Catalog, Column, Index, InParts, Table, View
-from viewkeeper.compiler.bind import BoundView, bind_index, bind_table, bind_view
+from viewkeeper.compiler.bind import BoundView, bind_index, bind_table, bind_view, require_free
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.parse_streams import AnyView
 from viewkeeper.compiler.parts import quoted
@@ -192,9 +192,9 @@ class _Declaring:
         self._views[bound.name.lower()] = bound
 
     def _require_free(self, name: Identifier) -> None:
-        streams.require_free(self.catalog, name)
+        require_free(self.catalog, name)
         if name.name.lower() in self._views:
-            message = f"{name} cannot be created: there is a view {name} already; drop it, or take another name"
+            message = f"there is a view called {name} already; drop it, or take another name"
             raise DeclarationError(message, *name.place)
 
     def _require_kept(self, id_: int, name: Identifier) -> None:

@@ -9,8 +9,9 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from viewkeeper.catalog.model import Catalog, Column, Index, PartView, Stream, Table, View, kind_of
+from viewkeeper.catalog.model import Catalog, Column, Index, PartView, Stream, Table, View
 from viewkeeper.catalog.types import TIMESTAMP, TIMESTAMP_NTZ
+from viewkeeper.compiler.bind import require_free
 from viewkeeper.compiler.parse_streams import AnyView
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.statements import (
@@ -20,7 +21,6 @@ from viewkeeper.compiler.statements import (
     CreateView,
     CreateViewDF,
     CreateWindowView,
-    Identifier,
 )
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.viewdf import PlannedQuery, ViewDFPlan
@@ -67,22 +67,6 @@ class Nothing:
     def sizes(self, id_: int, columns: Sequence[int]) -> tuple[float, float] | None:
         """None."""
         return None
-
-
-def require_free(catalog: Catalog, name: Identifier) -> None:
-    """Raises DeclarationError where anything is called `name` already, helpers' parts included."""
-    found = catalog.find(name.name)
-    if found is not None:
-        kind, known = kind_of(found), found.name
-    else:
-        helpers = (helper.name for view in catalog.part_views for helper in view.helpers)
-        own = next((helper for helper in helpers if helper.lower() == name.name.lower()), None)
-        if own is None:
-            return
-        kind, known = "helper of a view", own
-    article = "an" if kind[0] in "aeiou" else "a"
-    raise DeclarationError(f"{name} cannot be created: there is {article} {kind} {known} already; drop it, or take "
-                           "another name", *name.place)  # fmt: skip
 
 
 def declare_stream(catalog: Catalog, statement: CreateStream) -> Catalog:
