@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
@@ -56,6 +56,27 @@ def test_a_module_imports_only_its_own_layer_and_those_before_it() -> None:
     found = {f"{module.relative_to(SOURCE)} imports {offence}" for module, tree in MODULES.items()
              if layer(module) not in {"__init__", *PROGRAMS} for offence in offences(module, tree)}  # fmt: skip
     assert not found
+
+
+def imported_at_once(tree: ast.AST, names: Set[str]) -> Iterator[str]:
+    """The modules of `names` that a module needs before it is there itself, or to be checked: all that it imports
+    outside functions, what stands under TYPE_CHECKING too."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from names & set(imported(ast.Module([node], [])))
+        elif not isinstance(node, ast.FunctionDef | ast.Lambda):
+            yield from imported_at_once(node, names)
+
+
+def test_imports_form_no_circle() -> None:
+    """Not within a package either: whoever reads a module can read first what it stands on."""
+    trees = {".".join(("viewkeeper", *module.relative_to(SOURCE).with_suffix("").parts)): tree
+             for module, tree in MODULES.items() if module.stem != "__init__"}  # fmt: skip
+    needs = {name: set(imported_at_once(tree, trees.keys())) for name, tree in trees.items()}
+    while free := [name for name, needed in needs.items() if not needed & needs.keys()]:
+        for name in free:
+            del needs[name]
+    assert not needs, "these, or what they import, go in a circle"
 
 
 def test_every_module_has_a_place_in_the_order() -> None:
