@@ -34,7 +34,7 @@ from viewkeeper.views.answering import READING, answer, explain
 from viewkeeper.views.opening import Opened, Opening
 from viewkeeper.views.reader import ViewReader
 from viewkeeper.views.result import Result
-from viewkeeper.views.source import Held, Newest, Source
+from viewkeeper.views.source import Held, Newest, Versions
 from viewkeeper.views.spark_frames import SparkFrames, run_on_spark
 from viewkeeper.views.spark_session import SparkUse
 from viewkeeper.views.stream_handle import StreamHandle
@@ -152,9 +152,9 @@ class Database:
         """The stream or view over streams `name`, to read part by part; a stream is written here, too."""
         return StreamHandle(self._storage, self._newest, name, self._frames)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> HeldSnapshot:
         """The newest version, held until it is closed: `with db.snapshot() as s: ...`."""
-        return Snapshot(Held(self._newest), self._spark)
+        return HeldSnapshot(Held(self._newest), self._spark)
 
     def explain(self, view: str) -> str:
         """How `view` is kept: zones, states, what is shared with other views, the class of each operator."""
@@ -246,7 +246,7 @@ class Database:
         self.close()
 
 
-class Snapshot:
+class HeldSnapshot:
     """Several reads of one version; its files stay until it is closed."""
 
     def __init__(self, held: Held, spark: SparkUse) -> None:
@@ -372,11 +372,11 @@ def _checked(
     return [*reports, *check_parts(PartEvidence(version), over, judge, progress)]
 
 
-def _has_parts(source: Source, name: str) -> bool:
+def _has_parts(source: Versions, name: str) -> bool:
     return isinstance(source.version().catalog.find(name), PartView)
 
 
-def _view(source: Source, name: str, frames: SparkFrames) -> ViewReader:
+def _view(source: Versions, name: str, frames: SparkFrames) -> ViewReader:
     source.version().view(name)
     return ViewReader(source, name, frames)
 

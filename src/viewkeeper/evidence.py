@@ -19,7 +19,7 @@ from viewkeeper.checker.delta_proof import Key, LoggedOperation
 from viewkeeper.checker.row_evaluator import ErrorRow
 from viewkeeper.compiler.bind import bind_query
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.compiler.statements import Select
+from viewkeeper.compiler.statements import SelectStatement
 from viewkeeper.plans.relations import Relation
 from viewkeeper.stores.contract import Store
 from viewkeeper.stores.values import to_python
@@ -73,7 +73,7 @@ class DatabaseEvidence:
     def relation(self, view: View) -> Relation:
         """The view's query, bound anew."""
         (select,) = parse_script(view.sql)
-        assert isinstance(select, Select), "a view's text is a query"
+        assert isinstance(select, SelectStatement), "a view's text is a query"
         return bind_query(self.catalog, select).relation
 
     def _verified(self, state: StateSpec) -> Trace:

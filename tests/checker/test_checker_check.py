@@ -17,7 +17,7 @@ from viewkeeper.checker.row_evaluator import ErrorRow
 from viewkeeper.checker.tables import table_of
 from viewkeeper.errors import CheckFailed, NotFound
 from viewkeeper.plans.expressions import ColumnRef, Literal, comparison
-from viewkeeper.plans.relations import Aggregate, AggregateCall, Filter, Relation, Scan
+from viewkeeper.plans.relations import AggregateCall, Filter, GroupBy, Relation, Scan
 
 NOWHERE = Stored(StateSpec(99, "keyed", (), 0), ())
 T = Table(16, "t", (Column("k", BIGINT, False), Column("g", STRING), Column("x", DOUBLE)), (0,), NOWHERE)
@@ -28,12 +28,12 @@ X = ColumnRef(DOUBLE, True, (1, 15), 2, "x")
 HAS_X = Filter(Scan(16, "t", T.columns), comparison(">", X, Literal(DOUBLE, False, None, 0.3)))
 
 
-def sums(relation: Relation, column: int) -> Aggregate:
+def sums(relation: Relation, column: int) -> GroupBy:
     columns = relation.columns
     wide = BIGINT if columns[column].type == BIGINT else DOUBLE
     argument = ColumnRef(columns[column].type, True, (1, 15), column, columns[column].name)
     total = AggregateCall("sum", argument, wide, True, (1, 11))
-    return Aggregate(relation, (ColumnRef(STRING, True, None, 1, "g"),), ("g",), (total,), ("s",))
+    return GroupBy(relation, (ColumnRef(STRING, True, None, 1, "g"),), ("g",), (total,), ("s",))
 
 
 def view(id_: int, name: str, relation: Relation, reads: tuple[int, ...]) -> View:

@@ -24,7 +24,7 @@ from viewkeeper.plans.expressions import (
     Or,
     comparison,
 )
-from viewkeeper.plans.relations import Aggregate, AggregateCall, Filter, Join, Order, Project, Query, Relation, Scan
+from viewkeeper.plans.relations import AggregateCall, Filter, GroupBy, InnerJoin, Order, Project, Query, Relation, Scan
 
 T = Scan(1, "t", (Column("a", TINYINT), Column("b", TINYINT), Column("s", STRING)))
 A, B = ColumnRef(TINYINT, True, None, 0, "a"), ColumnRef(TINYINT, True, None, 1, "b")
@@ -80,23 +80,23 @@ def call(function: str, argument: Expression | None, type_: Type) -> AggregateCa
 def test_a_global_aggregate_of_nothing_is_one_row() -> None:
     """COUNT is 0, the others are NULL; with GROUP BY there is no row."""
     calls = (call("count_star", None, BIGINT), call("sum", A, BIGINT), call("min", A, TINYINT), call("avg", A, DOUBLE))
-    whole = Aggregate(T, (), (), calls, ("n", "s", "m", "v"))
+    whole = GroupBy(T, (), (), calls, ("n", "s", "m", "v"))
     assert evaluate(whole, {1: Answer([])}).rows == [(0, None, None, None)]
-    assert evaluate(Aggregate(T, (A,), ("a",), calls, ("n", "s", "m", "v")), {1: Answer([])}).rows == []
+    assert evaluate(GroupBy(T, (A,), ("a",), calls, ("n", "s", "m", "v")), {1: Answer([])}).rows == []
 
 
 def test_null_is_a_group_and_is_not_counted() -> None:
     """NULL equals NULL in GROUP BY; COUNT(x), SUM, MIN, MAX pass over NULL."""
     calls = (call("count_star", None, BIGINT), call("count", B, BIGINT), call("max", B, TINYINT))
     rows = [(None, 1, ""), (None, 2, ""), (5, None, ""), (5, None, "")]
-    answer = evaluate(Aggregate(T, (A,), ("a",), calls, ("n", "c", "m")), {1: Answer(rows)})
+    answer = evaluate(GroupBy(T, (A,), ("a",), calls, ("n", "c", "m")), {1: Answer(rows)})
     assert sorted(answer.rows, key=repr) == [(5, 2, 0, None), (None, 2, 2, 2)]
 
 
 def test_zeros_are_one_group_and_so_are_nans() -> None:
     """GROUP BY over {0.0, -0.0, NaN, NaN}: two groups of two, shown as 0.0 and NaN."""
     scan = Scan(1, "f", (Column("x", DOUBLE),))
-    groups = Aggregate(
+    groups = GroupBy(
         scan, (ColumnRef(DOUBLE, True, None, 0, "x"),), ("x",), (call("count_star", None, BIGINT),), ("n",)
     )
     rows = evaluate(groups, {1: Answer([(-0.0,), (0.0,), (math.nan,), (float("nan"),)])}).rows
@@ -107,7 +107,7 @@ def test_a_sum_that_overflows_names_its_group() -> None:
     """The group has an error row in place of its row; other groups have theirs."""
     wide = Scan(1, "w", (Column("g", STRING), Column("x", BIGINT)))
     x = ColumnRef(BIGINT, True, None, 1, "x")
-    groups = Aggregate(wide, (ColumnRef(STRING, True, None, 0, "g"),), ("g",), (call("sum", x, BIGINT),), ("s",))
+    groups = GroupBy(wide, (ColumnRef(STRING, True, None, 0, "g"),), ("g",), (call("sum", x, BIGINT),), ("s",))
     answer = evaluate(groups, {1: Answer([("a", 2**63 - 1), ("a", 1), ("b", 1)])})
     assert answer == Answer([("b", 1)], [ErrorRow("ARITHMETIC_OVERFLOW", "1:20", "a")])
 
@@ -117,7 +117,7 @@ C = ColumnRef(TINYINT, True, None, 0, "c")
 
 
 def joined(residual: Expression | None = None, left_key: Expression = A) -> Relation:
-    return Join(T, U, (left_key,), (C,), residual)
+    return InnerJoin(T, U, (left_key,), (C,), residual)
 
 
 def test_null_joins_with_nothing() -> None:
@@ -137,8 +137,8 @@ def test_an_error_below_is_an_error_above() -> None:
     """A subquery's error row stays one, with no partner in the join and behind any filter or group."""
     broken = Project(T, (OVERFLOW, B, ColumnRef(STRING, True, None, 2, "s")), ("a", "b", "s"))
     inputs = {1: Answer([(1, 0, "x")]), 2: Answer([])}
-    above = Aggregate(
-        Filter(Join(broken, U, (A,), (C,), None), FALSE), (), (), (call("count_star", None, BIGINT),), ("n",)
+    above = GroupBy(
+        Filter(InnerJoin(broken, U, (A,), (C,), None), FALSE), (), (), (call("count_star", None, BIGINT),), ("n",)
     )
     assert evaluate(above, inputs) == Answer([(0,)], [ErrorRow("ARITHMETIC_OVERFLOW", "1:8", "1, 0, x")])
 

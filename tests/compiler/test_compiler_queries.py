@@ -16,7 +16,7 @@ from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import CreateView
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.expressions import Cast, ColumnRef, Compare, Expression, In, Literal, Or
-from viewkeeper.plans.relations import Aggregate, Filter, Join, Order, Project, Relation, Scan
+from viewkeeper.plans.relations import Filter, GroupBy, InnerJoin, Order, Project, Relation, Scan
 
 SHOP = catalog_of("""
     CREATE TABLE orders (Id BIGINT PRIMARY KEY, customer BIGINT, price DECIMAL(15,2), placed DATE, note STRING);
@@ -355,8 +355,8 @@ def test_in_over_constants_is_one_test_and_over_expressions_one_for_each() -> No
 # Joins
 
 
-def joins(query: str) -> list[Join]:
-    return [part for part in parts(view(query).relation, Join) if isinstance(part, Join)]
+def joins(query: str) -> list[InnerJoin]:
+    return [part for part in parts(view(query).relation, InnerJoin) if isinstance(part, InnerJoin)]
 
 
 def test_equalities_of_on_are_keys_over_their_own_sides_and_the_rest_is_residual() -> None:
@@ -410,9 +410,9 @@ def test_a_star_keeps_the_order_of_from_whatever_the_order_of_joins() -> None:
 # Grouping and reading
 
 
-def aggregate(query: str) -> Aggregate:
-    (found,) = parts(view(query).relation, Aggregate)
-    assert isinstance(found, Aggregate)
+def aggregate(query: str) -> GroupBy:
+    (found,) = parts(view(query).relation, GroupBy)
+    assert isinstance(found, GroupBy)
     return found
 
 
@@ -426,7 +426,7 @@ def test_having_filters_groups_and_may_use_aliases_keys_and_new_aggregates() -> 
     bound = view("""SELECT customer AS c, sum(price) AS total FROM orders GROUP BY customer
                     HAVING total > 5 AND c < 3 AND max(id) > 2""")
     assert isinstance(bound.relation, Project) and isinstance(bound.relation.input, Filter)
-    assert isinstance(bound.relation.input.input, Aggregate)
+    assert isinstance(bound.relation.input.input, GroupBy)
     assert [call.function for call in bound.relation.input.input.calls] == ["sum", "max"]
 
 

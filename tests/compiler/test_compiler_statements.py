@@ -21,7 +21,7 @@ from viewkeeper.compiler.statements import (
     Drop,
     ExplainCreateView,
     ExplainView,
-    Select,
+    SelectStatement,
     Show,
     Statement,
 )
@@ -42,7 +42,7 @@ def table(sql: str) -> tuple[tuple[Column, ...], tuple[int, ...]]:
 def test_a_script_is_split_at_semicolons_outside_texts_names_and_comments() -> None:
     script = "SHOW TABLES;; SELECT ';' AS `a;b` FROM t -- ; no\n /* ; */ ;\n\nDESCRIBE v;"
     statements = parse_script(script)
-    assert [type(s) for s in statements] == [Show, Select, Describe]
+    assert [type(s) for s in statements] == [Show, SelectStatement, Describe]
     assert [s.place for s in statements] == [(1, 1), (1, 15), (4, 1)]
     assert statements[1].text == "SELECT ';' AS `a;b` FROM t"
 

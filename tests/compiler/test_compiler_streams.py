@@ -10,7 +10,7 @@ from sqlglot import exp
 import paper_views
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.parts import place_in_text
-from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.source import Script
 from viewkeeper.compiler.statements import (
     AlterView,
     CreateMatchView,
@@ -23,7 +23,7 @@ from viewkeeper.compiler.statements import (
     Drop,
     ExplainCreateView,
     RebuildView,
-    Select,
+    SelectStatement,
     Show,
     Statement,
 )
@@ -47,7 +47,7 @@ def viewdf(update: str, initialize: str = "SELECT a FROM m[i]") -> CreateViewDF:
 
 def aliases(sql: str) -> list[tuple[str, str]]:
     """The tables of a query without part references, and their aliases, in order."""
-    source = Source(sql)
+    source = Script(sql)
     tables = syntax_tree(source, tokenize(source)).find_all(exp.Table)
     return sorted((table.name, table.alias) for table in tables)
 
@@ -346,7 +346,7 @@ def test_explain_create_view_takes_every_kind_of_view() -> None:
 
 def test_a_select_with_constant_subscripts_has_its_parts() -> None:
     statement = one("SELECT a, t.b FROM t[5..9] JOIN t[-4] AS u ON t.a=u.a JOIN d ON d.x = t.x")
-    assert isinstance(statement, Select) and statement.parts is not None
+    assert isinstance(statement, SelectStatement) and statement.parts is not None
     assert [(r.target, r.low, r.high) for r in statement.parts.references] == [
         ("t", Subscript(0, 5), Subscript(0, 9)), ("t", Subscript(0, -4), Subscript(0, -4)),
     ]  # fmt: skip
@@ -357,7 +357,7 @@ def test_a_select_with_constant_subscripts_has_its_parts() -> None:
 
 def test_a_select_without_subscripts_has_no_parts_and_arrays_are_still_refused() -> None:
     statement = one("SELECT a FROM t")
-    assert isinstance(statement, Select) and statement.parts is None
+    assert isinstance(statement, SelectStatement) and statement.parts is None
     with pytest.raises(NotSupported, match="arrays and maps"):
         one("SELECT a[0] FROM t[5]")
     with pytest.raises(DeclarationError, match="j cannot stand in a subscript; only constants can"):
@@ -394,7 +394,7 @@ def test_places_in_the_query_for_spark_are_places_of_the_text(data: st.DataObjec
     script = f"CREATE VIEW v AS INITIALIZE v[i] AS SELECT a FROM m[i] {head}UPDATE v[j] AS {text} PARTITION LENGTH 60"
     statement = one(script)
     assert isinstance(statement, CreateViewDF)
-    query, source = statement.update, Source(script)
+    query, source = statement.update, Script(script)
     for word in ("q1", "q2", "q3", "q4", "q5", "q6"):
-        place = Source(query.sql).place(query.sql.index(word))
+        place = Script(query.sql).place(query.sql.index(word))
         assert place_in_text(query, place, statement.starts[1]) == source.place(script.index(word))

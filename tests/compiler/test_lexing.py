@@ -6,7 +6,7 @@ import pytest
 
 from viewkeeper.compiler.lexing import lexemes, printed
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.source import Script
 from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.errors import DeclarationError
 
@@ -50,11 +50,11 @@ def test_a_text_that_spark_reads_otherwise_is_refused_with_its_place(
     ],
 )  # fmt: skip
 def test_what_both_read_alike_is_taken_and_printed_of_its_words_alone(text: str) -> None:
-    tokens = tokenize(Source(text))
+    tokens = tokenize(Script(text))
     again = printed(text)
     assert len(again) == len(text)
     assert "comment" not in again and "nested" not in again
-    assert [(token.text, token.start, token.end) for token in tokenize(Source(again))] == [
+    assert [(token.text, token.start, token.end) for token in tokenize(Script(again))] == [
         (token.text, token.start, token.end) for token in tokens
     ]
     assert list(lexemes(again)) == list(lexemes(text))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from viewkeeper.catalog.model import Column, Stream
 from viewkeeper.catalog.types import TIMESTAMP
-from viewkeeper.streams.intake.entries import REJECTS, Append, Entry, PartFile, Seal, rejects
-from viewkeeper.streams.intake.taking import Taken, advance, idle_seal
+from viewkeeper.streams.intake.entries import REJECTS, Append, EnteredFile, Entry, Seal, rejects
+from viewkeeper.streams.intake.taking import TakenEntries, advance, idle_seal
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.trace.receipt import FileRef
 
@@ -32,7 +32,7 @@ def appended(sequence: int, times: list[int], length: int, rejected: int = 0) ->
         if some:
             parts, rows = np.unique(np.array(some) // length, return_counts=True)
             ref = FileRef(f"{sequence}-{n}", 1, 1)
-            files.append(PartFile(ref, parts, rows, min(some) * SECOND, max(some) * SECOND))
+            files.append(EnteredFile(ref, parts, rows, min(some) * SECOND, max(some) * SECOND))
     bad = rejects([("bad", b"{}")] * rejected) if rejected else REJECTS.empty_table()
     return Append(sequence, 7, tuple(files), bad)
 
@@ -74,7 +74,7 @@ def piece_rows(pieces: dict, part: int) -> int:
     return sum(piece.rows for piece in pieces.get(part, ()))
 
 
-def check(taken: Taken, before: Model, after: Model, had: dict[int, int]) -> None:
+def check(taken: TakenEntries, before: Model, after: Model, had: dict[int, int]) -> None:
     """`had` counts the rows in pieces so far, by part."""
     exist_before = [part for part in PARTS if before.exists(part)]
     exist = [part for part in PARTS if after.exists(part)]

@@ -13,7 +13,7 @@ from oracle.traps import RAISES, TRAPS, Trap
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.maintenance import declare
 from viewkeeper.maintenance.explain import explain_view
-from viewkeeper.maintenance.program import Program
+from viewkeeper.maintenance.program import ZonePrograms
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.text import expression_text
 
@@ -97,7 +97,7 @@ def test_a_dropped_view_takes_its_own_work_with_it_and_no_other() -> None:
     gone = [v.id for v in engine.catalog.views if v.name != "sums"]
     engine.catalog = declare.drop(engine.catalog, gone)
     assert not operators(engine.catalog, plan.Join)
-    assert Program(engine.catalog).depth == 2
+    assert ZonePrograms(engine.catalog).depth == 2
     engine.apply([Operation("put", "orders", ({"id": 1, "customer": 1, "price": 2},))])
     assert [row[0] for row in engine.rows("sums")] == [1]
 

@@ -20,7 +20,7 @@ from viewkeeper.pipeline import batches, fills, maintain
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.rebase import rebase
 from viewkeeper.pipeline.spark import SparkExecutor
-from viewkeeper.pipeline.work import Executor
+from viewkeeper.pipeline.work import DriverExecutor
 from viewkeeper.trace.local import local_storage
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def wrong(shop: Shop) -> list[str]:
     return found
 
 
-def whole_life(shop: Shop, executor: Executor) -> None:
+def whole_life(shop: Shop, executor: DriverExecutor) -> None:
     """Views before and after rows, drivers that come and go, a log that is trimmed behind them."""
     driver = shop.maintainer(executor, operations_max=7)  # a batch splits calls
     for seed in range(3):

@@ -73,7 +73,7 @@ def test_drop_takes_indexes_along_and_frees_runs(shop: Shop) -> None:
 def test_a_running_driver_answers(shop: Shop) -> None:
     """While a pipeline holds the lock, a request from elsewhere waits for its next step."""
     maintainer = shop.maintainer()
-    answers: list[requests.Answer] = []
+    answers: list[requests.ScriptAnswer] = []
     asking = threading.Thread(target=lambda: answers.append(shop.declare("CREATE VIEW a AS SELECT id FROM orders")))
     asking.start()
     while asking.is_alive():

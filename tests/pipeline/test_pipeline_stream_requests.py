@@ -37,7 +37,7 @@ def database(root: Path) -> Storage:
     return storage
 
 
-def declare(storage: Storage, sql: str) -> requests.Answer:
+def declare(storage: Storage, sql: str) -> requests.ScriptAnswer:
     return requests.submit(storage, sql, wait=10, analyst=DuckAnalyst)
 
 

@@ -44,7 +44,7 @@ def out_of_order(patch: pytest.MonkeyPatch, fails: Fails) -> None:
 def by_store(shop: Shop, *names: str) -> Fails:
     """The operators that write these views."""
     states = {shop.snapshot.catalog.find(name).stored.state.id for name in names}
-    return lambda operator: isinstance(operator, plan.Store) and operator.state.id in states
+    return lambda operator: isinstance(operator, plan.ViewTable) and operator.state.id in states
 
 
 def is_stopped(shop: Shop) -> set[str]:

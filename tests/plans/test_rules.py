@@ -11,7 +11,7 @@ from bags import bag
 from compiler_catalog import catalog_of, query_of
 from viewkeeper.checker.row_evaluator import Answer, evaluate
 from viewkeeper.maintenance.rules.rewriter import RULES, rewritten
-from viewkeeper.plans.relations import Filter, Join, OuterJoin, Relation
+from viewkeeper.plans.relations import Filter, InnerJoin, OuterJoin, Relation
 
 CATALOG = catalog_of("CREATE TABLE a (i INT, k INT, x INT); CREATE TABLE b (j INT, k INT, y INT)")
 VALUES = (None, 0, 1, 2)
@@ -69,7 +69,7 @@ def test_what_is_rewritten_says_the_same_and_every_rule_was_used() -> None:
 ])  # fmt: skip
 def test_what_an_outer_join_becomes(kind: str, where: str, becomes: str) -> None:
     relation = rewritten(relation_of(f"SELECT a.i, b.j FROM a {kind} JOIN b ON a.k = b.k WHERE {where}"))[0]
-    while not isinstance(relation, (Join, OuterJoin)):
+    while not isinstance(relation, (InnerJoin, OuterJoin)):
         relation = relation.input  # type: ignore[attr-defined]
     assert (relation.kind if isinstance(relation, OuterJoin) else "INNER") == becomes
 

@@ -11,7 +11,7 @@ from recognize_history import LENGTH, STREAM, declared, matching
 from viewkeeper.catalog import codec
 from viewkeeper.catalog.model import Catalog, Column, PartPlan, PartView
 from viewkeeper.catalog.types import BIGINT, INT, STRING
-from viewkeeper.compiler.source import QueryText, Source
+from viewkeeper.compiler.source import QueryText, Script
 from viewkeeper.compiler.statements import Identifier
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.match import MatchElement
@@ -173,7 +173,7 @@ def test_over_a_view_the_order_begins_with_the_parts() -> None:
 def test_the_source_can_be_asked_for_before_it_is_known() -> None:
     """The name before MATCH_RECOGNIZE comes with its place."""
     text = f"SELECT *\nFROM s MATCH_RECOGNIZE ({BEFORE} PATTERN (A B))"
-    name = source_name(QueryText(exp.select("1"), Source(text), 0, len(text)))
+    name = source_name(QueryText(exp.select("1"), Script(text), 0, len(text)))
     assert name == Identifier("s", (2, 6))
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from viewkeeper.checker.recognize import decided_matches
 from viewkeeper.streams.recognize import machine
-from viewkeeper.streams.recognize.machine import Automaton, Found
+from viewkeeper.streams.recognize.machine import Automaton, DecidedMatches
 
 Element = tuple[int, int, int | None]
 
@@ -39,13 +39,13 @@ def truths() -> st.SearchStrategy[list[list[int]]]:
     return st.lists(st.lists(st.integers(0, 15), min_size=1, max_size=11), min_size=1, max_size=5)
 
 
-def search(elements: list[Element], groups: list[list[int]], past: bool) -> Found:
+def search(elements: list[Element], groups: list[list[int]], past: bool) -> DecidedMatches:
     starts = np.cumsum([0, *map(len, groups)])[:-1]
     truth = np.array([symbol for group in groups for symbol in group], dtype=np.uint64)
     return Automaton(positions(elements), 4).search(truth, starts, past)
 
 
-def listed(elements: list[Element], found: Found) -> list[tuple[int, tuple[int, ...]]]:
+def listed(elements: list[Element], found: DecidedMatches) -> list[tuple[int, tuple[int, ...]]]:
     variables = [-1, *(variable for variable, _, _ in positions(elements))]
     ends = np.cumsum(found.lengths)
     return [

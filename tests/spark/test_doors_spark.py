@@ -18,7 +18,7 @@ from viewkeeper import Database
 from viewkeeper.checker.spark_judge import SparkJudge
 from viewkeeper.cli import cli
 from viewkeeper.compiler.lexing import lexemes, printed
-from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.source import Script
 from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.errors import DeclarationError, Error, InputError
 from viewkeeper.spark.asking import ask, one_query
@@ -80,7 +80,7 @@ def test_any_text_is_cut_into_the_words_that_sparks_own_lexer_sees(spark: SparkS
             continue
         assert [(word.start, word.end) for word in words] == spark_words(spark, text), repr(text)
         try:
-            tokens = tokenize(Source(text))
+            tokens = tokenize(Script(text))
         except DeclarationError:
             continue
         taken += 1

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from viewkeeper.compiler.parts import read_view_query
-from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.source import Script
 from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.plans.references import PartQuery
 from viewkeeper.streams.emptiness import Emptiness
@@ -19,7 +19,7 @@ TABLES = ("m", "n", "o")
 
 
 def read(sql: str) -> PartQuery:
-    source = Source(sql)
+    source = Script(sql)
     return read_view_query(source, tokenize(source), "j").query
 
 

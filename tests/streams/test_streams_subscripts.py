@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.source import Script
 from viewkeeper.compiler.subscript_text import read_subscript
 from viewkeeper.errors import DeclarationError
 from viewkeeper.plans.references import Subscript
@@ -66,7 +66,7 @@ def test_the_future_is_named_where_some_part_ends_after_the_views(high: Subscrip
 @given(SUBSCRIPTS, st.integers(-50, 50))
 def test_a_subscript_as_explain_writes_it_is_read_as_the_same_function(subscript: Subscript, j: int) -> None:
     text = subscript_text(subscript, "j")
-    low, high = read_subscript(Source(text), 0, len(text), "j")
+    low, high = read_subscript(Script(text), 0, len(text), "j")
     assert low.at(j) == high.at(j) == subscript.at(j)
 
 
@@ -86,7 +86,7 @@ EXPRESSIONS = st.recursive(
 def test_a_subscript_has_the_value_of_its_arithmetic(text: str, j: int) -> None:
     """What is not refused has, for every j, the value that Python finds, DIV rounding down."""
     try:
-        low, high = read_subscript(Source(text), 0, len(text), "j")
+        low, high = read_subscript(Script(text), 0, len(text), "j")
     except DeclarationError:
         return
     python = text.replace(" DIV ", "//").replace(" div ", "//")

@@ -16,7 +16,7 @@ from viewkeeper.checker.part_check import check_parts
 from viewkeeper.checker.report import Report
 from viewkeeper.evidence import PartEvidence
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.keeping.stage import Stage, new_files
+from viewkeeper.streams.keeping.stage import RoundStage, new_files
 from viewkeeper.streams.part_files import PartWriter, read_part
 from viewkeeper.streams.parts import read_index
 from viewkeeper.trace.naming import file_name
@@ -114,7 +114,7 @@ class CheckedDatabase(StreamDatabase):
         maintainer = self.maintainer()
         try:
             term = maintainer.term
-            stage, attempt = Stage(term.snapshot), term.begin_attempt()
+            stage, attempt = RoundStage(term.snapshot), term.begin_attempt()
             of = self.catalog.find(name)
             assert of is not None
             block = change(read_part(stage.disk, stage.pieces(of.id, part), of.columns, "UTC"))

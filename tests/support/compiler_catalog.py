@@ -7,7 +7,7 @@ from dataclasses import replace
 from viewkeeper.catalog.model import Catalog, StateSpec, Stored, Table, View
 from viewkeeper.compiler.bind import bind_query, bind_table, bind_view
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.compiler.statements import CreateTable, CreateView, Select
+from viewkeeper.compiler.statements import CreateTable, CreateView, SelectStatement
 from viewkeeper.plans.relations import Query
 
 NOWHERE = Stored(StateSpec(0, "keyed", (), 0), ())
@@ -43,5 +43,5 @@ def catalog_of(script: str, catalog: Catalog | None = None) -> Catalog:
 
 def query_of(catalog: Catalog, sql: str) -> Query:
     (statement,) = parse_script(sql)
-    assert isinstance(statement, Select)
+    assert isinstance(statement, SelectStatement)
     return bind_query(catalog, statement)

@@ -10,7 +10,7 @@ from viewkeeper.pipeline.driver import Maintainer
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.term import Term
 from viewkeeper.streams.running import IntervalResult
-from viewkeeper.streams.work import Outcome, QueryWork, Work
+from viewkeeper.streams.work import Outcome, PartWork, QueryWork
 from viewkeeper.trace.local import local_storage
 from viewkeeper.trace.lock import driver_lock
 
@@ -35,7 +35,7 @@ class _Executor(LocalExecutor):
         self.database = database
 
     def run(self, job: Job) -> list[Any]:
-        if isinstance(job.work, Work):
+        if isinstance(job.work, PartWork):
             view = self.database.catalog.by_id(job.work.program.outputs[0].object)
             assert view is not None
             name = view.name.rstrip("0123456789")

@@ -16,7 +16,7 @@ from viewkeeper.compiler.bind import bind_table, bind_view
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import CreateTable, CreateView
 from viewkeeper.maintenance import declare
-from viewkeeper.maintenance.program import Program
+from viewkeeper.maintenance.program import ZonePrograms
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.maintenance.zones import run_zone
 from viewkeeper.plans.relations import Relation
@@ -91,7 +91,7 @@ class MemoryEngine:
         """Reads the tables as they are now; changes after it are taken by `finish_fill`."""
         self.filling = self.unfilled()
         self.held = {id_: list(runs) for id_, runs in self.states.items()}
-        program = Program(self.catalog, self.filling)
+        program = ZonePrograms(self.catalog, self.filling)
         inbox = {}
         for id_ in program.tables:
             rows = self._declared_order(program.table(id_), self._delta(program.table(id_), self.held).scan())
@@ -100,7 +100,7 @@ class MemoryEngine:
 
     def finish_fill(self) -> None:
         """Takes the changes since `start_fill`, and makes the views readable."""
-        program = Program(self.catalog, self.filling)
+        program = ZonePrograms(self.catalog, self.filling)
         inbox = {}
         for id_ in program.tables:
             table = program.table(id_)
@@ -115,7 +115,7 @@ class MemoryEngine:
 
     def apply(self, batch: Sequence[Operation]) -> None:
         """One batch of operations."""
-        program = Program(self.catalog)
+        program = ZonePrograms(self.catalog)
         blocks: dict[str, list[Rows]] = {}
         for operation in batch:
             table = self.catalog.find(operation.table)
@@ -155,7 +155,7 @@ class MemoryEngine:
         order = table.stored.order if table.key else (*table.stored.order, 0)
         return rows.select(order)
 
-    def _sent(self, program: Program, inbox: dict[str, Rows]) -> list[tuple[str, Rows, np.ndarray]]:
+    def _sent(self, program: ZonePrograms, inbox: dict[str, Rows]) -> list[tuple[str, Rows, np.ndarray]]:
         sent = []
         for target, rows in inbox.items():
             table = program.table(int(target.split(":")[1]))
@@ -165,7 +165,7 @@ class MemoryEngine:
 
     def _run(
         self,
-        program: Program,
+        program: ZonePrograms,
         waiting: list[tuple[str, Rows, np.ndarray]],
         states: dict[int, list[Run]],
         seed: bool,

@@ -22,7 +22,7 @@ from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.computing import compute
 from viewkeeper.streams.part_files import PartWriter, read_part
 from viewkeeper.streams.program import Carry, OfRows, Output, Past, Shuffled
-from viewkeeper.streams.work import Executor, Outcome, Piece, Place, Work
+from viewkeeper.streams.work import Outcome, PartExecutor, PartWork, Piece, Place
 from viewkeeper.trace import hashing
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.local import LocalDisk
@@ -199,7 +199,7 @@ class Keeper:
     """Keeps the view of one program as the driver does: builds it part by part in works, and repairs it."""
 
     root: Path
-    executor: Executor
+    executor: PartExecutor
     program: Any
     first: int
     parts: Parts = field(default_factory=dict)
@@ -272,7 +272,7 @@ class Keeper:
         self.works += 1
         before = max((i for i in self.parts if i < parts[0]), default=None) if self.program.carry == "row" else None
         objects = {SOURCE, GROUPED, VIEW, HELPER}
-        work = Work(
+        work = PartWork(
             disk=LocalDisk(str(self.root)), version=self.works, epoch=1, attempt=self.works, zone="UTC", title="a test",
             program=self.program, parts=tuple(parts),
             columns=dict.fromkeys(objects, COLUMNS), pieces=dict(self.pieces), before=before, touched=touched,

@@ -18,7 +18,7 @@ from viewkeeper.pipeline.driver import Maintainer, caught_up
 from viewkeeper.pipeline.fills import unfilled
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.term import Term
-from viewkeeper.pipeline.work import Executor
+from viewkeeper.pipeline.work import DriverExecutor
 from viewkeeper.stores.contract import Store
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.trace.local import local_storage
@@ -68,7 +68,7 @@ class Shop:
     def snapshot(self) -> Snapshot:
         return self.storage.newest()
 
-    def declare(self, sql: str) -> requests.Answer:
+    def declare(self, sql: str) -> requests.ScriptAnswer:
         return requests.submit(local_storage(self.root), sql, wait=10)
 
     def table(self, name: str) -> Table:
@@ -76,7 +76,7 @@ class Shop:
         assert isinstance(table, Table)
         return table
 
-    def maintainer(self, executor: Executor | None = None, operations_max: int = 1_000_000) -> Maintainer:
+    def maintainer(self, executor: DriverExecutor | None = None, operations_max: int = 1_000_000) -> Maintainer:
         return Maintainer(term_of(self.root, 5.0), self.store, executor or LocalExecutor(), operations_max)
 
     def catch_up(self, maintainer: Maintainer) -> None:
@@ -85,7 +85,7 @@ class Shop:
         while not caught_up(maintainer.term.snapshot, ends, ids):
             maintainer.step()
 
-    def maintain_once(self, executor: Executor | None = None, operations_max: int = 1_000_000) -> None:
+    def maintain_once(self, executor: DriverExecutor | None = None, operations_max: int = 1_000_000) -> None:
         maintainer = self.maintainer(executor, operations_max)
         try:
             self.catch_up(maintainer)

@@ -24,7 +24,7 @@ from viewkeeper.catalog.types import (
     to_logical,
     to_physical,
 )
-from viewkeeper.compiler.source import QueryText, Source
+from viewkeeper.compiler.source import QueryText, Script
 from viewkeeper.compiler.statements import CreateMatchView, Identifier
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.recognize.declare import declare_match
@@ -40,7 +40,7 @@ STREAM = Stream(
 
 def declared(text: str, source: Stream | PartView = STREAM, columns: Sequence[str] = ()) -> PartView:
     """The view `v` that the query `text` declares over `source`; the text begins at line 1, column 1."""
-    query = QueryText(exp.select("1"), Source(text), 0, len(text))
+    query = QueryText(exp.select("1"), Script(text), 0, len(text))
     names = tuple(Identifier(name, (1, 1)) for name in columns)
     statement = CreateMatchView(text, (1, 1), Identifier("v", (1, 1)), names, query, None)
     ids = itertools.count(30)

@@ -17,7 +17,7 @@ from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import CreateWindowView
 from viewkeeper.jobs.ring import are_within, interval
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.program import Dividing, Program, Shuffled
+from viewkeeper.streams.program import Dividing, PartProgram, Shuffled
 from viewkeeper.streams.windows.declare import declare_window
 from viewkeeper.streams.windows.program import window_program
 
@@ -154,7 +154,7 @@ class Engine:
             self._put(output.object, j, new)
         return differs
 
-    def _made(self, program: Program, j: int, touched: np.ndarray | None, slices: int) -> dict[int, Block]:
+    def _made(self, program: PartProgram, j: int, touched: np.ndarray | None, slices: int) -> dict[int, Block]:
         named = [(each.object, i) for each in program.inputs for i in range(each.low.at(j), each.high.at(j) + 1)]
         if not any(len(self.parts.get(place, ())) for place in named):  # type: ignore[arg-type]
             return {}
@@ -194,7 +194,7 @@ class Engine:
 @dataclass
 class _Past:
     engine: Engine
-    program: Program
+    program: PartProgram
     part: int
     touched: np.ndarray | None
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from viewkeeper.views.ordering import Term, before, sort_indices
+from viewkeeper.views.ordering import OrderTerm, before, sort_indices
 
 KINDS = {
     pa.int64(): st.integers(-3, 3) | st.sampled_from([-(2**63), 2**63 - 1]),
@@ -57,7 +57,7 @@ def test_rows_are_sorted_as_spark_sorts_them(columns: list[pa.Array], data: st.D
         return i - j
 
     expected = sorted(range(len(rows)), key=cmp_to_key(by_terms))
-    terms = [Term(column, *flag) for column, flag in zip(columns, flags, strict=True)]
+    terms = [OrderTerm(column, *flag) for column, flag in zip(columns, flags, strict=True)]
     assert sort_indices(terms).tolist() == expected
 
 

@@ -15,7 +15,7 @@ from viewkeeper import bench
 from viewkeeper.bench import viewdf, w3
 from viewkeeper.bench.baselines import DuckDbRecompute, SparkRecompute, SqliteTriggers
 from viewkeeper.bench.orders import Workload, differing
-from viewkeeper.bench.report import Report
+from viewkeeper.bench.report import BenchReport
 from viewkeeper.bench.viewdf_minutes import FIRST, Minutes, Question
 from viewkeeper.errors import InputError
 
@@ -81,7 +81,7 @@ def test_a_baseline_holds_the_right_views_after_every_batch(
 
 def test_a_report_prints_figures_beside_their_targets(capsys: pytest.CaptureFixture[str]) -> None:
     """What is missed is said to be missed, to people and to programs."""
-    report = Report("nothing", "no rows", "nothing synced")
+    report = BenchReport("nothing", "no rows", "nothing synced")
     report.figure("speed", 5, "changes/s", at_least=10)
     report.figure("size", 5, "bytes", at_most=10)
     report.figure("weight", 5, "grams")

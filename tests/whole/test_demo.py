@@ -20,8 +20,8 @@ import viewkeeper
 from local_maintenance import catch_up
 from viewkeeper import demo
 from viewkeeper.demo import streams
-from viewkeeper.demo.changes import Change, OrderBook
-from viewkeeper.demo.outcome import Outcome, ViewOutcome, show
+from viewkeeper.demo.changes import OrderBook, OrderChange
+from viewkeeper.demo.outcome import DemoOutcome, ViewOutcome, show
 from viewkeeper.demo.process import Process
 from viewkeeper.demo.streams.network import Network
 from viewkeeper.demo.tpch import SCHEMA
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def apply(orders: set[int], items: set[tuple[int, int]], change: Change) -> None:
+def apply(orders: set[int], items: set[tuple[int, int]], change: OrderChange) -> None:
     """What the tables' keys are after `change`."""
     if len(change.orders):
         orders.update(change.orders["o_orderkey"].to_pylist())
@@ -86,7 +86,7 @@ def test_a_wrong_view_is_named_and_fails_the_run() -> None:
     writer = {"received": 1, "amended": 2, "cancelled": 3}
     reader = {"reads": 5, "read_us_p50": 8.0, "read_us_p99": 90.0, "own_writes": 2, "fresh_s_p50": 0.2,
               "fresh_s_max": 0.4, "agreed": 2}  # fmt: skip
-    outcome = Outcome(0.1, 866_602, 60.0, 300_000, 250, 0.7, 9.0, 120.0, writer, reader, views)
+    outcome = DemoOutcome(0.1, 866_602, 60.0, 300_000, 250, 0.7, 9.0, 120.0, writer, reader, views)
     console = Console(width=80, record=True, file=io.StringIO())
     show(console, outcome)
     assert not outcome.ok and not json.loads(outcome.to_json())["ok"]

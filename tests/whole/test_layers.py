@@ -146,3 +146,12 @@ def test_files_and_functions_are_short_enough_to_read() -> None:
 
 def test_every_module_says_what_it_is_for() -> None:
     assert not [module for module, tree in MODULES.items() if not ast.get_docstring(tree)]
+
+
+def test_one_name_of_a_class_has_one_meaning() -> None:
+    places: dict[str, list[str]] = {}
+    for module, tree in MODULES.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(module.relative_to(SOURCE)))
+    assert not {name: where for name, where in places.items() if len(where) > 1}

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from viewkeeper.bench.report import Report
+from viewkeeper.bench.report import BenchReport
 from viewkeeper.commands.output import console, print_json
 from viewkeeper.errors import InputError
 
@@ -31,7 +31,7 @@ def run(name: str | None, arguments: Sequence[str], *, folder: Path | None, as_j
     measure(name, folder=folder, **options).print(as_json)
 
 
-def measure(name: str, *, small: bool = False, folder: Path | None, **options: Any) -> Report:
+def measure(name: str, *, small: bool = False, folder: Path | None, **options: Any) -> BenchReport:
     """Runs an experiment with its databases in `folder`, or, without it, in one that goes at the end; `options` are
     those that it has of its own."""
     experiment = import_module(f"viewkeeper.bench.{name}")

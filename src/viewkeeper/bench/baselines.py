@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from viewkeeper.bench.orders import QUERIES, Operations, Workload, comparable
+from viewkeeper.bench.orders import QUERIES, OrderOperations, Workload, comparable
 from viewkeeper.pipeline.spark import JAVA_OPTIONS
 from viewkeeper.spark.starting import local_spark
 
@@ -32,7 +32,7 @@ class Baseline(Protocol):
     def load(self, workload: Workload) -> None:
         """Holds the base, with the views over it."""
 
-    def apply(self, batch: Operations) -> float:
+    def apply(self, batch: OrderOperations) -> float:
         """Brings tables and views up to date, durably; the seconds that this took."""
 
     def answers(self) -> dict[str, np.ndarray]:
@@ -64,7 +64,7 @@ class SqliteTriggers:
         self._db.execute("COMMIT")
         self._db.executescript(_SQLITE_VIEWS)
 
-    def apply(self, batch: Operations) -> float:
+    def apply(self, batch: OrderOperations) -> float:
         # The rows are made before the clock starts: making Python objects is not SQLite's doing.
         statements = [(_SQLITE_DELETE, [(id_,) for id_ in call.id.tolist()]) if call.delete[0] else
                       (_SQLITE_PUT, list(_triples(call))) for call in batch.calls()]  # fmt: skip
@@ -100,7 +100,7 @@ class DuckDbRecompute:
             self._db.execute(f"CREATE TABLE {name} AS SELECT * FROM loaded")
         self._recompute()
 
-    def apply(self, batch: Operations) -> float:
+    def apply(self, batch: OrderOperations) -> float:
         started = time.perf_counter()
         # Only the last operation of a key matters.  No index: a hash join per batch is quicker than keeping one.
         last = batch.last_of_each_key()
@@ -143,7 +143,7 @@ class SparkRecompute:
         # Where there is a session, a new one of it: our settings and tables do not show in the one that is there.
         self._spark = started(cores) if active is None else active.newSession()
         self._spark.conf.set("spark.sql.shuffle.partitions", str(cores))
-        self._orders = Operations(*(np.empty(0, dtype) for dtype in (bool, np.int64, np.int64, np.int64)))
+        self._orders = OrderOperations(*(np.empty(0, dtype) for dtype in (bool, np.int64, np.int64, np.int64)))
 
     def load(self, workload: Workload) -> None:
         self._orders = workload.base
@@ -151,11 +151,11 @@ class SparkRecompute:
         self._write("orders", self._orders.table())
         self._recompute()
 
-    def apply(self, batch: Operations) -> float:
+    def apply(self, batch: OrderOperations) -> float:
         last = batch.last_of_each_key()
         kept = self._orders[~np.isin(self._orders.id, last.id)]
         puts = last[~last.delete]
-        self._orders = Operations(*(np.concatenate([getattr(kept, name), getattr(puts, name)])
+        self._orders = OrderOperations(*(np.concatenate([getattr(kept, name), getattr(puts, name)])
                                     for name in ("delete", "id", "customer", "cents")))  # fmt: skip
         self._write("orders", self._orders.table())
         started = time.perf_counter()
@@ -192,7 +192,7 @@ def started(cores: int, memory: str = "4g") -> SparkSession:
     return local_spark(str(cores), "viewkeeper bench", settings)
 
 
-def _triples(orders: Operations) -> Any:
+def _triples(orders: OrderOperations) -> Any:
     return zip(orders.id.tolist(), orders.customer.tolist(), orders.cents.tolist(), strict=True)
 
 

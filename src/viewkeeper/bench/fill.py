@@ -12,7 +12,7 @@ import numpy as np
 import viewkeeper
 from viewkeeper.bench.clients import Client, maintain, watch_lag, write_steadily
 from viewkeeper.bench.orders import VIEWS, Workload
-from viewkeeper.bench.report import Report, Series, say
+from viewkeeper.bench.report import BenchReport, Series, say
 from viewkeeper.database import Database
 
 ADDED = {
@@ -29,13 +29,13 @@ KILLED_AFTER = 0.3
 """The pipeline is killed when so large a part of the time that the fill took at first is over."""
 
 
-def run(folder: Path, small: bool) -> Report:
+def run(folder: Path, small: bool) -> BenchReport:
     """Runs the experiment, with all that it makes in `folder`."""
     orders, before = (5_000, 1.0) if small else (1_000_000, 20.0)
     # More than will be written: the writers are stopped when the views are there.
     size = orders, orders * 3
     workload, root = Workload(*size), folder / "fill"
-    report = Report("fill", f"{orders:,} orders, three views, {PER_SECOND:,} operations/s", "everything synced")
+    report = BenchReport("fill", f"{orders:,} orders, three views, {PER_SECOND:,} operations/s", "everything synced")
     with viewkeeper.connect(root) as db:
         say(f"fill: loading {orders:,} orders")
         workload.load(db)
@@ -59,7 +59,7 @@ def run(folder: Path, small: bool) -> Report:
     return report
 
 
-def _fill_beside(db: Database, marks: Path, before: float, report: Report) -> float:
+def _fill_beside(db: Database, marks: Path, before: float, report: BenchReport) -> float:
     """Measures the lag before and while the views are filled; the seconds that the fill took."""
     lags = report.table("lag of the views that were there, s", "when", "seconds", "p50", "p90", "p99", "worst")
     marks.mkdir()
@@ -93,7 +93,7 @@ def _row(lags: Series, when: str, seen: np.ndarray, start: float, end: float) ->
     return p99
 
 
-def _kill_and_resume(db: Database, seconds: float, report: Report) -> None:
+def _kill_and_resume(db: Database, seconds: float, report: BenchReport) -> None:
     """Kills a pipeline in another process in the middle of the fill; the next one fills the views by itself."""
     with Client(maintain, db.root) as pipeline:
         db.catch_up()

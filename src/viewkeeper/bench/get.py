@@ -10,7 +10,7 @@ import numpy as np
 import viewkeeper
 from viewkeeper.bench.clients import Client, read_by_key, write_steadily
 from viewkeeper.bench.orders import Workload
-from viewkeeper.bench.report import Report, Series, say
+from viewkeeper.bench.report import BenchReport, Series, say
 from viewkeeper.database import Database
 
 BATCHES_PER_SECOND = 5
@@ -18,12 +18,12 @@ BATCH = 1_000
 WAYS = (("one after another", 0.0), ("one a millisecond", 0.001))
 
 
-def run(folder: Path, small: bool) -> Report:
+def run(folder: Path, small: bool) -> BenchReport:
     """Runs the experiment, with all that it makes in `folder`."""
     rows, seconds = (10_000, 2.0) if small else (1_000_000, 30.0)
     size = rows, min(int(BATCHES_PER_SECOND * BATCH * 3 * seconds * len(WAYS)), 3 * rows)
     root, workload = folder / "get", Workload(*size)
-    report = Report("get", f"a view of {rows:,} rows, {BATCHES_PER_SECOND} batches of {BATCH:,} a second",
+    report = BenchReport("get", f"a view of {rows:,} rows, {BATCHES_PER_SECOND} batches of {BATCH:,} a second",
                     "everything synced")  # fmt: skip
     table = report.table("view.get(key), microseconds", "reads", "pipeline", "count", "p50", "p99", "p99.9", "worst",
                          "commits/s")  # fmt: skip

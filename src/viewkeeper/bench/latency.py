@@ -12,7 +12,7 @@ import viewkeeper
 from viewkeeper.bench.clients import Client, wait_for_own_writes, write_steadily
 from viewkeeper.bench.machine import CpuMeter
 from viewkeeper.bench.orders import VIEWS, Workload
-from viewkeeper.bench.report import Report, Series, say
+from viewkeeper.bench.report import BenchReport, Series, say
 
 PER_SECOND = 10_000
 CALL = 100
@@ -20,12 +20,12 @@ WRITERS = 2
 """Processes that share the steady writing: a synced call of 100 can take longer than its hundredth of a second."""
 
 
-def run(folder: Path, small: bool) -> Report:
+def run(folder: Path, small: bool) -> BenchReport:
     """Runs the experiment, with all that it makes in `folder`."""
     orders, probes, steady, idle = (10_000, 3, 4.0, 1.0) if small else (1_500_000, 200, 100.0, 60.0)
     size = orders, min(int(2 * PER_SECOND * steady), orders * 3)
     workload, root = Workload(*size), folder / "latency"
-    report = Report("latency", f"{orders:,} orders, three views, {probes} puts each", "everything synced")
+    report = BenchReport("latency", f"{orders:,} orders, three views, {probes} puts each", "everything synced")
     delays = report.table("from put to view, ms", "pipeline", "puts", "p50", "p90", "p99", "worst")
     with viewkeeper.connect(root) as db:
         say(f"latency: loading {orders:,} orders")

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 import viewkeeper
-from viewkeeper.bench.report import Report, Series, say
+from viewkeeper.bench.report import BenchReport, Series, say
 from viewkeeper.database import Database
 
 FEW = 10
@@ -45,14 +45,14 @@ def _aggregates(count: int) -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
-def run(folder: Path, small: bool) -> Report:
+def run(folder: Path, small: bool) -> BenchReport:
     """Runs the experiment, with all that it makes in `folder`."""
     rows, batch = (2_000, 500) if small else (100_000, 10_000)
     kinds = (
         Kind("selections", 100 if small else 12_800, _selections),
         Kind("aggregates", 20 if small else GROUPINGS * SELECTIONS, _aggregates),
     )
-    report = Report("many", f"{rows:,} rows, batches of {batch:,} operations", "everything synced")
+    report = BenchReport("many", f"{rows:,} rows, batches of {batch:,} operations", "everything synced")
     declared = report.table("declared by one script, s", "views", "kind", "declared", "filled", "read by key", "all")
     batches = report.table(f"a batch of {batch:,} operations, s", "views", "kind", "median", "best", "worst")
     with viewkeeper.connect(folder / "keeps-spark-running") as first:
@@ -70,7 +70,7 @@ def run(folder: Path, small: bool) -> Report:
 
 
 def _measure(
-    db: Database, kind: Kind, count: int, rows: int, batch: int, declared: Series, batches: Series, report: Report
+    db: Database, kind: Kind, count: int, rows: int, batch: int, declared: Series, batches: Series, report: BenchReport
 ) -> float:
     """Declares `count` views, fills, reads and checks them; the median seconds of a batch."""
     say(f"many: {count:,} {kind.name}")

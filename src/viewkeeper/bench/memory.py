@@ -9,7 +9,7 @@ import viewkeeper
 from viewkeeper.bench.clients import Client, write_steadily
 from viewkeeper.bench.machine import anonymous_bytes
 from viewkeeper.bench.orders import VIEWS, Workload
-from viewkeeper.bench.report import Report, say
+from viewkeeper.bench.report import BenchReport, say
 from viewkeeper.database import Database
 from viewkeeper.maintenance.declare import states
 from viewkeeper.trace.commit import Storage
@@ -22,12 +22,12 @@ SAMPLES_PER_SECOND = 2
 MEGABYTE = 1_000_000
 
 
-def run(folder: Path, small: bool) -> Report:
+def run(folder: Path, small: bool) -> BenchReport:
     """Runs the experiment, with all that it makes in `folder`."""
     orders, seconds, idle = (10_000, 1.0, 5.0) if small else (1_500_000, 20.0, 180.0)
     size = orders, min(int(PER_SECOND * seconds * 11), orders * 3)
     root, workload = folder / "memory", Workload(*size)
-    report = Report("memory", f"{orders:,} orders, three views, {PER_SECOND:,} operations/s", "everything synced")
+    report = BenchReport("memory", f"{orders:,} orders, three views, {PER_SECOND:,} operations/s", "everything synced")
     with viewkeeper.connect(root) as db:
         say(f"memory: loading {orders:,} orders")
         workload.load(db)
@@ -55,7 +55,7 @@ def _samples(seconds: float, without: list[int]) -> list[dict[str, int]]:
     return found
 
 
-def _report_memory(report: Report, samples: list[dict[str, int]], seconds: float) -> None:
+def _report_memory(report: BenchReport, samples: list[dict[str, int]], seconds: float) -> None:
     """The greatest in the second half of the first `seconds`, beside the greatest in a window as long at the end."""
     tenth = max(len(samples) // 10, 2)
     early, late = samples[tenth // 2 : tenth], samples[-(tenth // 2) :]
@@ -70,7 +70,7 @@ def _report_memory(report: Report, samples: list[dict[str, int]], seconds: float
     report.figure("driver, JVM and workers together", 100 * (total[1] / total[0] - 1), "%", at_most=10)
 
 
-def _report_files(report: Report, storage: Storage, db: Database) -> None:
+def _report_files(report: BenchReport, storage: Storage, db: Database) -> None:
     snapshot = storage.newest()
     live = 0
     table = report.table("states once idle, MB", "state", "rows", "Arrow size", "in runs", "runs")

@@ -46,7 +46,7 @@ _NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
-class Operations:
+class OrderOperations:
     """Operations in their order; `delete` says which are deletes, whose `customer` and `cents` mean nothing."""
 
     delete: np.ndarray
@@ -57,15 +57,15 @@ class Operations:
     def __len__(self) -> int:
         return len(self.id)
 
-    def __getitem__(self, part: slice | np.ndarray) -> Operations:
-        return Operations(self.delete[part], self.id[part], self.customer[part], self.cents[part])
+    def __getitem__(self, part: slice | np.ndarray) -> OrderOperations:
+        return OrderOperations(self.delete[part], self.id[part], self.customer[part], self.cents[part])
 
-    def calls(self) -> Iterator[Operations]:
+    def calls(self) -> Iterator[OrderOperations]:
         """The same operations, call by call; these must begin where a call does."""
         for start in range(0, len(self), CALL):
             yield self[start : start + CALL]
 
-    def last_of_each_key(self) -> Operations:
+    def last_of_each_key(self) -> OrderOperations:
         """Only the last operation of each order: what is left to do, done at once."""
         _, from_end = np.unique(self.id[::-1], return_index=True)
         return self[np.sort(len(self) - 1 - from_end)]
@@ -82,13 +82,13 @@ class Workload:
         chance = np.random.default_rng(seed)
         self.customers = max(orders // 10, 1)
         self.segment_of = chance.integers(0, len(SEGMENTS), self.customers)
-        self.base = Operations(np.zeros(orders, dtype=bool), np.arange(orders), *self._row_values(chance, orders))
+        self.base = OrderOperations(np.zeros(orders, dtype=bool), np.arange(orders), *self._row_values(chance, orders))
         self.operations = self._operations(chance, orders, operations)
 
     def _row_values(self, chance: np.random.Generator, length: int) -> tuple[np.ndarray, np.ndarray]:
         return chance.integers(0, self.customers, length), chance.integers(100, 1_000_000, length)
 
-    def _operations(self, chance: np.random.Generator, orders: int, length: int) -> Operations:
+    def _operations(self, chance: np.random.Generator, orders: int, length: int) -> OrderOperations:
         position = np.arange(length)
         delete = position // CALL % 4 == 3
         insert = ~delete & (chance.random(length) < 2 / 3)
@@ -106,7 +106,7 @@ class Workload:
         late = deleted_at[drawn] < position[update]
         drawn[late] = chance.choice(doomed[deletes:], int(late.sum()))
         id_[update] = drawn
-        return Operations(delete, id_, *self._row_values(chance, length))
+        return OrderOperations(delete, id_, *self._row_values(chance, length))
 
     @cached_property
     def customer_table(self) -> pa.Table:
@@ -122,7 +122,7 @@ class Workload:
         for start in range(0, len(self.base), _LOADED_AT_ONCE):
             orders.put_many(self.base[start : start + _LOADED_AT_ONCE].table())
 
-    def orders_after(self, done: int) -> Operations:
+    def orders_after(self, done: int) -> OrderOperations:
         """The orders that are there after the first `done` operations, as puts."""
         everything = [self.base, self.operations[:done]]
         delete, id_, customer, cents = (np.concatenate([getattr(part, name) for part in everything])
@@ -130,7 +130,7 @@ class Workload:
         last = np.full(len(self.base) + len(self.operations), -1)
         last[id_] = np.arange(len(id_))
         last = last[last >= 0]
-        return Operations(delete, id_, customer, cents)[last[~delete[last]]]
+        return OrderOperations(delete, id_, customer, cents)[last[~delete[last]]]
 
     def expected(self, done: int) -> dict[str, np.ndarray]:
         """What each view holds after the first `done` operations, in the form of `comparable`."""
@@ -151,7 +151,7 @@ class Workload:
         }
 
 
-def write(db: Database, operations: Operations) -> None:
+def write(db: Database, operations: OrderOperations) -> None:
     """Writes operations, one `put_many` or `delete_many` a call."""
     orders = db.table("orders")
     for call in operations.calls():

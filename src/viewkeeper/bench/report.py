@@ -37,7 +37,7 @@ class Series:
         self.rows.append(row)
 
 
-class Report:
+class BenchReport:
     """Filled by an experiment while it runs.  `durability`: what is synced, in words."""
 
     def __init__(self, name: str, size: str, durability: str) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import viewkeeper
 from viewkeeper.bench.baselines import SparkRecompute
 from viewkeeper.bench.orders import CALL, VIEWS, Workload, answers, differing, write
-from viewkeeper.bench.report import Report, Series, say
+from viewkeeper.bench.report import BenchReport, Series, say
 from viewkeeper.database import Database
 from viewkeeper.jobs.job import Job
 from viewkeeper.pipeline.batches import Batches
@@ -73,11 +73,11 @@ class AtOnce(Executor):
         return future
 
 
-def run(folder: Path, small: bool) -> Report:
+def run(folder: Path, small: bool) -> BenchReport:
     """Runs the experiment, with all that it makes in `folder`."""
     orders, operations = ((3_000, 30_000), 4_000) if small else ((1_500_000, 15_000_000), 2_000_000)
     batch, small_batches = (CALL, 2) if small else (BATCH, SMALL_BATCHES)
-    report = Report(
+    report = BenchReport(
         "scale", f"{orders[0]:,} and {orders[1]:,} orders, {operations:,} operations in batches of {batch:,}",
         "states and commits synced; the logs are written unsynced (their writing is not measured)",
     )  # fmt: skip
@@ -139,7 +139,7 @@ def _maintain(root: Path, executor: MeteredExecutor, batch: int) -> None:
         store.close()
 
 
-def _beside_spark(folder: Path, workload: Workload, done: int, batches: int, report: Report) -> None:
+def _beside_spark(folder: Path, workload: Workload, done: int, batches: int, report: BenchReport) -> None:
     """Small batches through Spark with the larger base, against Spark's recompute of the views."""
     say(f"scale: batches of {CALL:,} through Spark, {len(workload.base):,} orders")
     with viewkeeper.connect(folder / f"orders-{len(workload.base)}", durability="sync") as db, db.maintain():

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from viewkeeper.bench import viewdf_history
-from viewkeeper.bench.report import Report, Series, number
-from viewkeeper.bench.viewdf_figures import FIGURES, PATTERN_ROWS, WINDOW_ROWS, Drawn, Figure, draw
-from viewkeeper.bench.viewdf_measuring import CUT_SECONDS, OURS, Measuring, Point, Timing
+from viewkeeper.bench.report import BenchReport, Series, number
+from viewkeeper.bench.viewdf_figures import FIGURES, PATTERN_ROWS, WINDOW_ROWS, Drawn, PaperFigure, draw
+from viewkeeper.bench.viewdf_measuring import CUT_SECONDS, OURS, Measured, Measuring, Timing
 from viewkeeper.bench.viewdf_spark import warm_java
 from viewkeeper.bench.viewdf_systems import System
 from viewkeeper.errors import InputError
@@ -69,14 +69,14 @@ def options(arguments: Sequence[str]) -> dict[str, Any]:
 def run(
     folder: Path, small: bool, scale: float | None = None, figures: Sequence[str] | None = None,
     plots: Path | None = None, ours: bool = False, few: bool = False,
-) -> Report:  # fmt: skip
+) -> BenchReport:  # fmt: skip
     """Runs the experiment, with all that it makes in `folder`, and draws its figures into `plots`."""
     extent = SMALL if small else Extent() if scale is None else Extent.of_scale(scale)
     extent = replace(extent, few=extent.few or few)
     chosen = figures or [*map(str, FIGURES), *OTHERS]
     warm_java()
     measuring = Measuring(folder, extent.warm, extent.timed, extent.budget)
-    report = Report("viewdf", _size(extent), "viewkeeper: rows, parts and commits synced; the others sync nothing")
+    report = BenchReport("viewdf", _size(extent), "viewkeeper: rows, parts and commits synced; the others sync nothing")
     for figure in FIGURES.values():
         if str(figure.number) in chosen:
             drawn = _figure(measuring, replace(figure, baselines=()) if ours else figure, extent, report)
@@ -94,14 +94,14 @@ def run(
     return report
 
 
-def _figure(measuring: Measuring, figure: Figure, extent: Extent, report: Report) -> Drawn:
+def _figure(measuring: Measuring, figure: PaperFigure, extent: Extent, report: BenchReport) -> Drawn:
     scale = extent.patterns if figure.is_of_patterns else extent.windows
     drawn = Drawn(figure, scale)
     table = report.table(f"figure {figure.number}: {figure.title}", figure.axis, "system", "s a part", "slowest",
                          "parts", "results")  # fmt: skip
     for system in (OURS, *figure.baselines):
         line = drawn.lines[system.name] = []
-        before: Point | None = None
+        before: Measured | None = None
         for place in figure.few if extent.few else figure.places:
             point = figure.at(place, scale)
             if line and line[-1][1].seconds is None:
@@ -116,7 +116,7 @@ def _figure(measuring: Measuring, figure: Figure, extent: Extent, report: Report
     return drawn
 
 
-def _largest(measuring: Measuring, system: type[System], fits: Point, cut: Point, table: Series) -> None:
+def _largest(measuring: Measuring, system: type[System], fits: Measured, cut: Measured, table: Series) -> None:
     """Measures at the largest size that fits, and says so in a row of its own."""
     found = measuring.largest_that_fits(system, fits, cut)
     if found is not None:
@@ -131,7 +131,7 @@ def _add(table: Series, place: str, name: str, timing: Timing) -> None:
         table.add(place, name, timing.seconds, timing.slowest, timing.parts, "equal" if timing.right else "WRONG")
 
 
-def _targets(measuring: Measuring, report: Report) -> None:
+def _targets(measuring: Measuring, report: BenchReport) -> None:
     """What is promised, as far as it was measured: of the paper's sizes, and of long windows against short ones."""
     ours = {point: timing.seconds for (name, point), timing in measuring.known.items()
             if name == OURS.name and timing.seconds is not None}  # fmt: skip

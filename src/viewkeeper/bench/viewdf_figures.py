@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from viewkeeper.bench.viewdf_measuring import CUT_SECONDS, PATTERN_BASELINES, WINDOW_BASELINES, Point, Timing
+from viewkeeper.bench.viewdf_measuring import CUT_SECONDS, PATTERN_BASELINES, WINDOW_BASELINES, Measured, Timing
 from viewkeeper.bench.viewdf_minutes import Kind, Minutes, Question
 from viewkeeper.bench.viewdf_systems import System
 
@@ -18,7 +18,7 @@ FIXED_SCOPE, FIXED_WINDOW = 20, 10
 
 
 @dataclass(frozen=True)
-class Figure:
+class PaperFigure:
     """One figure of the paper; `at` makes the point of a place on its axis, `few` are the places of a quick run."""
 
     number: int
@@ -26,7 +26,7 @@ class Figure:
     axis: str
     places: Sequence[int]
     few: Sequence[int]
-    at: Callable[[int, float], Point]
+    at: Callable[[int, float], Measured]
     baselines: tuple[type[System], ...]
 
     @property
@@ -35,38 +35,38 @@ class Figure:
         return self.number <= 8
 
 
-def _pattern(rows: float, scope: int, percent: int = 10) -> Point:
-    return Point(Minutes(max(int(rows), 100), percent / 100), Question("pattern", scope))
+def _pattern(rows: float, scope: int, percent: int = 10) -> Measured:
+    return Measured(Minutes(max(int(rows), 100), percent / 100), Question("pattern", scope))
 
 
-def _window(kind: Kind, rows: float, window: int) -> Point:
-    return Point(Minutes(max(int(rows) // EACH, 100) * EACH, each=EACH), Question(kind, window))
+def _window(kind: Kind, rows: float, window: int) -> Measured:
+    return Measured(Minutes(max(int(rows) // EACH, 100) * EACH, each=EACH), Question(kind, window))
 
 
 _FIFTHS = [20, 40, 60, 80, 100]
 _WINDOWS = [5, 10, 25, 50, 100]
 
 
-def _of_windows(number: int, kind: Kind) -> tuple[Figure, Figure]:
-    by_rows = Figure(
+def _of_windows(number: int, kind: Kind) -> tuple[PaperFigure, PaperFigure]:
+    by_rows = PaperFigure(
         number, f"sliding {kind.upper()}, window {FIXED_WINDOW}", "rows a part",
         [p * WINDOW_ROWS // 100 for p in _FIFTHS], [WINDOW_ROWS // 5, WINDOW_ROWS],
         lambda rows, scale: _window(kind, rows * scale, FIXED_WINDOW), WINDOW_BASELINES,
     )  # fmt: skip
-    by_window = Figure(
+    by_window = PaperFigure(
         number + 1, f"sliding {kind.upper()}", "window (parts)", _WINDOWS, [5, 10, 100],
         lambda window, scale: _window(kind, WINDOW_ROWS * scale, window), WINDOW_BASELINES,
     )  # fmt: skip
     return by_rows, by_window
 
 
-FIGURES: Mapping[int, Figure] = {figure.number: figure for figure in (
-    Figure(6, f"View1, scope {FIXED_SCOPE}", "rows a part", [p * PATTERN_ROWS // 100 for p in _FIFTHS],
+FIGURES: Mapping[int, PaperFigure] = {figure.number: figure for figure in (
+    PaperFigure(6, f"View1, scope {FIXED_SCOPE}", "rows a part", [p * PATTERN_ROWS // 100 for p in _FIFTHS],
            [PATTERN_ROWS // 5, PATTERN_ROWS], lambda rows, scale: _pattern(rows * scale, FIXED_SCOPE),
            PATTERN_BASELINES),
-    Figure(7, "View1", "scope (parts)", [5, 10, 20, 50, 100], [5, 20, 50],
+    PaperFigure(7, "View1", "scope (parts)", [5, 10, 20, 50, 100], [5, 20, 50],
            lambda scope, scale: _pattern(PATTERN_ROWS * scale, scope), PATTERN_BASELINES),
-    Figure(8, "View1, scope 4", "rows with loss > 10 (%)", [10, 25, 50, 75, 100], [10, 100],
+    PaperFigure(8, "View1, scope 4", "rows with loss > 10 (%)", [10, 25, 50, 75, 100], [10, 100],
            lambda percent, scale: _pattern(PATTERN_ROWS * scale, 4, percent), PATTERN_BASELINES),
     *_of_windows(9, "max"), *_of_windows(11, "sum"),
 )}  # fmt: skip
@@ -76,7 +76,7 @@ FIGURES: Mapping[int, Figure] = {figure.number: figure for figure in (
 class Drawn:
     """What was measured of a figure: by system the places, rows in place of their share of the axis, and timings."""
 
-    figure: Figure
+    figure: PaperFigure
     scale: float
     lines: dict[str, list[tuple[int, Timing]]] = field(default_factory=dict)
 

@@ -7,7 +7,7 @@ import statistics
 import time
 from pathlib import Path
 
-from viewkeeper.bench.report import Report, say
+from viewkeeper.bench.report import BenchReport, say
 from viewkeeper.bench.viewdf_minutes import FIRST, Minutes, Question
 from viewkeeper.bench.viewdf_systems import POLL_SECONDS, Viewkeeper
 from viewkeeper.database import Database
@@ -16,7 +16,7 @@ LIMIT_SECONDS = 600.0
 QUESTIONS = (Question("pattern"), Question("sum", 10), Question("sum", 100), Question("max", 10), Question("max", 100))
 
 
-def flat(folder: Path, rows: int, parts: int, report: Report) -> None:
+def flat(folder: Path, rows: int, parts: int, report: BenchReport) -> None:
     """The time of a part of View1 after a few parts, and after `parts` of them."""
     say(f"viewdf: flat: {parts} parts of {rows:,} rows")
     some = max(parts // 5, 1)
@@ -34,7 +34,7 @@ def flat(folder: Path, rows: int, parts: int, report: Report) -> None:
     report.figure(f"a part of View1 after {parts} parts against the first", late / early, "times", at_most=1.2)
 
 
-def late(folder: Path, rows: int, parts: int, report: Report) -> None:
+def late(folder: Path, rows: int, parts: int, report: BenchReport) -> None:
     """A late row in a stream of `parts` parts, or twice as many as a window has, if that is more; beside computing the
     parts that it changes, or all, anew.
 

@@ -13,7 +13,7 @@ import numpy as np
 from viewkeeper.bench.report import number, say
 from viewkeeper.bench.viewdf_minutes import FIRST, Minutes, Question
 from viewkeeper.bench.viewdf_spark import HandCoded, SparkNaive, SparkStreaming
-from viewkeeper.bench.viewdf_systems import Cut, DuckDb, System, Viewkeeper
+from viewkeeper.bench.viewdf_systems import DuckDb, GivenUp, System, Viewkeeper
 
 CUT_SECONDS = 120.0
 """A part that takes longer cuts its point, and those to the right of it."""
@@ -24,7 +24,7 @@ WINDOW_BASELINES: tuple[type[System], ...] = (*PATTERN_BASELINES, SparkStreaming
 
 
 @dataclass(frozen=True)
-class Point:
+class Measured:
     """What is asked of a system."""
 
     minutes: Minutes
@@ -63,9 +63,9 @@ class Measuring:
     def __init__(self, folder: Path, warm: int, timed: int, budget: float) -> None:
         self.warm, self.timed, self.budget = warm, timed, budget
         self._folder = folder
-        self.known: dict[tuple[str, Point], Timing] = {}
+        self.known: dict[tuple[str, Measured], Timing] = {}
 
-    def measure(self, make: type[System], point: Point) -> Timing:
+    def measure(self, make: type[System], point: Measured) -> Timing:
         """The time of one system at one point."""
         if point.question.kind == "pattern" and not make.is_naive:
             point = replace(point, question=Question("pattern"))  # it knows no scope
@@ -74,7 +74,7 @@ class Measuring:
             say(f"viewdf: {make.name}: {point}: {found}")
         return self.known[make.name, point]
 
-    def largest_that_fits(self, make: type[System], smaller: Point, cut: Point) -> tuple[Point, Timing] | None:
+    def largest_that_fits(self, make: type[System], smaller: Measured, cut: Measured) -> tuple[Measured, Timing] | None:
         """Between a point that was measured and one that was cut, as far as halving the way thrice finds it."""
         found = None
         for _ in range(3):
@@ -88,18 +88,18 @@ class Measuring:
                 found, smaller = (middle, timing), middle
         return found
 
-    def _measure(self, make: type[System], point: Point) -> Timing:
+    def _measure(self, make: type[System], point: Measured) -> Timing:
         folder = self._folder / "system"
         system = make(folder, point.minutes, point.question)
         try:
             return self._timed(system, point)
-        except Cut as cut:
+        except GivenUp as cut:
             return Timing(None, cut=str(cut))
         finally:
             system.close()
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _timed(self, system: System, point: Point) -> Timing:
+    def _timed(self, system: System, point: Measured) -> Timing:
         first = FIRST + point.history
         known_from = system.fill(FIRST, first - 1)
         # What has no state gets warm by one part.
@@ -118,9 +118,9 @@ class Measuring:
         return Timing(statistics.fmean(counted), len(counted), max(counted), right)
 
 
-def _between(low: Point, high: Point) -> Point:
+def _between(low: Measured, high: Measured) -> Measured:
     """The point in the middle, in whatever they differ."""
     each = low.minutes.each
     rows = (low.minutes.rows + high.minutes.rows) // (2 * each) * each
     window = (low.question.window + high.question.window) // 2
-    return Point(replace(low.minutes, rows=rows), replace(low.question, window=window))
+    return Measured(replace(low.minutes, rows=rows), replace(low.question, window=window))

@@ -25,7 +25,7 @@ ALWAYS = -(10**9)
 """A part before all others."""
 
 
-class Cut(Exception):
+class GivenUp(Exception):
     """A part took too long, or memory was not enough: the message says which."""
 
 
@@ -66,14 +66,14 @@ def limited(seconds: float, cancel: Callable[[], object]) -> Iterator[None]:
         yield
     except Exception as error:
         if late.is_set():
-            raise Cut(f"more than {seconds:g} s") from error
+            raise GivenUp(f"more than {seconds:g} s") from error
         if "OutOfMemory" in type(error).__name__ or "OutOfMemoryError" in str(error):
-            raise Cut("out of memory") from error
+            raise GivenUp("out of memory") from error
         raise
     finally:
         timer.cancel()
     if late.is_set():
-        raise Cut(f"more than {seconds:g} s")
+        raise GivenUp(f"more than {seconds:g} s")
 
 
 class Viewkeeper:
@@ -106,7 +106,7 @@ class Viewkeeper:
         while (view.next or FIRST) <= part:
             self._maintenance.wait(0)
             if time.perf_counter() - started > limit:
-                raise Cut(f"more than {limit:g} s")
+                raise GivenUp(f"more than {limit:g} s")
             time.sleep(POLL_SECONDS)
         return time.perf_counter() - started
 

@@ -16,7 +16,7 @@ import viewkeeper
 from viewkeeper.bench.baselines import Baseline, DuckDbRecompute, SparkRecompute, SqliteTriggers
 from viewkeeper.bench.machine import CpuMeter
 from viewkeeper.bench.orders import VIEWS, Workload, answers, differing, write
-from viewkeeper.bench.report import Report, Series, say
+from viewkeeper.bench.report import BenchReport, Series, say
 from viewkeeper.database import Database
 from viewkeeper.errors import Timeout
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
@@ -26,13 +26,13 @@ WARM_SECONDS = 5.0
 BASELINES: Sequence[Callable[[Path], Baseline]] = (SqliteTriggers, DuckDbRecompute, SparkRecompute)
 
 
-def run(folder: Path, small: bool, baselines: Sequence[Callable[[Path], Baseline]] = BASELINES) -> Report:
+def run(folder: Path, small: bool, baselines: Sequence[Callable[[Path], Baseline]] = BASELINES) -> BenchReport:
     """Runs the experiment, with all that it makes in `folder`."""
     orders, operations, singles = (20_000, 12_000, 2_000) if small else (1_500_000, 2_000_000, 200_000)
     sizes = (1_000, 4_000, OPERATIONS_MAX) if small else (1_000, 10_000, 100_000, OPERATIONS_MAX)
     seconds = 5.0 if small else 60.0
     workload = Workload(orders, operations)
-    report = Report(
+    report = BenchReport(
         "w3", f"{orders:,} orders, {workload.customers:,} customers, {operations:,} operations",
         "viewkeeper: logs, states and commits synced; SQLite: WAL, synchronous=FULL; DuckDB: a file, synced at commit; "
         "Spark: Parquet, not synced",
@@ -59,8 +59,14 @@ def run(folder: Path, small: bool, baselines: Sequence[Callable[[Path], Baseline
 
 
 def _viewkeeper(
-    folder: Path, workload: Workload, sizes: Sequence[int], singles: int, seconds: float, speeds: Series, report: Report
-) -> dict[int, float]:
+    folder: Path,
+    workload: Workload,
+    sizes: Sequence[int],
+    singles: int,
+    seconds: float,
+    speeds: Series,
+    report: BenchReport,
+) -> dict[int, float]:  # fmt: skip
     base, full = folder / "base", folder / "backlog"
     found = {}
     # The first connection stays open, and with it Spark: what is measured is a pipeline that has been running.
@@ -99,7 +105,7 @@ def _work_off(place: Path, workload: Workload, size: int, seconds: float, speeds
     return _add(speeds, size, "viewkeeper", position - start, taken, cpu.seconds, newest - version, wrong)
 
 
-def _one_by_one(place: Path, workload: Workload, singles: int, report: Report) -> None:
+def _one_by_one(place: Path, workload: Workload, singles: int, report: BenchReport) -> None:
     say(f"w3: {singles:,} operations one by one")
     operations = workload.operations[:singles]
     with viewkeeper.connect(place, durability="process") as db:

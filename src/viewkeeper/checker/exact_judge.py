@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from viewkeeper.catalog.types import BIGINT, DOUBLE
 from viewkeeper.checker.row_evaluator import Answer, Row, evaluate
 from viewkeeper.plans.expressions import Case, Cast, ColumnRef, Expression, Literal, Negate, comparison
-from viewkeeper.plans.relations import Aggregate, AggregateCall, Filter, Join, OuterJoin, Project, Relation
+from viewkeeper.plans.relations import AggregateCall, Filter, GroupBy, InnerJoin, OuterJoin, Project, Relation
 
 _EPSILON = 2.0**-52
 
@@ -28,15 +28,15 @@ def is_order_dependent(call: AggregateCall) -> bool:
 
 def needs_exact(relation: Relation) -> bool:
     """Whether Spark is not the judge of this query."""
-    if isinstance(relation, Aggregate) and any(is_order_dependent(call) for call in relation.calls):
+    if isinstance(relation, GroupBy) and any(is_order_dependent(call) for call in relation.calls):
         return True
     return any(needs_exact(below) for below in _inputs(relation))
 
 
 def _inputs(relation: Relation) -> Iterator[Relation]:
-    if isinstance(relation, (Join, OuterJoin)):
+    if isinstance(relation, (InnerJoin, OuterJoin)):
         yield from (relation.left, relation.right)
-    elif isinstance(relation, (Filter, Project, Aggregate)):
+    elif isinstance(relation, (Filter, Project, GroupBy)):
         yield relation.input
 
 
@@ -90,7 +90,7 @@ class _Traced:
 def _trace(relation: Relation) -> _Traced | None:
     if not needs_exact(relation):
         return _Traced(relation, {})
-    if isinstance(relation, Aggregate):
+    if isinstance(relation, GroupBy):
         return None if needs_exact(relation.input) else _trace_aggregate(relation)
     if isinstance(relation, Filter):
         below = _trace(relation.input)
@@ -103,7 +103,7 @@ def _trace(relation: Relation) -> _Traced | None:
     return None
 
 
-def _trace_aggregate(relation: Aggregate) -> _Traced:
+def _trace_aggregate(relation: GroupBy) -> _Traced:
     calls, names = list(relation.calls), list(relation.call_names)
     cells = {}
     for position, call in enumerate(relation.calls, len(relation.keys)):

@@ -18,8 +18,8 @@ from viewkeeper.compiler.bind import bind_query, bind_view_query
 from viewkeeper.compiler.bind_window import WindowBinder
 from viewkeeper.compiler.namespace import Beside, Derived, parts_derived
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.compiler.statements import AlterView, CreateView, CreateWindowView, Identifier, Select
-from viewkeeper.plans.relations import Aggregate, Filter, Project, Relation, Scan
+from viewkeeper.compiler.statements import AlterView, CreateView, CreateWindowView, Identifier, SelectStatement
+from viewkeeper.plans.relations import Filter, GroupBy, Project, Relation, Scan
 from viewkeeper.plans.viewdf import PlannedQuery
 
 
@@ -37,7 +37,7 @@ def query_rows(evidence: PartsEvidence, query: PlannedQuery, asked: Asked) -> An
         named.append(Derived(len(named), name, item.columns))
         inputs[named[-1].id] = Answer(rows_of(evidence.dimension(item, version)))
     (select,) = parse_script(query.query.sql)
-    assert isinstance(select, Select)
+    assert isinstance(select, SelectStatement)
     names = Beside(Catalog(zone=catalog.zone), *named)
     return evaluate_query(bind_query(names, select), inputs, catalog.zone)
 
@@ -66,7 +66,7 @@ class WindowQuery:
 
     sql: str
     whole: Project
-    aggregate: Aggregate
+    aggregate: GroupBy
 
     @property
     def below(self) -> Relation:
@@ -94,7 +94,7 @@ def bind_window(catalog: Catalog, view: PartView, source: Stream | PartView) -> 
     relation = bind_view_query(Beside(catalog, source), asked, WindowBinder).relation
     assert isinstance(relation, Project)
     below = relation.input.input if isinstance(relation.input, Filter) else relation.input
-    assert isinstance(below, Aggregate)
+    assert isinstance(below, GroupBy)
     return WindowQuery(query.sql, relation, below)
 
 

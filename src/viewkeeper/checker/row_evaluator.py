@@ -47,10 +47,10 @@ from viewkeeper.plans.expressions import (
     Several,
 )
 from viewkeeper.plans.relations import (
-    Aggregate,
     AggregateCall,
     Filter,
-    Join,
+    GroupBy,
+    InnerJoin,
     Order,
     OuterJoin,
     Project,
@@ -120,11 +120,11 @@ class _Evaluator:
                 return self._filter(relation)
             case Project():
                 return self._project(relation)
-            case Join():
+            case InnerJoin():
                 return self._join(relation)
             case OuterJoin():
                 return self._outer_join(relation)
-            case Aggregate():
+            case GroupBy():
                 return self._aggregate(relation)
         raise TypeError(f"no such relation: {type(relation).__name__}")
 
@@ -142,7 +142,7 @@ class _Evaluator:
         out.rows.extend(values for _, values in self._each(source.rows, relation.outputs, out))
         return out
 
-    def _join(self, relation: Join) -> Answer:
+    def _join(self, relation: InnerJoin) -> Answer:
         left, right = self.answer(relation.left), self.answer(relation.right)
         out = Answer([], left.errors + right.errors)
         partners: dict[Row, list[Row]] = defaultdict(list)
@@ -189,7 +189,7 @@ class _Evaluator:
             out.rows += [(None,) * len(relation.left.columns) + row for row in alone]
         return out
 
-    def _aggregate(self, relation: Aggregate) -> Answer:
+    def _aggregate(self, relation: GroupBy) -> Answer:
         source = self.answer(relation.input)
         out = Answer([], list(source.errors))
         wanted = relation.keys + tuple(call.argument for call in relation.calls if call.argument is not None)

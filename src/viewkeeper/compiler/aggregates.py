@@ -10,12 +10,12 @@ from viewkeeper.compiler.coercion import bounded_decimal
 from viewkeeper.compiler.conversion import Refused, converted
 from viewkeeper.compiler.source import Place
 from viewkeeper.plans.expressions import ColumnRef, Expression, Literal
-from viewkeeper.plans.relations import Aggregate, AggregateCall, Relation
+from viewkeeper.plans.relations import AggregateCall, GroupBy, Relation
 from viewkeeper.plans.rewriting import identity, rewrite, walk
 
 
 @dataclass(frozen=True)
-class Call(Expression):
+class UngroupedCall(Expression):
     """An aggregate within an expression, before `Grouping` takes it out."""
 
     function: str
@@ -23,22 +23,22 @@ class Call(Expression):
     name: str = field(compare=False)
 
 
-def call(function: str, argument: Expression | None, name: str, place: Place | None, zone: str) -> Call:
+def call(function: str, argument: Expression | None, name: str, place: Place | None, zone: str) -> UngroupedCall:
     """`function(argument)`, typed as Spark types it; `argument` is None for COUNT(*)."""
     if function == "count":
         if argument is None or (isinstance(argument, Literal) and argument.value is not None):
-            return Call(BIGINT, False, place, "count_star", None, name)
-        return Call(BIGINT, False, place, "count", argument, name)
+            return UngroupedCall(BIGINT, False, place, "count_star", None, name)
+        return UngroupedCall(BIGINT, False, place, "count", argument, name)
     if argument is None:
         raise Refused(f"{function.upper()}(*) is not an aggregate; name the column")
     if function in ("min", "max"):
-        return Call(argument.type, True, place, function, argument, name)
+        return UngroupedCall(argument.type, True, place, function, argument, name)
     if argument.type in (VOID, STRING):
         argument = converted(argument, DOUBLE, zone)
     if not argument.type.is_number:
         raise Refused(f"{function.upper()} needs a number, not {argument.type}")
     result = _sum_type(argument.type) if function == "sum" else _average_type(argument.type)
-    return Call(result, True, place, function, argument, name)
+    return UngroupedCall(result, True, place, function, argument, name)
 
 
 def _sum_type(type_: Type) -> Type:
@@ -52,7 +52,7 @@ def _average_type(type_: Type) -> Type:
 
 
 def has_call(expression: Expression) -> bool:
-    return any(isinstance(node, Call) for node in walk(expression))
+    return any(isinstance(node, UngroupedCall) for node in walk(expression))
 
 
 class NotGrouped(Exception):
@@ -71,7 +71,7 @@ class Grouping:
         for key, name in zip(keys, key_names, strict=True):
             self._keys.setdefault(identity(key), (key, name))
         self._positions = {key: i for i, key in enumerate(self._keys)}
-        self._calls: dict[Expression, Call] = {}
+        self._calls: dict[Expression, UngroupedCall] = {}
 
     @property
     def columns(self) -> set[int]:
@@ -82,18 +82,18 @@ class Grouping:
         """`expression` over the columns of `relation`; raises NotGrouped."""
         return rewrite(expression, self._change)
 
-    def relation(self, input_: Relation) -> Aggregate:
+    def relation(self, input_: Relation) -> GroupBy:
         """The aggregate with all calls that `over` has met."""
         keys, names = zip(*self._keys.values(), strict=True) if self._keys else ((), ())
         calls = tuple(AggregateCall(c.function, c.argument, c.type, c.nullable, c.place) for c in self._calls.values())
-        return Aggregate(input_, keys, names, calls, tuple(c.name for c in self._calls.values()))
+        return GroupBy(input_, keys, names, calls, tuple(c.name for c in self._calls.values()))
 
     def _change(self, node: Expression) -> Expression | None:
         form = identity(node)
         if form in self._positions:
             _, name = self._keys[form]
             return ColumnRef(node.type, node.nullable, node.place, self._positions[form], name)
-        if isinstance(node, Call):
+        if isinstance(node, UngroupedCall):
             first = self._calls.setdefault(form, node)
             index = len(self._keys) + list(self._calls).index(form)
             return ColumnRef(node.type, node.nullable, node.place, index, first.name)

@@ -12,11 +12,10 @@ from viewkeeper.compiler.bind_select import SelectBinder
 from viewkeeper.compiler.namespace import Namespace
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source import QueryText
-from viewkeeper.compiler.statements import CreateIndex, CreateTable, CreateView, Identifier, Select
+from viewkeeper.compiler.statements import CreateIndex, CreateTable, CreateView, Identifier, SelectStatement
 from viewkeeper.compiler.view_key import view_key
 from viewkeeper.errors import DeclarationError, NotSupported
-from viewkeeper.plans.relations import Aggregate as AggregateRelation
-from viewkeeper.plans.relations import Filter, Join, OuterJoin, Project, Query, Relation, Scan
+from viewkeeper.plans.relations import Filter, GroupBy, InnerJoin, OuterJoin, Project, Query, Relation, Scan
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def bind_view_query(
     return BoundView(statement.name.name, statement.query.sql, relation, relation.columns, key, unique, reads)
 
 
-def bind_query(names: Namespace, statement: Select) -> Query:
+def bind_query(names: Namespace, statement: SelectStatement) -> Query:
     """Looks up and checks a SELECT; raises as `bind_view`."""
     binder, select = _binder(statement.query, names)
     return binder.query(select)
@@ -158,8 +157,8 @@ def _scans(relation: Relation) -> list[int]:
     match relation:
         case Scan():
             return [relation.object]
-        case Join() | OuterJoin():
+        case InnerJoin() | OuterJoin():
             return _scans(relation.left) + _scans(relation.right)
-        case Filter() | Project() | AggregateRelation():
+        case Filter() | Project() | GroupBy():
             return _scans(relation.input)
     raise AssertionError(f"no scans of {type(relation).__name__}")

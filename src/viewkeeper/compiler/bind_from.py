@@ -13,11 +13,11 @@ from sqlglot import exp
 
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.namespace import Derived, Namespace
-from viewkeeper.compiler.scope import Item, Scope, did_you_mean
+from viewkeeper.compiler.scope import FromItem, Scope, did_you_mean
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.expressions import Compare, Expression
-from viewkeeper.plans.relations import Filter, Join, OuterJoin, Relation, Scan
+from viewkeeper.plans.relations import Filter, InnerJoin, OuterJoin, Relation, Scan
 from viewkeeper.plans.rewriting import conjunction, conjuncts, references, renumber
 
 _IN_WHERE = Clause("an aggregate cannot stand in WHERE; put the condition into HAVING")
@@ -35,7 +35,7 @@ class _Waiting:
     """An item of FROM that is not joined yet, how it is to be (INNER, or as an `OuterJoin`), and the conditions of its
     ON."""
 
-    item: Item
+    item: FromItem
     node: exp.Expr
     conditions: tuple[Expression, ...]
     kind: str = "INNER"
@@ -81,7 +81,7 @@ def _kind(join: exp.Expr) -> str:
     return kind if kind in ("SEMI", "ANTI") else join.args.get("side") or "INNER"
 
 
-def _item(query: QueryText, node: exp.Expr, namespace: Namespace, subquery: BindSelect, offset: int) -> Item:
+def _item(query: QueryText, node: exp.Expr, namespace: Namespace, subquery: BindSelect, offset: int) -> FromItem:
     alias = node.args.get("alias")
     if isinstance(node, exp.Table):
         found = namespace.scannable(node.name)
@@ -96,7 +96,7 @@ def _item(query: QueryText, node: exp.Expr, namespace: Namespace, subquery: Bind
         relation, name, hidden = subquery(node.this), "", 0
     names = tuple(column.name for column in relation.columns)
     if alias is None:
-        return Item(name, relation, names, offset, hidden)
+        return FromItem(name, relation, names, offset, hidden)
     if alias.args.get("columns"):
         given = tuple(column.name for column in alias.args["columns"])
         shown = len(names) - hidden
@@ -105,7 +105,7 @@ def _item(query: QueryText, node: exp.Expr, namespace: Namespace, subquery: Bind
         if len(given) != shown:
             raise query.error(f"{alias.name} names {len(given)} columns, and there are {shown}", alias)
         names = given + names[shown:]
-    return Item(alias.name or name, relation, names, offset, hidden)
+    return FromItem(alias.name or name, relation, names, offset, hidden)
 
 
 def _on(query: QueryText, join: exp.Expr, scope: Scope, zone: str) -> tuple[Expression, ...]:
@@ -128,7 +128,7 @@ def _joined(query: QueryText, waiting: list[_Waiting], where: tuple[Expression, 
         pairs = [_sides(key, new) for key in keys]
         position.update({column: len(position) + i for i, column in enumerate(chosen.item.span)})
         rest = conjunction(tuple(each for each in chosen.conditions if each not in keys))
-        relation = Join(
+        relation = InnerJoin(
             relation, chosen.item.relation,
             tuple(renumber(left, position) for left, _ in pairs), tuple(renumber(right, new) for _, right in pairs),
             renumber(rest, position) if rest else None,
@@ -163,7 +163,7 @@ def _joined_as_written(query: QueryText, waiting: list[_Waiting], where: tuple[E
         right = tuple(renumber(key, position) for key in right)
         rest = conjunction(tuple(condition for condition in each.conditions if condition not in keys))
         other = each.item.relation
-        relation = (Join(relation, other, left, right, rest) if each.kind == "INNER"
+        relation = (InnerJoin(relation, other, left, right, rest) if each.kind == "INNER"
                     else OuterJoin(relation, other, left, right, rest, each.kind))  # fmt: skip
     predicate = conjunction(where)
     return Filter(relation, predicate) if predicate else relation

@@ -15,11 +15,11 @@ from sqlglot import exp
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import VOID
 from viewkeeper.compiler.accounting import refuse_unaccounted
-from viewkeeper.compiler.aggregates import Call, Grouping, NotGrouped, has_call
+from viewkeeper.compiler.aggregates import Grouping, NotGrouped, UngroupedCall, has_call
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.conversion import Refused
 from viewkeeper.compiler.names import Namer
-from viewkeeper.compiler.scope import Item, Scope
+from viewkeeper.compiler.scope import FromItem, Scope
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.compiler.statements import CreatePatternView, Identifier
 from viewkeeper.compiler.supported import ADMITTED, function_refused, refuse_unsupported
@@ -77,7 +77,7 @@ def _refuse_names(statement: CreatePatternView, source: exp.Table) -> None:
 class _Scope(Scope):
     """Item 0 is the source itself (a name without a variable), item v a row of variable v."""
 
-    def _called(self, table: str | None) -> Sequence[Item]:
+    def _called(self, table: str | None) -> Sequence[FromItem]:
         return self.items[:1] if table is None else super()._called(table)
 
 
@@ -125,7 +125,7 @@ class _Expressions(ExpressionBinder):
             argument = self.bind(node.this, Clause("an aggregate cannot stand inside another"))
         except Refused as refused:
             raise self.query.error(str(refused), node, refused.kind) from None
-        return Call(argument.type, argument.nullable, self._place(node), node.key, argument, self.name(node))
+        return UngroupedCall(argument.type, argument.nullable, self._place(node), node.key, argument, self.name(node))
 
 
 class _PatternBinder:
@@ -137,7 +137,7 @@ class _PatternBinder:
         names = tuple(column.name for column in columns)
         self._scan = Scan(0, source.name, tuple(columns))
         aliases = [source.alias_or_name, *(variable.name for variable, _ in statement.variables)]
-        items = [Item(alias, self._scan, names, i * self._width) for i, alias in enumerate(aliases)]
+        items = [FromItem(alias, self._scan, names, i * self._width) for i, alias in enumerate(aliases)]
         self._aliases = aliases
         self._binder = _Expressions(self._query, _Scope(items), zone)
 

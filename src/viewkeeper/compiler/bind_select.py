@@ -17,7 +17,7 @@ from viewkeeper.compiler.scope import Unresolved
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import Cast, ColumnRef, Expression
-from viewkeeper.plans.relations import Aggregate, Filter, Order, Project, Query, Relation
+from viewkeeper.plans.relations import Filter, GroupBy, Order, Project, Query, Relation
 from viewkeeper.plans.rewriting import identity, walk
 
 _IN_OUTPUT = Clause()
@@ -250,7 +250,7 @@ class SelectBinder:
 def _distinct(rows: Project) -> Project:
     """Each row once: one row for each group of equal ones."""
     columns = tuple(ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(rows.columns))
-    return Project(Aggregate(rows, columns, rows.names, (), ()), columns, rows.names)
+    return Project(GroupBy(rows, columns, rows.names, (), ()), columns, rows.names)
 
 
 def _is_wider(column: Type, output: Type) -> bool:

@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.tokens import TokenType
 
 from viewkeeper.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID
-from viewkeeper.compiler.aggregates import Call, call
+from viewkeeper.compiler.aggregates import UngroupedCall, call
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.bind_select import SelectBinder
 from viewkeeper.compiler.conversion import Refused, converted
@@ -147,15 +147,15 @@ class WindowExpressionBinder(ExpressionBinder):
                 argument = converted(argument, BOOLEAN, self.zone)
             if argument.type != BOOLEAN:
                 raise Refused(f"{name} needs a condition, not a value of type {argument.type}")
-            return Call(BOOLEAN, True, place, function, argument, self.name(node))
+            return UngroupedCall(BOOLEAN, True, place, function, argument, self.name(node))
         if function == "percentile" and argument.type.is_number:
-            return Call(DOUBLE, True, place, self._percentile(node), argument, self.name(node))
+            return UngroupedCall(DOUBLE, True, place, self._percentile(node), argument, self.name(node))
         if argument.type != VOID and argument.type != STRING and not argument.type.is_number:
             raise Refused(f"{name} needs a number, not {argument.type}")
         argument = converted(argument, DOUBLE, self.zone)
         if function == "percentile":
             function = self._percentile(node)
-        return Call(DOUBLE, True, place, function, argument, self.name(node))
+        return UngroupedCall(DOUBLE, True, place, function, argument, self.name(node))
 
     def _percentile(self, node: exp.Expr) -> str:
         """The name of the aggregate, with its fraction."""
@@ -177,9 +177,9 @@ class WindowExpressionBinder(ExpressionBinder):
             raise Refused(f"{function.upper()} takes one argument")
         if function == "count":
             argument = Several(first.type, True, place, (first, *more)) if more else first
-            return Call(BIGINT, False, place, "count_distinct", argument, self.name(node))
+            return UngroupedCall(BIGINT, False, place, "count_distinct", argument, self.name(node))
         plain = call(function, first, self.name(node), place, self.zone)
-        assert isinstance(plain, Call)
+        assert isinstance(plain, UngroupedCall)
         if function in ("min", "max"):
             return replace(plain, name=self.name(node))
         return replace(plain, function=f"{function}_distinct", name=self.name(node))
@@ -190,7 +190,7 @@ class WindowExpressionBinder(ExpressionBinder):
         inside = Clause("an aggregate cannot stand in FILTER (WHERE ...); put the condition into HAVING")
         condition = self.predicate(node.expression.this, inside, "FILTER (WHERE ...)")
         bound = self.bind(node.this, clause)
-        if not isinstance(bound, Call):
+        if not isinstance(bound, UngroupedCall):
             raise Refused("FILTER (WHERE ...) stands behind an aggregate")
         if bound.function == "count_star":
             one = _only_where(condition, Literal(INT, False, bound.place, 1))

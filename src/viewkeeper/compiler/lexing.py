@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from sqlglot.tokens import Token, TokenType
 
-from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.source import Script
 
 
 class Lexeme(NamedTuple):
@@ -115,7 +115,7 @@ _NO_WORDS = {*_KINDS, TokenType.BIT_STRING, TokenType.BYTE_STRING, TokenType.NAT
              TokenType.HEREDOC_STRING, TokenType.UNICODE_STRING}  # fmt: skip
 
 
-def require_one_reading(source: Source, tokens: Sequence[Token]) -> None:
+def require_one_reading(source: Script, tokens: Sequence[Token]) -> None:
     """Raises DeclarationError, with the place, where Spark reads other words than `tokens`, which sqlglot has read."""
     at = _other_reading(source.text, tokens)
     if at is not None:

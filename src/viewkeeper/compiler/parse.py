@@ -7,7 +7,7 @@ from functools import lru_cache
 from sqlglot.tokens import TokenType
 
 from viewkeeper.compiler.parse_streams import AnyView, StreamReader
-from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.source import Script
 from viewkeeper.compiler.statements import (
     ColumnDeclaration,
     CreateIndex,
@@ -18,7 +18,7 @@ from viewkeeper.compiler.statements import (
     ExplainQuery,
     ExplainView,
     Identifier,
-    Select,
+    SelectStatement,
     Show,
     Statement,
 )
@@ -49,7 +49,7 @@ def parse_script(text: str) -> list[Statement]:
 @lru_cache(maxsize=1)
 def _statements(text: str) -> tuple[Statement, ...]:
     """The last script is kept: whoever submits a script of thousands of views has often parsed it a moment before."""
-    source = Source(text)
+    source = Script(text)
     tokens = tokenize(source)
     statements: list[Statement] = []
     first = 0
@@ -67,7 +67,7 @@ class _StatementParser(StreamReader):
     def statement(self) -> Statement:
         word = self._peek()
         if word in ("SELECT", "FROM", "("):
-            return Select(*self._whole(), *self._select())
+            return SelectStatement(*self._whole(), *self._select())
         if word == "CREATE":
             return self._create()
         if word == "DROP":
@@ -165,7 +165,7 @@ class _StatementParser(StreamReader):
             return self._ended(ExplainView(*self._whole(), self._identifier("a view")))
         text, place = self._whole()
         if self._peek() in ("SELECT", "FROM", "("):
-            return ExplainQuery(text, place, Select(text, place, *self._select()))
+            return ExplainQuery(text, place, SelectStatement(text, place, *self._select()))
         if self._peek() != "CREATE":
             raise self._refusal(f"EXPLAIN {self._peek()} is not supported; there are EXPLAIN VIEW, EXPLAIN CREATE VIEW "
                                 "and EXPLAIN SELECT")  # fmt: skip

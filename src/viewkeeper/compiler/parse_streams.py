@@ -10,7 +10,7 @@ from sqlglot.tokens import Token, TokenType
 from viewkeeper.compiler.accounting import refuse_unaccounted
 from viewkeeper.compiler.lengths import LengthReader
 from viewkeeper.compiler.parts import PartText, has_brackets, quoted, read_query, read_view_query
-from viewkeeper.compiler.source import QueryText, Source
+from viewkeeper.compiler.source import QueryText, Script
 from viewkeeper.compiler.statements import (
     AlterView,
     ColumnDeclaration,
@@ -176,7 +176,7 @@ class StreamReader(LengthReader):
         self._require_query()
         return QueryText(self._admitted_tree(self._source, tokens), self._source, tokens[0].start, tokens[-1].end + 1)
 
-    def _admitted_tree(self, source: Source, tokens: Sequence[Token]) -> exp.Expr:
+    def _admitted_tree(self, source: Script, tokens: Sequence[Token]) -> exp.Expr:
         query = QueryText(syntax_tree(source, tokens), source, tokens[0].start, tokens[-1].end + 1)
         refuse_unsupported(query, RELATIONAL)
         refuse_unaccounted(query, tokens)
@@ -197,7 +197,7 @@ class StreamReader(LengthReader):
             raise self._source.error("expected a query", start)
         text, (low, high) = self._source.text, (tokens[first].start, tokens[behind - 1].end + 1)
         blank = "".join(character if character == "\n" else " " for character in text[low:high])
-        source = Source(text[:low] + blank + text[high:])
+        source = Script(text[:low] + blank + text[high:])
         if behind == len(tokens):
             end = tokens[first - 1].end + 1
         return QueryText(syntax_tree(source, [*tokens[:first], *tokens[behind:]]), source, start, end)
@@ -382,11 +382,11 @@ def _kind(tokens: Sequence[Token], index: int) -> TokenType | None:
     return tokens[index].token_type if index < len(tokens) else None
 
 
-def _is(source: Source, token: Token, word: str) -> bool:
+def _is(source: Script, token: Token, word: str) -> bool:
     return _text(source, token) == word
 
 
-def _text(source: Source, token: Token) -> str:
+def _text(source: Script, token: Token) -> str:
     if token.token_type in (TokenType.IDENTIFIER, TokenType.STRING):
         return ""
     return source.text[token.start : token.end + 1].upper()

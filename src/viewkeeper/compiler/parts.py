@@ -15,14 +15,14 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.compiler.lexing import printed
-from viewkeeper.compiler.source import Place, Source, offset_of
+from viewkeeper.compiler.source import Place, Script, offset_of
 from viewkeeper.compiler.subscript_text import read_subscript
 from viewkeeper.compiler.supported import NOT_DETERMINISTIC
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.references import PartQuery, Reference
 
-Tree = Callable[[Source, Sequence[Token]], exp.Expr]
+Tree = Callable[[Script, Sequence[Token]], exp.Expr]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def has_brackets(tokens: Sequence[Token]) -> bool:
     return next(_brackets(tokens), None) is not None
 
 
-def read_view_query(source: Source, tokens: Sequence[Token], variable: str) -> PartText:
+def read_view_query(source: Script, tokens: Sequence[Token], variable: str) -> PartText:
     """The query of an INITIALIZE or UPDATE: every table in it becomes a reference, those without brackets too.
 
     It may be whatever Spark SQL knows; refused are only what has another answer each time, and an outer join without a
@@ -59,17 +59,17 @@ def read_view_query(source: Source, tokens: Sequence[Token], variable: str) -> P
     return text
 
 
-def read_query(source: Source, tokens: Sequence[Token], tree: Tree) -> PartText:
+def read_query(source: Script, tokens: Sequence[Token], tree: Tree) -> PartText:
     """A query that reads: its references have constant subscripts, and names without brackets stay what they are.
     `tree` reads its tokens, and refuses what it must."""
     return _read(source, tokens, None, tree, everything=False)
 
 
-def _faithful(source: Source, tokens: Sequence[Token]) -> exp.Expr:
+def _faithful(source: Script, tokens: Sequence[Token]) -> exp.Expr:
     return syntax_tree(source, tokens, faithful=True)
 
 
-def _read(source: Source, tokens: Sequence[Token], variable: str | None, tree: Tree, everything: bool) -> PartText:
+def _read(source: Script, tokens: Sequence[Token], variable: str | None, tree: Tree, everything: bool) -> PartText:
     by_place = {tokens[group.name].start: group for group in _brackets(tokens)}
     inside = {i for group in by_place.values() for i in range(group.open, group.close + 1)}
     bare = [token for i, token in enumerate(tokens) if i not in inside]
@@ -118,7 +118,7 @@ def _is_name(token: Token) -> bool:
     )
 
 
-def _tables(source: Source, tree: exp.Expr) -> Iterator[exp.Table]:
+def _tables(source: Script, tree: exp.Expr) -> Iterator[exp.Table]:
     for table in tree.find_all(exp.Table):
         if not isinstance(table.this, exp.Identifier) or table.find_ancestor(exp.Hint) is not None:
             continue  # a table-valued function, or what a hint is about
@@ -150,7 +150,7 @@ def is_common(table: exp.Table) -> bool:
 
 
 def _refuse_elsewhere(
-    source: Source, tokens: Sequence[Token], groups: dict[int, _Brackets], tables: dict[int, exp.Table]
+    source: Script, tokens: Sequence[Token], groups: dict[int, _Brackets], tables: dict[int, exp.Table]
 ) -> None:
     """A range of parts can be meant as nothing but a reference."""
     for at, group in groups.items():
@@ -160,7 +160,7 @@ def _refuse_elsewhere(
             raise source.error(f"a range of parts stands in FROM only, and {tokens[group.name].text} does not", at)
 
 
-def _names(source: Source, tokens: Sequence[Token]) -> Callable[[str], Iterator[str]]:
+def _names(source: Script, tokens: Sequence[Token]) -> Callable[[str], Iterator[str]]:
     """Makes plain names that the query does not have, each once."""
     taken = {token.text.lower() for token in tokens}
 
@@ -178,7 +178,7 @@ def _names(source: Source, tokens: Sequence[Token]) -> Callable[[str], Iterator[
 
 
 def _replaced(
-    source: Source, tokens: Sequence[Token], tree: Tree, references: dict[int, Reference],
+    source: Script, tokens: Sequence[Token], tree: Tree, references: dict[int, Reference],
     groups: dict[int, _Brackets | None],
 ) -> PartText:  # fmt: skip
     """The query with the names of `references` (by the offsets where they stand) in their places."""
@@ -224,7 +224,7 @@ def quoted(name: str) -> str:
 
 def place_in_text(query: PartQuery, place: Place, start: Place) -> Place:
     """A place in `query.sql` as one in the script, where the query's text begins at `start`."""
-    sql, text = Source(query.sql), Source(query.text)
+    sql, text = Script(query.sql), Script(query.text)
     wanted = sql.offset(place)
     tokens = tokenize(text)
     groups = {tokens[group.name].start: tokens[group.close].end + 1 for group in _brackets(tokens)}
@@ -252,7 +252,7 @@ def _moved(place: Place, start: Place) -> Place:
     return start[0] + place[0] - 1, place[1] + (start[1] - 1 if place[0] == 1 else 0)
 
 
-def _refuse_chance(source: Source, tree: exp.Expr) -> None:
+def _refuse_chance(source: Script, tree: exp.Expr) -> None:
     """What gives another answer each time: no part could be computed again."""
     for node in tree.walk():
         reason = None
@@ -267,7 +267,7 @@ def _refuse_chance(source: Source, tree: exp.Expr) -> None:
             raise source.error(reason, _place_of(node), NotSupported)
 
 
-def _refuse_bare_outer_joins(source: Source, tree: exp.Expr) -> None:
+def _refuse_bare_outer_joins(source: Script, tree: exp.Expr) -> None:
     for join in tree.find_all(exp.Join):
         outer = join.side in ("LEFT", "RIGHT", "FULL") and join.kind not in ("SEMI", "ANTI")
         given = join.args.get("on") or join.args.get("using") or join.method == "NATURAL"

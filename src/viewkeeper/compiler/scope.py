@@ -12,7 +12,7 @@ from viewkeeper.plans.relations import Relation, nullable
 
 
 @dataclass
-class Item:
+class FromItem:
     """One table, view or subquery in FROM.  Its columns stand at `offset` and on in the joined row.
 
     The last `hidden` of them are found by their names alone: no `*` stands for them.  `optional`: an outer join
@@ -54,7 +54,7 @@ class Unresolved(Exception):
 class Scope:
     """The items of one FROM, in the order in which they are written."""
 
-    def __init__(self, items: Sequence[Item]) -> None:
+    def __init__(self, items: Sequence[FromItem]) -> None:
         self.items = items
 
     def resolve(self, name: str, table: str | None) -> tuple[int, Column]:
@@ -74,7 +74,7 @@ class Scope:
             for i, name in enumerate(item.names[: len(item.names) - item.hidden]):
                 yield item.offset + i, name, item.columns[i]
 
-    def _called(self, table: str | None) -> Sequence[Item]:
+    def _called(self, table: str | None) -> Sequence[FromItem]:
         if table is None:
             return self.items
         called = [item for item in self.items if item.alias.lower() == table.lower()]

@@ -18,7 +18,7 @@ IS_NOT = "is_not"
 
 
 @dataclass(frozen=True)
-class Source:
+class Script:
     """The whole text given to `parse_script`; offsets count characters from 0, places are (line, column) from 1."""
 
     text: str
@@ -50,7 +50,7 @@ class QueryText:
     """A parsed query: its syntax tree and where it stands in the source (characters `start` to `end`)."""
 
     tree: exp.Expr
-    source: Source
+    source: Script
     start: int
     end: int
 
@@ -109,7 +109,7 @@ def written_name(query: QueryText, node: exp.Expr) -> str:
     return raw_text(query.source, node) or (found.group(1) if found else "")
 
 
-def raw_text(source: Source, node: exp.Expr) -> str:
+def raw_text(source: Script, node: exp.Expr) -> str:
     """What was typed for a single token (a name, a literal, a function's name); empty where sqlglot lost its place."""
     meta = node._meta or {}
     return source.text[meta["start"] : meta["end"] + 1] if "start" in meta else ""

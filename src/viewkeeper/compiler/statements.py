@@ -100,7 +100,7 @@ class ExplainCreateView(Statement):
 
 
 @dataclass(frozen=True)
-class Select(Statement):
+class SelectStatement(Statement):
     """`query` is a SELECT; `parts` its text with part references, where it has any."""
 
     query: QueryText
@@ -111,7 +111,7 @@ class Select(Statement):
 class ExplainQuery(Statement):
     """EXPLAIN SELECT ...: what the query reads."""
 
-    query: Select
+    query: SelectStatement
 
 
 @dataclass(frozen=True)

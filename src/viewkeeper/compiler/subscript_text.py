@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from math import gcd
 
-from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.source import Script
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.references import Subscript
 
@@ -44,7 +44,7 @@ class _Piece:
     at: int
 
 
-def read_subscript(source: Source, start: int, end: int, variable: str | None) -> tuple[Subscript, Subscript]:
+def read_subscript(source: Script, start: int, end: int, variable: str | None) -> tuple[Subscript, Subscript]:
     """The lowest and the highest part that `source.text[start:end]` names: one subscript, or two with `..` between.
 
     `variable` is the view's own (in any case of letters); None: only constants are admitted.  Raises DeclarationError
@@ -75,7 +75,7 @@ def _subscript(linear: _Linear) -> Subscript:
 class _Reader:
     """Sums of products of factors, from left to right, as SQL reads them."""
 
-    def __init__(self, source: Source, start: int, end: int, variable: str | None) -> None:
+    def __init__(self, source: Script, start: int, end: int, variable: str | None) -> None:
         self._source, self._variable, self._end = source, variable, end
         self._pieces = list(self._cut(start, end))
         self._next = 0

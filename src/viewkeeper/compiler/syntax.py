@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.compiler.lexing import require_one_reading
-from viewkeeper.compiler.source import IS_NOT, QueryText, Source
+from viewkeeper.compiler.source import IS_NOT, QueryText, Script
 from viewkeeper.errors import DeclarationError, NotSupported
 
 
@@ -50,7 +50,7 @@ _INTERNAL = re.compile(r"<Token .*>")
 _AT = re.compile(r"(.*) from \d+:(\d+)")
 
 
-def tokenize(source: Source) -> list[Token]:
+def tokenize(source: Script) -> list[Token]:
     """The tokens of the whole text; raises DeclarationError where it cannot be cut into any, or Spark reads others."""
     if not source.text.isascii() and (lone := _LONE_SURROGATE.search(source.text)):
         raise source.error("this is not SQL: what stands here is no character", lone.start())
@@ -67,7 +67,7 @@ def query_tokens(query: QueryText) -> list[Token]:
     return [token for token in tokenize(query.source) if query.start <= token.start < query.end]
 
 
-def syntax_tree(source: Source, tokens: Sequence[Token], faithful: bool = False) -> exp.Expr:
+def syntax_tree(source: Script, tokens: Sequence[Token], faithful: bool = False) -> exp.Expr:
     """The tree of the query that `tokens` (at least one) are; raises DeclarationError where they are none.
 
     `faithful`: a join without a condition has none in the tree either; else it has ON TRUE.
@@ -90,7 +90,7 @@ def syntax_tree(source: Source, tokens: Sequence[Token], faithful: bool = False)
     return tree
 
 
-def _not_tokens(source: Source, problem: TokenError) -> DeclarationError:
+def _not_tokens(source: Script, problem: TokenError) -> DeclarationError:
     """What cannot be cut into words: sqlglot says where the piece at fault begins, but for comments."""
     at = _AT.fullmatch(str(problem.__cause__))
     if at is None:

@@ -24,7 +24,7 @@ from viewkeeper.catalog.types import (
     Type,
     decimal,
 )  # fmt: skip
-from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.source import Script
 from viewkeeper.compiler.statements import ColumnDeclaration, Identifier, Statement
 from viewkeeper.errors import DeclarationError, NotSupported
 
@@ -48,7 +48,7 @@ _OTHER_TYPES = {
 class TokenReader:
     """Reads the tokens of one statement from left to right."""
 
-    def __init__(self, source: Source, tokens: Sequence[Token]) -> None:
+    def __init__(self, source: Script, tokens: Sequence[Token]) -> None:
         self._source, self._tokens, self._next = source, tokens, 0
 
     def _column(self) -> ColumnDeclaration:

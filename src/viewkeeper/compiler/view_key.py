@@ -11,7 +11,7 @@ from viewkeeper.catalog.model import Table, View
 from viewkeeper.compiler.coercion import is_injective
 from viewkeeper.compiler.namespace import Namespace
 from viewkeeper.plans.expressions import Cast, ColumnRef, Expression
-from viewkeeper.plans.relations import Aggregate, Filter, Join, OuterJoin, Project, Relation, Scan
+from viewkeeper.plans.relations import Filter, GroupBy, InnerJoin, OuterJoin, Project, Relation, Scan
 
 
 def view_key(relation: Relation, names: Namespace) -> tuple[tuple[int, ...], bool]:
@@ -30,11 +30,11 @@ def _key(relation: Relation, names: Namespace) -> tuple[int, ...] | None:
             return item.key if isinstance(item, View) and item.unique else None
         case Filter():
             return _key(relation.input, names)
-        case Aggregate():
+        case GroupBy():
             return tuple(range(len(relation.keys)))
         case Project():
             return _through(relation, _key(relation.input, names))
-        case Join():
+        case InnerJoin():
             return _of_join(relation, _key(relation.left, names), _key(relation.right, names))
         case OuterJoin():
             return _of_outer_join(relation, names)
@@ -51,7 +51,7 @@ def _through(project: Project, key: tuple[int, ...] | None) -> tuple[int, ...] |
     return tuple(outputs[i] for i in key) if all(i in outputs for i in key) else None
 
 
-def _of_join(join: Join, left: tuple[int, ...] | None, right: tuple[int, ...] | None) -> tuple[int, ...] | None:
+def _of_join(join: InnerJoin, left: tuple[int, ...] | None, right: tuple[int, ...] | None) -> tuple[int, ...] | None:
     if left is None or right is None:
         return None
     shifted = tuple(i + len(join.left.columns) for i in right)

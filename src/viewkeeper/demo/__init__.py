@@ -18,7 +18,7 @@ from pathlib import Path
 import viewkeeper
 from viewkeeper.database import Database
 from viewkeeper.demo import outcome, tpch
-from viewkeeper.demo.outcome import Outcome, ViewOutcome
+from viewkeeper.demo.outcome import DemoOutcome, ViewOutcome
 from viewkeeper.demo.process import Process
 from viewkeeper.demo.quiet import errors_to
 from viewkeeper.demo.recompute import recompute
@@ -46,7 +46,7 @@ class _Demo:
     def __init__(self, story: Story) -> None:
         self._story, self._console, self._root = story, story.console, story.root
 
-    def run(self, scale: float, seconds: float) -> Outcome:
+    def run(self, scale: float, seconds: float) -> DemoOutcome:
         self._console.print("[bold]viewkeeper demo[/]: SQL views over a key-value store, kept up to date by Spark\n")
         with viewkeeper.connect(self._root) as db:
             rows = self._load(db, scale)
@@ -64,7 +64,7 @@ class _Demo:
         views = [ViewOutcome(view.name, view.kind, reports[view.name].rows, reports[view.name].verdict,
                              recomputed[view.name]) for view in VIEWS]  # fmt: skip
         lag = max(sample.lag_seconds for sample in watch.samples)
-        return Outcome(scale, rows, watch.seconds, watch.operations, watch.versions, lag, check_seconds,
+        return DemoOutcome(scale, rows, watch.seconds, watch.operations, watch.versions, lag, check_seconds,
                        self._story.seconds, writer, reader, views)  # fmt: skip
 
     def _load(self, db: Database, scale: float) -> int:

@@ -15,7 +15,7 @@ MODES = pa.array(["AIR", "FOB", "MAIL", "RAIL", "REG AIR", "SHIP", "TRUCK"])
 STATUSES = pa.array(["F", "O", "P"])
 
 
-class Change(NamedTuple):
+class OrderChange(NamedTuple):
     """Rows to put, and keys of rows to delete, of both tables."""
 
     orders: pa.Table
@@ -33,7 +33,7 @@ class OrderBook:
         self._next = int(keys.max()) + 1
         self._random = np.random.default_rng(seed)
 
-    def receive(self, count: int) -> Change:
+    def receive(self, count: int) -> OrderChange:
         """New orders, with one to seven lines each."""
         keys = np.arange(self._next, self._next + count)
         lines = self._random.integers(1, LINES_MAX + 1, count)
@@ -48,9 +48,9 @@ class OrderBook:
             "o_orderpriority": self._some(PRIORITIES, count), "o_clerk": pa.repeat("Clerk#000000001", count),
             "o_shippriority": np.zeros(count, np.int32), "o_comment": pa.repeat("received by the demo", count),
         })  # fmt: skip
-        return Change(orders, items, [], [])
+        return OrderChange(orders, items, [], [])
 
-    def amend(self, count: int) -> Change:
+    def amend(self, count: int) -> OrderChange:
         """Orders that go to another customer and get another status and total; their first lines change too.
 
         Only the columns that change are named, so only they are written.
@@ -66,15 +66,15 @@ class OrderBook:
             "l_orderkey": keys, "l_linenumber": np.ones(len(keys), np.int32), "l_extendedprice": prices // 4,
             "l_discount": self._some(HUNDREDTHS, len(keys)),
         })  # fmt: skip
-        return Change(orders, lines, [], [])
+        return OrderChange(orders, lines, [], [])
 
-    def cancel(self, count: int) -> Change:
+    def cancel(self, count: int) -> OrderChange:
         """Orders that go, with all their lines."""
         chosen = self._chosen(count)
         keys, lines = self._keys[chosen], self._lines[chosen]
         self._keys, self._lines = np.delete(self._keys, chosen), np.delete(self._lines, chosen)
         line_keys = zip(np.repeat(keys, lines).tolist(), _numbered(lines).tolist(), strict=True)
-        return Change(pa.table({}), pa.table({}), keys.tolist(), list(line_keys))
+        return OrderChange(pa.table({}), pa.table({}), keys.tolist(), list(line_keys))
 
     def _items(self, orders: np.ndarray, numbers: np.ndarray, days: np.ndarray) -> pa.Table:
         count = len(orders)

@@ -27,7 +27,7 @@ class ViewOutcome:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DemoOutcome:
     """The whole run; times in seconds, `writer` and `reader` as these processes told them."""
 
     scale: float
@@ -57,7 +57,7 @@ class Outcome:
         return json.dumps({**asdict(self), "ok": self.ok, "recompute_seconds": self.recompute_seconds})
 
 
-def show(console: Console, outcome: Outcome) -> None:
+def show(console: Console, outcome: DemoOutcome) -> None:
     """Prints the outcome for a person."""
     console.print(_views(outcome))
     console.print(_figures(outcome))
@@ -68,7 +68,7 @@ def show(console: Console, outcome: Outcome) -> None:
         console.print(f"\n[bold red]Not what Spark computes from the base tables: {wrong}.[/]")
 
 
-def _views(outcome: Outcome) -> Table:
+def _views(outcome: DemoOutcome) -> Table:
     title = "\nEvery view after all changes, and how long Spark needs to compute it anew"
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", show_footer=True)
     table.add_column("view", "together")
@@ -82,7 +82,7 @@ def _views(outcome: Outcome) -> Table:
     return table
 
 
-def _figures(outcome: Outcome) -> Table:
+def _figures(outcome: DemoOutcome) -> Table:
     writer, reader, views = outcome.writer, outcome.reader, len(outcome.views)
     table = Table(box=box.SIMPLE_HEAD, title="What was done, and how fast", title_justify="left", title_style="bold",
                   show_header=False)  # fmt: skip

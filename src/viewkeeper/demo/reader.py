@@ -31,7 +31,7 @@ KEPT = 100_000
 """So many of the latest durations are kept."""
 
 
-class Client:
+class ReadingProcess:
     """One user of the database, and what it has seen so far."""
 
     def __init__(self, db: Database) -> None:
@@ -91,7 +91,7 @@ class Client:
 def main(folder: str) -> None:
     """Reads until told to stop."""
     with viewkeeper.connect(folder) as db:
-        client, next_write = Client(db), 0.0
+        client, next_write = ReadingProcess(db), 0.0
         ready(**client.seen())
         while not told_to_stop(ROUND_SECONDS):
             client.read()

@@ -11,7 +11,7 @@ from collections import Counter
 
 import viewkeeper
 from viewkeeper.database import Database
-from viewkeeper.demo.changes import Change, OrderBook
+from viewkeeper.demo.changes import OrderBook, OrderChange
 from viewkeeper.demo.process import ready, tell, told_to_stop
 
 ROUND = (("received", OrderBook.receive, 40), ("amended", OrderBook.amend, 40), ("cancelled", OrderBook.cancel, 40))
@@ -42,7 +42,7 @@ def _order_book(db: Database) -> OrderBook:
     return OrderBook(keys, counts, customers["greatest"], parts["greatest"], seed=7)
 
 
-def _write(db: Database, change: Change) -> int:
+def _write(db: Database, change: OrderChange) -> int:
     """Writes it, one atomic step for each table; the number of operations."""
     orders, lines = db.table("orders"), db.table("lineitem")
     if len(change.orders):

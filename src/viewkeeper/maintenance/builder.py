@@ -1,6 +1,6 @@
 """Relations to operators: where a query meets what is already kept, it shares it.
 
-`PlanBuilder.lower` walks a relation from its root and answers with a `Stream`: the operator that yields its rows.  Two
+`PlanBuilder.lower` walks a relation from its root and answers with a `Lowered`: the operator that yields its rows.  Two
 views that need the same DELTA, exchange, PRE-AGGREGATION or REVERSE-JOIN get the same one (`sharing`).
 """
 
@@ -16,14 +16,12 @@ from viewkeeper.maintenance.raising import can_raise, shared_form
 from viewkeeper.maintenance.sharing import MEMBER, Current, SharedPlan
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.expressions import ColumnRef, Expression
-from viewkeeper.plans.relations import Aggregate as AggregateRelation
-from viewkeeper.plans.relations import Filter, OuterJoin, Project, Relation, Scan
-from viewkeeper.plans.relations import Join as JoinRelation
+from viewkeeper.plans.relations import Filter, GroupBy, InnerJoin, OuterJoin, Project, Relation, Scan
 from viewkeeper.plans.rewriting import references, renumber
 
 
 @dataclass(frozen=True)
-class Stream:
+class Lowered:
     """The operator that yields a relation's rows; the relation's column i is the stream's `positions[i]`, the member
     column not counted."""
 
@@ -44,7 +42,7 @@ class PlanBuilder(SharedPlan):
 
     # --- relations ---------------------------------------------------------------------------------------------
 
-    def lower(self, relation: Relation, needed: Iterable[int], *, family: bool, identify: bool = False) -> Stream:
+    def lower(self, relation: Relation, needed: Iterable[int], *, family: bool, identify: bool = False) -> Lowered:
         """The stream of `relation`'s columns `needed`.
 
         `family`: a filter may become a member of a family.  `identify`: keep the columns that name the base rows, since
@@ -52,7 +50,7 @@ class PlanBuilder(SharedPlan):
         """
         if isinstance(relation, Scan):
             return self._lower_scan(relation)
-        if isinstance(relation, AggregateRelation):
+        if isinstance(relation, GroupBy):
             return self._lower_aggregate(relation, family=family)
         outputs, predicate = None, None
         if isinstance(relation, Project):
@@ -67,22 +65,22 @@ class PlanBuilder(SharedPlan):
             relation, predicate, {i: outputs[i] for i in sorted(computed)}, family=family, identify=identify
         )
 
-    def _lower_scan(self, scan: Scan) -> Stream:
+    def _lower_scan(self, scan: Scan) -> Lowered:
         if self._sources:
-            source = plan.Source(0, 1, scan.columns, False, (), scan.object)
-            return Stream(self.add(source), {i: i for i in range(len(scan.columns))})
+            source = plan.GivenRows(0, 1, scan.columns, False, (), scan.object)
+            return Lowered(self.add(source), {i: i for i in range(len(scan.columns))})
         item = self._catalog.by_id(scan.object)
         if isinstance(item, Table):
-            return Stream(self.deltas[item.id], {i: i for i in range(len(item.columns))})
+            return Lowered(self.deltas[item.id], {i: i for i in range(len(item.columns))})
         assert isinstance(item, View), f"object {scan.object} is neither a table nor a view"
         store = self.stores[item.stored.state.id]
         positions = {i: store.positions[column] for i, column in enumerate(item.stored.order)}
         if item.stored.member is None:
-            return Stream(store.input, positions)
+            return Lowered(store.input, positions)
         family = self.operators[store.input]
         identity = tuple((t, tuple((c, p - 1) for c, p in key)) for t, key in family.identity)
         pick = plan.Pick(0, family.zone, family.columns[1:], False, identity, store.input, item.stored.member)
-        return Stream(self.add(pick), {i: p - 1 for i, p in positions.items()})
+        return Lowered(self.add(pick), {i: p - 1 for i, p in positions.items()})
 
     def _lower_linear(
         self,
@@ -92,22 +90,22 @@ class PlanBuilder(SharedPlan):
         *,
         family: bool,
         identify: bool,
-    ) -> Stream:
+    ) -> Lowered:
         raising = any(can_raise(e) for e in outputs.values()) or (predicate is not None and can_raise(predicate))
         needed = set().union(*(references(e) for e in outputs.values()))
         needed |= references(predicate) if predicate is not None else set()
         if isinstance(below, OuterJoin):
             stream = self._lower_outer_join(below, needed, identify=identify or raising)
-        elif isinstance(below, JoinRelation):
+        elif isinstance(below, InnerJoin):
             stream = self._lower_join(below, needed, identify=identify or raising)
         else:
             stream = self.lower(below, needed, family=family, identify=identify or raising)
         if predicate is None and all(isinstance(e, ColumnRef) for e in outputs.values()):
-            return Stream(stream.operator, {i: stream.positions[e.index] for i, e in outputs.items()})  # type: ignore[attr-defined]
+            return Lowered(stream.operator, {i: stream.positions[e.index] for i, e in outputs.items()})  # type: ignore[attr-defined]
         columns = tuple(renumber(e, stream.positions) for e in outputs.values())
         condition = renumber(predicate, stream.positions) if predicate is not None else None
         operator = self._select(stream.operator, condition, columns, family=family, identify=identify)
-        return Stream(operator, {i: n for n, i in enumerate(outputs)})
+        return Lowered(operator, {i: n for n, i in enumerate(outputs)})
 
     def _select(
         self,
@@ -150,7 +148,7 @@ class PlanBuilder(SharedPlan):
 
     # --- joins ---------------------------------------------------------------------------------------------------
 
-    def _lower_join(self, join: JoinRelation, needed: set[int], *, identify: bool) -> Stream:
+    def _lower_join(self, join: InnerJoin, needed: set[int], *, identify: bool) -> Lowered:
         """An inner join, over both sides' REVERSE-JOINs."""
         assert join.residual is None, "a rule makes it a filter"
         width = len(join.left.columns)
@@ -162,9 +160,9 @@ class PlanBuilder(SharedPlan):
         left, right = (self._reverse_join(*side, zone, identify) for side in streams)
         made = joined(self.operators, (left, right), width)
         operator = plan.Join(0, zone, made.columns, False, made.identity, left.reverse, right.reverse, made.outputs)
-        return Stream(self.add(operator), made.positions)
+        return Lowered(self.add(operator), made.positions)
 
-    def _lower_outer_join(self, join: OuterJoin, needed: set[int], *, identify: bool) -> Stream:
+    def _lower_outer_join(self, join: OuterJoin, needed: set[int], *, identify: bool) -> Lowered:
         """An outer, semi or anti join, over both sides' REVERSE-JOINs."""
         width = len(join.left.columns)
         raising = join.condition is not None and can_raise(join.condition)
@@ -180,18 +178,18 @@ class PlanBuilder(SharedPlan):
         right = replace(right, optional=join.kind in ("LEFT", "FULL"))
         one_sided = join.kind in ("SEMI", "ANTI")
         made = joined(self.operators, (left,) if one_sided else (left, right), width)
-        return Stream(outer_join(self.add, zone, join, left, right, made), made.positions)
+        return Lowered(outer_join(self.add, zone, join, left, right, made), made.positions)
 
     def _side(
         self, relation: Relation, keys: tuple[Expression, ...], wanted: set[int], *, identify: bool
-    ) -> tuple[Stream, tuple[Expression, ...], set[int]]:
+    ) -> tuple[Lowered, tuple[Expression, ...], set[int]]:
         """One side's stream, its keys over the stream, and the side's columns that are wanted."""
         needed = wanted | set().union(*(references(key) for key in keys))
         stream = self.lower(relation, needed, family=False, identify=identify)
         return stream, tuple(renumber(key, stream.positions) for key in keys), wanted
 
     def _reverse_join(
-        self, stream: Stream, keys: tuple[Expression, ...], wanted: set[int], zone: int, identify: bool
+        self, stream: Lowered, keys: tuple[Expression, ...], wanted: set[int], zone: int, identify: bool
     ) -> Side:
         """One side of a join: its REVERSE-JOIN keeps the wanted columns, and those that name its base rows."""
         source = self.operators[stream.operator]
@@ -213,7 +211,7 @@ class PlanBuilder(SharedPlan):
 
     # --- aggregates ----------------------------------------------------------------------------------------------
 
-    def _lower_aggregate(self, relation: AggregateRelation, *, family: bool) -> Stream:
+    def _lower_aggregate(self, relation: GroupBy, *, family: bool) -> Lowered:
         keys, below = relation.keys, relation.input
         arguments = {i: c.argument for i, c in enumerate(relation.calls) if c.argument is not None}
         needed = set().union(*(references(e) for e in (*keys, *arguments.values())))
@@ -231,13 +229,13 @@ class PlanBuilder(SharedPlan):
         shipped = self.exchanges[running.exchange].outputs
         slot = {shared_form(shipped[r.argument]): i for i, r in enumerate(running.running)}
         made = tuple(
-            plan.Call(c.function, slot[form[i]] if i in form else None, c.type, c.place)
+            plan.KeptCall(c.function, slot[form[i]] if i in form else None, c.type, c.place)
             for i, c in enumerate(relation.calls)
         )
         member = (MEMBER,) if source.member else ()
         identity = (("group", tuple((n, i + len(member)) for i, n in enumerate(relation.key_names))),)
         id_ = self.add(plan.Aggregate(0, running.zone, member + relation.columns, source.member, identity, pre, made))
-        return Stream(id_, {i: i for i in range(len(relation.columns))})
+        return Lowered(id_, {i: i for i in range(len(relation.columns))})
 
 
 def _column(operator: plan.Operator, position: int) -> ColumnRef:

@@ -52,7 +52,7 @@ def declare_views(catalog: Catalog, views: Sequence[BoundView]) -> Catalog:
     builder = PlanBuilder(catalog)
     made = [_view(builder, view) for view in views]
     # What was widened for a later view of this call has its final shape only now.
-    shapes = {o.state.id: o.state for o in builder.operators.values() if isinstance(o, plan.Store)}
+    shapes = {o.state.id: o.state for o in builder.operators.values() if isinstance(o, plan.ViewTable)}
     made = [replace(v, stored=replace(v.stored, state=shapes[v.stored.state.id])) for v in made]
     return _with(catalog, builder, *made)
 
@@ -79,9 +79,9 @@ def _store(
     key = member + (len(view.key) if view.unique else len(order))
     state = StateSpec(builder.new_id(), "keyed" if keyed else "weighted", columns, key, bool(member))
     places = tuple([0] * member + [p + member for p in positions])
-    id_ = builder.add(plan.Store(0, operator.zone, columns, operator.member, (), input_, places, state))
+    id_ = builder.add(plan.ViewTable(0, operator.zone, columns, operator.member, (), input_, places, state))
     store = builder.operators[id_]
-    assert isinstance(store, plan.Store)
+    assert isinstance(store, plan.ViewTable)
     return Stored(store.state, tuple(order.index(i) + member for i in range(len(order))))
 
 
@@ -169,7 +169,7 @@ def _member_used(
     picked: set[tuple[int, int]],
 ) -> bool:  # fmt: skip
     return any(
-        (isinstance(o, plan.Store) and (o.state.id, member) in used) or (o.id, member) in picked
+        (isinstance(o, plan.ViewTable) and (o.state.id, member) in used) or (o.id, member) in picked
         for o in whole.operators
         if below.get(o.id) == family
     )

@@ -24,7 +24,7 @@ _HEADROOM = 2  # limbs above the highest contribution: sums of 2**31 of them and
 _EXPONENT = -1074  # of the lowest bit of limb 0
 
 
-class Parts(NamedTuple):
+class LimbParts(NamedTuple):
     """Contributions to sums: `value` (int64, |value| < 2**33) at limb `limb` of the sum of `group` (ascending)."""
 
     group: np.ndarray
@@ -116,7 +116,7 @@ def _count(column: pa.Array) -> np.ndarray:
     return column.fill_null(0).to_numpy() if column.null_count else column.to_numpy()
 
 
-def _parts(values: np.ndarray, weights: np.ndarray, group: np.ndarray) -> list[Parts]:
+def _parts(values: np.ndarray, weights: np.ndarray, group: np.ndarray) -> list[LimbParts]:
     """Finite doubles times weights as parts of three (or, for weights beyond +-1, four) limbs."""
     bits = values.view(np.int64)
     exponent = bits >> 52 & 0x7FF
@@ -133,10 +133,10 @@ def _parts(values: np.ndarray, weights: np.ndarray, group: np.ndarray) -> list[P
             raise ValueError("weights of 2**31 and more cannot be summed exactly")
         limbs = list(wide.carry(np.stack([*limbs, np.zeros_like(low)])) * weights)
         limbs = list(wide.carry(np.stack(limbs)))
-    return [Parts(group, index + i, value) for i, value in enumerate(limbs)]
+    return [LimbParts(group, index + i, value) for i, value in enumerate(limbs)]
 
 
-def stored_parts(windows: pa.Array, group: np.ndarray) -> list[Parts]:
+def stored_parts(windows: pa.Array, group: np.ndarray) -> list[LimbParts]:
     """The limbs of stored windows; row i belongs to `group[i]`."""
     words, first, count = window_words(windows)
     parts = []
@@ -145,7 +145,7 @@ def stored_parts(windows: pa.Array, group: np.ndarray) -> list[Parts]:
         limb = words[first[rows] + 1 + i]
         last = count[rows] == i + 1
         value = np.where(last, limb.view(np.int32).astype(np.int64), limb.astype(np.int64))
-        parts.append(Parts(group[rows], words[first[rows]].astype(np.int64) + i, value))
+        parts.append(LimbParts(group[rows], words[first[rows]].astype(np.int64) + i, value))
     return parts
 
 
@@ -162,7 +162,7 @@ def window_words(windows: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return words, (begin - base) >> 2, count if valid is None else np.where(valid, count, 0)
 
 
-def pack_parts(parts: list[list[Parts]], groups: int) -> pa.Array:
+def pack_parts(parts: list[list[LimbParts]], groups: int) -> pa.Array:
     """The canonical windows of the sums of all parts, one for each group."""
     flat = [part for some in parts for part in some if len(part.limb)]
     if not flat:
@@ -174,7 +174,7 @@ def pack_parts(parts: list[list[Parts]], groups: int) -> pa.Array:
     return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
 
 
-def _dense(parts: list[Parts], low: int, width: int, start: int, stop: int) -> pa.Array:
+def _dense(parts: list[LimbParts], low: int, width: int, start: int, stop: int) -> pa.Array:
     """Sums the parts of the groups from `start` to `stop` in a table of `width` limbs from limb `low` on."""
     table = np.zeros(width * (stop - start), np.int64)
     for group, limb, value in parts:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.maintenance import limbs as wide
-from viewkeeper.maintenance.exact_float import Parts, pack_parts, stored_parts, window_words
+from viewkeeper.maintenance.exact_float import LimbParts, pack_parts, stored_parts, window_words
 from viewkeeper.maintenance.vectors import validity
 
 _EXPONENT = -2148  # of the lowest bit of limb 0
@@ -39,7 +39,7 @@ def lift_reduce(values: pa.Array, starts: np.ndarray) -> pa.Array:
     before = np.zeros_like(mantissa)
     for i, limb in enumerate([*limbs, before]):
         value = (limb & _LOW) + (before >> _32)
-        parts.append(Parts(group, first + i, value.view(np.int64)))
+        parts.append(LimbParts(group, first + i, value.view(np.int64)))
         before = limb
     return pack_parts([parts], len(starts))
 
@@ -62,7 +62,10 @@ def variance(
     parts = []
     for part in products:
         value = part.value * counts[part.group]
-        parts += [Parts(part.group, part.limb, value & wide.MASK), Parts(part.group, part.limb + 1, value >> 32)]
+        parts += [
+            LimbParts(part.group, part.limb, value & wide.MASK),
+            LimbParts(part.group, part.limb + 1, value >> 32),
+        ]
     divisors = counts * (counts - 1 if sample else counts)
     null = divisors == 0
     windows = pack_parts([parts, _minus_squares(sums[0])], len(counts))
@@ -73,7 +76,7 @@ def variance(
     return np.where(odd, np.nan, result), null
 
 
-def _minus_squares(windows: pa.Array) -> list[Parts]:
+def _minus_squares(windows: pa.Array) -> list[LimbParts]:
     """What the negative squares of sums contribute."""
     words, first, count = window_words(windows)
     parts = []
@@ -83,7 +86,7 @@ def _minus_squares(windows: pa.Array) -> list[Parts]:
         limbs[-1] = limbs[-1].astype(np.int32)
         place = 2 * words[first[rows]].astype(np.int64)
         for i, limb in enumerate(wide.multiply(limbs, limbs, 2 * int(size))):
-            parts.append(Parts(rows, place + i, -limb))
+            parts.append(LimbParts(rows, place + i, -limb))
     return parts
 
 

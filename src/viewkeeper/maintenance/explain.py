@@ -43,13 +43,13 @@ def explain_view(catalog: Catalog, view: View) -> str:
     return "\n".join(lines)
 
 
-def _store(whole: plan.Plan, view: View) -> plan.Store:
-    return next(o for o in whole.operators if isinstance(o, plan.Store) and o.state.id == view.stored.state.id)
+def _store(whole: plan.Plan, view: View) -> plan.ViewTable:
+    return next(o for o in whole.operators if isinstance(o, plan.ViewTable) and o.state.id == view.stored.state.id)
 
 
 def _other_views(catalog: Catalog, whole: plan.Plan, view: View) -> dict[int, list[str]]:
     """For each operator the names of the other views that need it."""
-    stores = {o.state.id: o for o in whole.operators if isinstance(o, plan.Store)}
+    stores = {o.state.id: o for o in whole.operators if isinstance(o, plan.ViewTable)}
     found: dict[int, list[str]] = {}
     needs: dict[int, set[int]] = {}
     for other in catalog.views:

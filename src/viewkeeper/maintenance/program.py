@@ -1,8 +1,8 @@
 """Programs: the operators that a batch runs, by zone, worked out once from a catalog.
 
-`Program(catalog)` is the regular one: DELTA of every table, and what the filled views and indexes need.
-`Program(catalog, fill)` fills views: the same operators over the whole of the base tables, of which only what is new is
-written.  `zones` runs them.
+`ZonePrograms(catalog)` is the regular one: DELTA of every table, and what the filled views and indexes need.
+`ZonePrograms(catalog, fill)` fills views: the same operators over the whole of the base tables, of which only what
+is new is written.  `zones` runs them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from viewkeeper.catalog.model import Catalog, Index, StateSpec, Table, View
 from viewkeeper.plans import maintenance as plan
 
 
-class Program:
+class ZonePrograms:
     """The operators of one kind of batch, by zone."""
 
     def __init__(self, catalog: Catalog, fill: frozenset[int] | None = None) -> None:
@@ -44,9 +44,9 @@ class Program:
             self._new_members = np.array(sorted(m for m in self._members - old if m is not None), dtype=np.int32)
 
     @staticmethod
-    def of_plan(whole: plan.Plan, zone: str) -> Program:
+    def of_plan(whole: plan.Plan, zone: str) -> ZonePrograms:
         """A program of all operators of `whole`, for an ad hoc query."""
-        program = Program(Catalog(zone=zone))
+        program = ZonePrograms(Catalog(zone=zone))
         program._set(whole, None, deltas=True)
         return program
 
@@ -111,7 +111,7 @@ class Program:
         if (operator, member) not in self._dependents:
             found: dict[int, None] = {}
             for user in self.users(operator):
-                if isinstance(user, plan.Store):
+                if isinstance(user, plan.ViewTable):
                     views = self._views.get(user.state.id, {})
                     chosen = views.get(member, []) if member is not None else [v for vs in views.values() for v in vs]
                     found.update(dict.fromkeys(chosen))
@@ -131,7 +131,7 @@ class Program:
             if id_ not in seen:
                 seen.add(id_)
                 waiting += [user.id for user in self.users(id_)]
-        found = {o.state.id for id_ in seen if isinstance(o := self.operators[id_], plan.Store)}
+        found = {o.state.id for id_ in seen if isinstance(o := self.operators[id_], plan.ViewTable)}
         return {id_ for id_, state in self._kept.items() if state in found}
 
     def zone_of(self, target: str) -> int:
@@ -160,7 +160,7 @@ class Program:
 def _with_states(whole: plan.Plan, states: set[int], *, deltas: bool) -> list[plan.Operator]:
     return [
         o for o in whole.operators
-        if (isinstance(o, plan.Store) and o.state.id in states) or (deltas and isinstance(o, plan.Delta))
+        if (isinstance(o, plan.ViewTable) and o.state.id in states) or (deltas and isinstance(o, plan.Delta))
     ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from viewkeeper.catalog.model import Catalog, StateSpec, Table
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.errors import ViewBroken
 from viewkeeper.maintenance.builder import PlanBuilder
-from viewkeeper.maintenance.program import Program
+from viewkeeper.maintenance.program import ZonePrograms
 from viewkeeper.maintenance.rules.rewriter import rewritten
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.maintenance.zones import run_zone
@@ -55,10 +55,10 @@ def run_query(relation: Relation, scan: Callable[[int], Rows], zone: str = "UTC"
     """
     builder = PlanBuilder(Catalog(), sources=True)
     stream = builder.lower(rewritten(relation)[0], range(len(relation.columns)), family=False)
-    program = Program.of_plan(builder.built(), zone)
+    program = ZonePrograms.of_plan(builder.built(), zone)
     context = _Collected()
     for operator in program.operators.values():
-        if isinstance(operator, plan.Source):
+        if isinstance(operator, plan.GivenRows):
             rows = scan(operator.object)
             context.send(f"delta:{operator.object}", rows, np.zeros(len(rows), dtype=np.uint64))
     result: Rows | None = None

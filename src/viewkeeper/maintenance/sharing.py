@@ -36,7 +36,7 @@ class Current:
         whole: plan.Plan = catalog.plan
         kept = [item.stored for item in items if item.stopped is None]
         roots = {stored.state.id for stored in kept}
-        stores = [o for o in whole.operators if isinstance(o, plan.Store) and o.state.id in roots]
+        stores = [o for o in whole.operators if isinstance(o, plan.ViewTable) and o.state.id in roots]
         ids = plan.needed(whole, [*stores, *(o for o in whole.operators if isinstance(o, plan.Delta))])
         picked = {o.wanted for o in whole.operators if isinstance(o, plan.Pick) and o.id in ids}
         return Current(frozenset(ids), frozenset({stored.member for stored in kept} | picked))
@@ -53,7 +53,7 @@ class SharedPlan:
         self.exchanges: dict[int, plan.Exchange] = {x.id: x for x in old.exchanges}
         self._dropped = old.dropped
         self._fresh: set[int] = set()
-        self.stores = {o.state.id: o for o in old.operators if isinstance(o, plan.Store)}
+        self.stores = {o.state.id: o for o in old.operators if isinstance(o, plan.ViewTable)}
         self.deltas = {o.table: o.id for o in old.operators if isinstance(o, plan.Delta)}
         self._known: dict[Any, int] = {_form(o): o.id for o in self._shared()}
 
@@ -78,7 +78,7 @@ class SharedPlan:
             self._fresh.add(id_)
             operator = replace(operator, id=id_)
             self.operators[id_] = operator
-            if isinstance(operator, plan.Store):
+            if isinstance(operator, plan.ViewTable):
                 self.stores[operator.state.id] = operator
             if isinstance(operator, plan.Delta):
                 self.deltas[operator.table] = id_
@@ -232,7 +232,7 @@ def _form(operator: plan.Operator) -> Any:
             value = shared_form(value)
         elif isinstance(value, tuple) and value and isinstance(value[0], Expression):
             value = tuple(shared_form(e) for e in value)
-        elif isinstance(value, tuple) and value and isinstance(value[0], plan.Call):
+        elif isinstance(value, tuple) and value and isinstance(value[0], plan.KeptCall):
             value = tuple((c.function, c.argument, c.type) for c in value)
         parts.append(value)
     return tuple(parts)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from viewkeeper.catalog.model import ERRORS, StateSpec, Table
 from viewkeeper.catalog.types import physical_type, to_logical
 from viewkeeper.maintenance import error_codes
-from viewkeeper.maintenance.program import Program
+from viewkeeper.maintenance.program import ZonePrograms
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.grouping import Groups, group_rows
 from viewkeeper.trace.rows import Rows
@@ -107,7 +107,7 @@ class Task:
     """`streams`, `changes` and `sides` are what operators of this zone have made for later ones, by operator id;
     `error` describes the first row that raised."""
 
-    program: Program
+    program: ZonePrograms
     context: Context
     inbox: dict[str, list[Sent]]
     streams: dict[int, Rows] = field(default_factory=dict)

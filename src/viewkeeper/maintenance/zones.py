@@ -28,7 +28,7 @@ from viewkeeper.maintenance.operators import (
     store,
     union,
 )
-from viewkeeper.maintenance.program import Program
+from viewkeeper.maintenance.program import ZonePrograms
 from viewkeeper.maintenance.task import Context, Sent, Task
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.sums import sum_columns
@@ -36,10 +36,10 @@ from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.rows import Rows
 
 _RUN: dict[type, Callable[[Any, Task], None]] = {
-    plan.Source: source.run, plan.Delta: delta.run, plan.Select: select.run, plan.Pick: pick.run,
+    plan.GivenRows: source.run, plan.Delta: delta.run, plan.Select: select.run, plan.Pick: pick.run,
     plan.PreAggregate: pre_aggregate.run, plan.Aggregate: aggregate.run, plan.ReverseJoin: reverse_join.run,
     plan.Join: join.run, plan.SemiJoin: semi_join.run, plan.Union: union.run, plan.ByKey: by_key.run,
-    plan.Store: store.run,
+    plan.ViewTable: store.run,
 }  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def failed_operator(message: str) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def run_zone(program: Program, zone: int, inbox: dict[str, list[Sent]], context: Context) -> Task:
+def run_zone(program: ZonePrograms, zone: int, inbox: dict[str, list[Sent]], context: Context) -> Task:
     """Runs all operators of `zone` over what arrived; writes and sends through `context`."""
     task = Task(program, context, inbox)
     if zone == 1 and context.seed:
@@ -70,7 +70,7 @@ def run_zone(program: Program, zone: int, inbox: dict[str, list[Sent]], context:
     return task
 
 
-def _seed(program: Program, context: Context) -> None:
+def _seed(program: ZonePrograms, context: Context) -> None:
     """Touches the one group of each global aggregate, so that it has its row over no input as well."""
     for operator in program.operators.values():
         if isinstance(operator, plan.PreAggregate) and operator.always:

@@ -13,7 +13,7 @@ from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.declare import declared_anew
 from viewkeeper.pipeline.shortage import APART_SECONDS, Apart
 from viewkeeper.pipeline.term import Term
-from viewkeeper.pipeline.work import Executor, LogRange, ZoneWork
+from viewkeeper.pipeline.work import DriverExecutor, LogRange, ZoneWork
 from viewkeeper.stores.contract import LogReader, Store
 from viewkeeper.trace.receipt import Receipt
 from viewkeeper.trace.snapshot import Change
@@ -33,7 +33,7 @@ log = logging.getLogger("viewkeeper")
 class Batches:
     """Runs batches; `operations` and `counters` add up what they held and counted."""
 
-    def __init__(self, store: Store, executor: Executor, operations_max: int = OPERATIONS_MAX) -> None:
+    def __init__(self, store: Store, executor: DriverExecutor, operations_max: int = OPERATIONS_MAX) -> None:
         self.operations = 0
         self.counters: Counter[str] = Counter()
         self.last_error: str | None = None

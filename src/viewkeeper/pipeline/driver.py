@@ -1,6 +1,6 @@
 """The driver: requests, fills, batches, merges and garbage of one database, one step after the other.
 
-It knows no Spark: `Maintainer` is given an `Executor`.  Everything that it commits goes through its `Term`.
+It knows no Spark: `Maintainer` is given an `DriverExecutor`.  Everything that it commits goes through its `Term`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from viewkeeper.pipeline.note import Note
 from viewkeeper.pipeline.parts import PartKeeping
 from viewkeeper.pipeline.shortage import Patience
 from viewkeeper.pipeline.term import Term
-from viewkeeper.pipeline.work import Executor
+from viewkeeper.pipeline.work import DriverExecutor
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.garbage import collect
 from viewkeeper.trace.snapshot import Snapshot
@@ -47,7 +47,9 @@ LOG_KEPT_SECONDS = 60.0
 class Maintainer:
     """Keeps the views of one database up to date for as long as its `term` lasts.  For one thread."""
 
-    def __init__(self, term: Term, store: Store, executor: Executor, operations_max: int = OPERATIONS_MAX) -> None:
+    def __init__(
+        self, term: Term, store: Store, executor: DriverExecutor, operations_max: int = OPERATIONS_MAX
+    ) -> None:
         self.term = term
         self._store = store
         self._pool = ThreadPoolExecutor(AT_ONCE + 2, thread_name_prefix="viewkeeper")

@@ -25,7 +25,7 @@ from viewkeeper.maintenance.zones import failed_operator
 from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.batches import CHAINED_MAX
 from viewkeeper.pipeline.term import Term
-from viewkeeper.pipeline.work import Executor, TableDifference, TableRows, ZoneWork
+from viewkeeper.pipeline.work import DriverExecutor, TableDifference, TableRows, ZoneWork
 from viewkeeper.trace.lease import Lease
 from viewkeeper.trace.receipt import Receipt, RunRef
 from viewkeeper.trace.snapshot import Change, Snapshot
@@ -77,7 +77,7 @@ class _Failing:
 class Fills:
     """Fills what the catalog says is not filled, one fill at a time; several views declared together are one fill."""
 
-    def __init__(self, executor: Executor, pool: Pool) -> None:
+    def __init__(self, executor: DriverExecutor, pool: Pool) -> None:
         self._executor, self._pool = executor, pool
         self._fill: _Fill | None = None
         self._apart: list[frozenset[int]] = []  # what a failed fill was divided into

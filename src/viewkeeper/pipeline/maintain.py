@@ -15,7 +15,7 @@ from viewkeeper.pipeline.fills import GIVEN_UP, unfilled
 from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.parts import entries_in, stream_goals, streams_caught_up
 from viewkeeper.pipeline.term import Term
-from viewkeeper.pipeline.work import Executor
+from viewkeeper.pipeline.work import DriverExecutor
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.disk import Lock
@@ -34,7 +34,7 @@ class Maintenance:
     """
 
     def __init__(
-        self, storage: Storage, store: Store, make_executor: Callable[[], Executor],
+        self, storage: Storage, store: Store, make_executor: Callable[[], DriverExecutor],
         operations_max: int = OPERATIONS_MAX,
     ) -> None:  # fmt: skip
         self._lock = _locked(storage)
@@ -103,7 +103,7 @@ class Maintenance:
 
 
 def catch_up(
-    storage: Storage, store: Store, make_executor: Callable[[], Executor], timeout: float | None = None,
+    storage: Storage, store: Store, make_executor: Callable[[], DriverExecutor], timeout: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:  # fmt: skip
     """Returns the first version known to hold all that is in the logs now, with the views declared by now filled.
@@ -182,7 +182,7 @@ def _locked(storage: Storage) -> Lock:
 
 
 def _drive(
-    storage: Storage, store: Store, make_executor: Callable[[], Executor], lock: Lock, operations_max: int,
+    storage: Storage, store: Store, make_executor: Callable[[], DriverExecutor], lock: Lock, operations_max: int,
     work: Callable[[Maintainer], None],
 ) -> None:  # fmt: skip
     """Runs `work` with a driver that holds `lock`, which is released at the end."""

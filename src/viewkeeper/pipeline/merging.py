@@ -17,7 +17,7 @@ from viewkeeper.errors import Fenced
 from viewkeeper.maintenance.declare import dead_members, states
 from viewkeeper.pipeline.tasks import run_merge
 from viewkeeper.pipeline.term import Term
-from viewkeeper.pipeline.work import Executor, MergeWork
+from viewkeeper.pipeline.work import DriverExecutor, MergeWork
 from viewkeeper.trace.merge import MergeTask, plan_merges
 from viewkeeper.trace.receipt import Receipt
 from viewkeeper.trace.snapshot import Change, MergeOutdated
@@ -46,7 +46,7 @@ class _Running:
 class Merging:
     """Keeps the runs of each state few; `committed` counts the merges."""
 
-    def __init__(self, executor: Executor, pool: Pool) -> None:
+    def __init__(self, executor: DriverExecutor, pool: Pool) -> None:
         self.committed = 0
         self.last_error: str | None = None
         self._retry_at = 0.0

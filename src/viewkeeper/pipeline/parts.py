@@ -20,11 +20,11 @@ from viewkeeper.streams.intake.log import STREAMS, StreamLog
 from viewkeeper.streams.intake.taking import idle_seal, sealed_after
 from viewkeeper.streams.keeping.round import Round
 from viewkeeper.streams.keeping.settled import is_settled, may_be_mended
-from viewkeeper.streams.keeping.stage import Stage
+from viewkeeper.streams.keeping.stage import RoundStage
 from viewkeeper.streams.keeping.upkeep import Stopped
 from viewkeeper.streams.part_files import close_deleted_part_files
 from viewkeeper.streams.progress import StreamProgress
-from viewkeeper.streams.work import Executor
+from viewkeeper.streams.work import PartExecutor
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.garbage import named_files
 from viewkeeper.trace.points import reached
@@ -40,7 +40,7 @@ log = logging.getLogger("viewkeeper")
 @dataclass(frozen=True)
 class _Running:
     round: Round
-    result: Future[Stage]
+    result: Future[RoundStage]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class _Next:
 class PartKeeping:
     """Keeps streams and the views over them; `last_error` is what went wrong last and has not gone well since."""
 
-    def __init__(self, executor: Executor, pool: Pool, storage: Storage, store: Store) -> None:
+    def __init__(self, executor: PartExecutor, pool: Pool, storage: Storage, store: Store) -> None:
         self.last_error: str | None = None
         self.seconds: dict[int, list[float]] = {}
         self._executor, self._pool, self._storage, self._store = executor, pool, storage, store
@@ -202,7 +202,7 @@ class PartKeeping:
         finally:
             term.end_attempt(running.round.attempt)
 
-    def _commit(self, term: Term, round_: Round, stage: Stage) -> bool:
+    def _commit(self, term: Term, round_: Round, stage: RoundStage) -> bool:
         if not _fits(term.snapshot, stage.snapshot):
             self._more = True  # streams or views were declared, altered or dropped meanwhile
             return False

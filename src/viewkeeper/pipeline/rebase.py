@@ -21,7 +21,7 @@ from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.batches import CHAINED_MAX
 from viewkeeper.pipeline.maintain import STATEMENT_WAIT_SECONDS
 from viewkeeper.pipeline.term import Term
-from viewkeeper.pipeline.work import Executor, GivenOperations, ZoneWork
+from viewkeeper.pipeline.work import DriverExecutor, GivenOperations, ZoneWork
 from viewkeeper.stores.contract import Moment, Store
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.disk import STATE, Disk
@@ -50,7 +50,7 @@ class Rebased:
 
 
 def rebase(
-    storage: Storage, store: Store, make_executor: Callable[[], Executor], progress: Progress | None = None
+    storage: Storage, store: Store, make_executor: Callable[[], DriverExecutor], progress: Progress | None = None
 ) -> Rebased:
     """See `Database.rebase`.  Killed on the way, it leaves everything as it was."""
     newest = storage.newest()
@@ -68,7 +68,7 @@ def rebase(
         lock.release()
 
 
-def _rebase(term: Term, store: Store, executor: Executor, progress: Progress) -> Rebased:
+def _rebase(term: Term, store: Store, executor: DriverExecutor, progress: Progress) -> Rebased:
     before = term.snapshot
     replaced = store.replaced(before.positions, before.hashes)
     changed: dict[int, int] = {}
@@ -95,7 +95,7 @@ def _rebase(term: Term, store: Store, executor: Executor, progress: Progress) ->
 
 
 def _commit(
-    term: Term, executor: Executor, change: Change, source: GivenOperations, attempt: int, operations: int
+    term: Term, executor: DriverExecutor, change: Change, source: GivenOperations, attempt: int, operations: int
 ) -> None:  # fmt: skip
     snapshot, root = term.snapshot, term.storage.root
     if not operations:

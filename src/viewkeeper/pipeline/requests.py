@@ -51,7 +51,7 @@ ANSWERS_KEPT_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
-class Answer:
+class ScriptAnswer:
     """What a script of declarations did: the objects it made or dropped, as (verb, kind, name), and the version that
     has them."""
 
@@ -62,7 +62,7 @@ class Answer:
 def submit(
     storage: Storage, sql: str, wait: float | None = None, analyst: Callable[[], Analyst] | None = None,
     store: Store | None = None,
-) -> Answer:  # fmt: skip
+) -> ScriptAnswer:  # fmt: skip
     """Applies a script of declarations, all or nothing, and returns when it is committed.
 
     `analyst` makes who is asked about the queries of ViewDFs, if this process answers and there are any.  It then also
@@ -223,11 +223,11 @@ def _answer(term: Term, request: str, analyst: Analyst | None) -> None:
         return
     version = term.snapshot.version + 1
     if declared.catalog is term.snapshot.catalog and not declared.redo:
-        _finish(disk, request, asdict(Answer(declared.objects, term.snapshot.version)))
+        _finish(disk, request, asdict(ScriptAnswer(declared.objects, term.snapshot.version)))
         return
     if not _take(disk, request):
         return
-    answer, identity = asdict(Answer(declared.objects, version)), new_identity()
+    answer, identity = asdict(ScriptAnswer(declared.objects, version)), new_identity()
     proof = {"number": term.snapshot.number + 1, "identity": identity, "answer": answer}
     if prepared is not None:  # of a commit that never came to be
         disk.delete([request + PREPARED], lasting=True)
@@ -290,9 +290,9 @@ def _refusal(error: Error) -> dict[str, Any]:
     return {"error": type(error).__name__, "message": str(error), "line": place[0], "column": place[1]}
 
 
-def _result(answer: dict[str, Any]) -> Answer:
+def _result(answer: dict[str, Any]) -> ScriptAnswer:
     if "error" not in answer:
-        return Answer(tuple((verb, kind, name) for verb, kind, name in answer["objects"]), answer["version"])
+        return ScriptAnswer(tuple((verb, kind, name) for verb, kind, name in answer["objects"]), answer["version"])
     error = getattr(errors, answer["error"], Error)(answer["message"])
     if isinstance(error, DeclarationError):
         error.line, error.column = answer["line"], answer["column"]

@@ -14,11 +14,11 @@ from pathlib import Path
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.jobs.job import Job, Stage
 from viewkeeper.maintenance import declare, zones
-from viewkeeper.maintenance.program import Program
+from viewkeeper.maintenance.program import ZonePrograms
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.pipeline import blocks, sources
 from viewkeeper.pipeline.context import ZoneContext
-from viewkeeper.pipeline.work import Executor, MergeWork, ZoneWork
+from viewkeeper.pipeline.work import DriverExecutor, MergeWork, ZoneWork
 from viewkeeper.trace import merge
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.disk import Disk
@@ -30,14 +30,14 @@ from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.snapshot import Snapshot
 
 
-def run_zones(executor: Executor, work: ZoneWork) -> list[Receipt]:
+def run_zones(executor: DriverExecutor, work: ZoneWork) -> list[Receipt]:
     """What the tasks wrote, in any order; the versions of the runs are not set."""
     if work.servers == 1:
         return executor.run(Job.of_one_task(work, _run_chain))
     return executor.run(Job(work, tuple(Stage(work.servers, partial(_run_zone, zone)) for zone in work.zones)))
 
 
-def run_merge(executor: Executor, work: MergeWork) -> Receipt:
+def run_merge(executor: DriverExecutor, work: MergeWork) -> Receipt:
     """What the merge wrote."""
     (receipt,) = executor.run(Job.of_one_task(work, _run_merge))
     return receipt
@@ -127,23 +127,23 @@ def _state(work: ZoneWork) -> tuple[Storage, Snapshot]:
     return storage, newest if newest.ref == work.base else storage.at(*work.base)
 
 
-def programs_without(catalog: Catalog, fill: frozenset[int] | None, left_out: frozenset[int]) -> Program:
+def programs_without(catalog: Catalog, fill: frozenset[int] | None, left_out: frozenset[int]) -> ZonePrograms:
     """`zone_programs`, without the programs of the views and indexes `left_out`."""
     if left_out:  # seldom, and never the same again
-        return Program(declare.stop(catalog, left_out, "left out"), fill)
+        return ZonePrograms(declare.stop(catalog, left_out, "left out"), fill)
     return zone_programs(catalog, fill)
 
 
-_programs: list[tuple[Catalog, frozenset[int] | None, Program]] = []
+_programs: list[tuple[Catalog, frozenset[int] | None, ZonePrograms]] = []
 _PROGRAMS_KEPT = 4
 
 
-def zone_programs(catalog: Catalog, fill: frozenset[int] | None) -> Program:
+def zone_programs(catalog: Catalog, fill: frozenset[int] | None) -> ZonePrograms:
     """The zone programs of a catalog; compared by identity, since a process decodes each stored catalog once."""
     for known, filled, program in _programs:
         if known is catalog and filled == fill:
             return program
-    program = Program(catalog, fill)
+    program = ZonePrograms(catalog, fill)
     _programs.insert(0, (catalog, fill, program))
     del _programs[_PROGRAMS_KEPT:]
     return program

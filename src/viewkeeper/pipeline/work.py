@@ -95,7 +95,7 @@ class MergeWork:
     title: str
 
 
-class Executor(streams.Executor, Protocol):
+class DriverExecutor(streams.PartExecutor, Protocol):
     """What a driver is given to run its jobs."""
 
     def analyst(self) -> Analyst:

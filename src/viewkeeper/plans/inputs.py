@@ -5,7 +5,7 @@ from __future__ import annotations
 from viewkeeper.catalog.model import PartView
 from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.plans.viewdf import QueryPlan
-from viewkeeper.plans.window import BLOCKS, CUMULATIVE, RUNNING, Cumulated, Halves, Piece, Window
+from viewkeeper.plans.window import BLOCKS, CUMULATIVE, RUNNING, Cumulated, Halves, Window, WindowPiece
 
 HERE = Subscript(1, 0)
 """The same part."""
@@ -37,7 +37,7 @@ def level_input(object_: int, level: int, window: int) -> Input:
     return Input(object_, Subscript(1, size - window, size), Subscript(1, 1 - size, size))
 
 
-def _required(piece: Piece, window: int) -> list[Input]:
+def _required(piece: WindowPiece, window: int) -> list[Input]:
     """What a piece reads, as far as it must be there: it also says which windows are whole."""
     whole = Input(piece.object, Subscript(1, 1 - window), HERE)
     if piece.strategy == BLOCKS:
@@ -45,7 +45,7 @@ def _required(piece: Piece, window: int) -> list[Input]:
     return [whole]
 
 
-def _optional(piece: Piece, window: int) -> list[Input]:
+def _optional(piece: WindowPiece, window: int) -> list[Input]:
     """What a piece reads if it is there."""
     before = Subscript(1, -window)
     if piece.strategy == RUNNING:

@@ -83,7 +83,7 @@ class Operator:
 
 @stored
 @dataclass(frozen=True)
-class Source(Operator):
+class GivenRows(Operator):
     """The signed rows of an object, given from outside (an ad hoc query's input)."""
 
     object: int
@@ -214,7 +214,7 @@ class PreAggregate(Operator):
 
 @stored
 @dataclass(frozen=True)
-class Call:
+class KeptCall:
     """One aggregate: `function` over the PRE-AGGREGATION's `running[argument]` (None: count(*))."""
 
     function: str
@@ -229,7 +229,7 @@ class Aggregate(Operator):
     """The rows of one GROUP BY: the keys, then `calls`, from the groups that a PreAggregate says have changed."""
 
     input: int
-    calls: tuple[Call, ...]
+    calls: tuple[KeptCall, ...]
 
     title = "AGGREGATE"
     usual_class = "by key"
@@ -349,7 +349,7 @@ class ByKey(Operator):
 
 @stored
 @dataclass(frozen=True)
-class Store(Operator):
+class ViewTable(Operator):
     """A view table, or an index: writes the input's columns `positions` as the columns of `state`."""
 
     input: int
@@ -375,7 +375,7 @@ class Plan:
 
 def inputs(operator: Operator) -> tuple[int, ...]:
     """The operators of the same zone whose streams `operator` takes."""
-    if isinstance(operator, (Select, Pick, Aggregate, Store)):
+    if isinstance(operator, (Select, Pick, Aggregate, ViewTable)):
         return (operator.input,)
     if isinstance(operator, (Join, SemiJoin)):
         return (operator.left, operator.right)
@@ -391,7 +391,7 @@ def states_of(operator: Operator) -> tuple[StateSpec, ...]:
     """The states that `operator` writes."""
     if isinstance(operator, PreAggregate):
         return (operator.state, *(r.ordered for r in operator.running if r.ordered is not None))
-    if isinstance(operator, (Delta, ReverseJoin, Store)):
+    if isinstance(operator, (Delta, ReverseJoin, ViewTable)):
         return (operator.state,)
     return ()
 

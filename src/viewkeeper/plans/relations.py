@@ -59,7 +59,7 @@ class Project(Relation):
 
 @stored
 @dataclass(frozen=True)
-class Join(Relation):
+class InnerJoin(Relation):
     """Inner join on `left_keys[i] = right_keys[i]` (pairs of one type; each over its own side's columns), and then
     `residual` (over both) where not None."""
 
@@ -80,8 +80,8 @@ OUTER_KINDS = ("LEFT", "RIGHT", "FULL", "SEMI", "ANTI")
 @stored
 @dataclass(frozen=True)
 class OuterJoin(Relation):
-    """A join that also says which rows match nothing, on `left_keys[i] = right_keys[i]` (as in `Join`) and `condition`
-    (over both sides' columns) where not None.
+    """A join that also says which rows match nothing, on `left_keys[i] = right_keys[i]` (as in `InnerJoin`) and
+    `condition` (over both sides' columns) where not None.
 
     `kind` is LEFT, RIGHT or FULL: the pairs, and the rows of that side (of both) that match nothing, with NULLs for the
     other side's columns; or SEMI or ANTI: the rows of the left that match something, or nothing.
@@ -121,7 +121,7 @@ class AggregateCall:
 
 @stored
 @dataclass(frozen=True)
-class Aggregate(Relation):
+class GroupBy(Relation):
     """One row a group: the keys, then the calls.  Without keys there is always exactly one row."""
 
     input: Relation

@@ -131,7 +131,7 @@ class Cumulated(HelperPlan):
 
 @stored
 @dataclass(frozen=True)
-class Piece:
+class WindowPiece:
     """Some running numbers of a window, and how they are had from helper `object`.
 
     `pick` are the helper's columns that are read, `layout` their shape.  `levels` are the helpers with the blocks of 2,
@@ -174,7 +174,7 @@ class Window(PartPlan):
     source: int
     window: int
     keys: tuple[Column, ...]
-    pieces: tuple[Piece, ...]
+    pieces: tuple[WindowPiece, ...]
     calls: tuple[WindowCall, ...]
     having: Expression | None
     outputs: tuple[Expression, ...]

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from viewkeeper.compiler.lexing import Lexeme, lexemes, printed
-from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.source import Script
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.spark.sessions import active
 
@@ -58,7 +58,7 @@ def parsed(session: SparkSession, sql: str) -> Any:
 @lru_cache(maxsize=256)
 def one_query(sql: str) -> str:
     """`sql` as Spark is given it: of the same length, each word at its place."""
-    source, words = Source(sql), list(lexemes(sql))
+    source, words = Script(sql), list(lexemes(sql))
     if not words or sql[words[0].start : words[0].end].upper() not in _QUERY:
         raise source.error("expected a query, which begins with SELECT or WITH", words[0].start if words else 0)
     for word in words:

@@ -24,7 +24,7 @@ from viewkeeper.changes.layout import numbers
 from viewkeeper.changes.verify import outside_time
 from viewkeeper.files import Texts
 from viewkeeper.stores.texts import plain, reader
-from viewkeeper.stores.values import Converter, Refused, to_physical
+from viewkeeper.stores.values import Converter, ValueRefused, to_physical
 
 BLOCK_ROWS = 1024
 """`each` looks so many values through one by one where one among them is bad."""
@@ -123,7 +123,7 @@ class ColumnIntake:
             try:
                 value = _python(given, row) if isinstance(given, pa.Scalar) else given
                 physical.append(None if value is None else convert(value))
-            except (BadValue, Refused) as bad:
+            except (BadValue, ValueRefused) as bad:
                 reasons[row] = str(bad)
                 physical.append(None)
         return pa.array(physical, self._physical), reasons
@@ -165,7 +165,7 @@ class ColumnIntake:
         for row, value in enumerate(values):
             try:
                 physical.append(None if value is None else convert(value))
-            except Refused as refused:
+            except ValueRefused as refused:
                 raise BadValue(row, str(refused)) from None
         return pa.array(physical, self._physical)
 

@@ -28,7 +28,7 @@ from viewkeeper.stores.access import KEY_BYTES_MAX, Apply, TableAccess, remove_s
 from viewkeeper.stores.contract import Moment, Store, TableScan, Traits
 from viewkeeper.stores.environment import Nodes, Transactions
 from viewkeeper.stores.forks import forks
-from viewkeeper.stores.intents import Intent, Part
+from viewkeeper.stores.intents import Intent, NodePart
 from viewkeeper.stores.log import EmbeddedLog
 from viewkeeper.stores.moment import EmbeddedMoment
 from viewkeeper.stores.node import SEQUENCE, Node, Tail
@@ -205,7 +205,7 @@ class EmbeddedStore(Store):
     def _commit(self, access: TableAccess, plans: Mapping[int, tuple[Sequence[Body], Apply]]) -> Token:
         def do(txns: Transactions) -> Token:
             stamp = self._nodes.stamps.next()
-            parts: dict[int, Part] = {}
+            parts: dict[int, NodePart] = {}
             written = {}
             for number, (bodies, apply) in plans.items():
                 node, txn = self._nodes.nodes[number], txns[number]
@@ -213,7 +213,7 @@ class EmbeddedStore(Store):
                 apply(node, txn, tail.sequence + 1)
                 written[number] = _append(node, txn, access, bodies, tail, stamp)
                 if len(plans) > 1:
-                    parts[number] = Part(tail, bodies)
+                    parts[number] = NodePart(tail, bodies)
             if len(parts) > 1:
                 txns.intent = Intent(access.declaration, stamp, parts)
             return _token(written)
@@ -238,7 +238,7 @@ class EmbeddedStore(Store):
                 if len(ids):
                     bodies, tail = entries.encode(access.form, Operations(DELETE, [ids])), node.tail(txn)
                     written[number] = _append(node, txn, access, bodies, tail, stamp)
-                    parts[number] = Part(tail, bodies)
+                    parts[number] = NodePart(tail, bodies)
             txns.intent = Intent(access.declaration, stamp, parts)
             return _token(written)
 
@@ -265,7 +265,7 @@ def _append(node: Node, txn: Any, access: TableAccess, bodies: Sequence[Body], t
     return Tail(sequence, before)
 
 
-def _redo(number: int, node: Node, txn: Any, intent: Intent, part: Part) -> None:
+def _redo(number: int, node: Node, txn: Any, intent: Intent, part: NodePart) -> None:
     """Do what a call that died was to do on one node: its entries are put as they were meant to be, and the rows are
     changed as they say."""
     access = TableAccess(codec.loads(intent.table), "UTC")  # The zone is for values as users see them.

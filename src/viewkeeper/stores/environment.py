@@ -27,7 +27,7 @@ from viewkeeper.permissions import make_folder, make_root, open_shared
 from viewkeeper.stores import intents
 from viewkeeper.stores.contract import require_durability
 from viewkeeper.stores.forks import forks
-from viewkeeper.stores.intents import Intent, Part
+from viewkeeper.stores.intents import Intent, NodePart
 from viewkeeper.stores.lmdb_folders import LmdbFolder, MapTooSmall, OpenFolders, enlarge, translated
 from viewkeeper.stores.locks import WriterLock
 from viewkeeper.stores.node import Node, Tail
@@ -41,7 +41,7 @@ _Given = TypeVar("_Given")
 Held = list[tuple[WriterLock, FileIO]]
 """Write locks that are held, each with what holds it."""
 
-Redo = Callable[[int, Node, Any, Intent, Part], None]
+Redo = Callable[[int, Node, Any, Intent, NodePart], None]
 """Does the part of an intent that is a node's, in a write transaction on the node."""
 
 
@@ -228,7 +228,7 @@ class Nodes(LmdbFolder):
             except MapTooSmall:
                 self._enlarge(range(self.count))
 
-    def _do_part(self, number: int, intent: Intent, part: Part) -> None:
+    def _do_part(self, number: int, intent: Intent, part: NodePart) -> None:
         """Do a part, if it is still to be done: nobody writes on a node before what is unfinished there is finished."""
         node = self.nodes[number]
         txn = self._begin(number, write=True)

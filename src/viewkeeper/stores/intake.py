@@ -17,7 +17,7 @@ from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, PUT, Operation
 from viewkeeper.errors import InputError, RowError
 from viewkeeper.files import FileRows
 from viewkeeper.stores.columns import BadValue, ColumnIntake, from_pandas, is_pandas
-from viewkeeper.stores.values import Refused
+from viewkeeper.stores.values import ValueRefused
 from viewkeeper.trace.hashing import canonical
 
 
@@ -72,7 +72,7 @@ class TableIntake:
             if value is not None:
                 try:
                     values[i] = self.intakes[i].one(value)
-                except Refused as refused:
+                except ValueRefused as refused:
                     raise self._bad_value(i, str(refused), row) from None
             elif i in self.form.key or not column.nullable:
                 raise self._bad_value(i, self._no_null(i), row)
@@ -95,9 +95,9 @@ class TableIntake:
         for i, part in zip(form.key, parts, strict=True):
             try:
                 if part is None:
-                    raise Refused(self._no_null(i))
+                    raise ValueRefused(self._no_null(i))
                 values.append(canonical_value(self.intakes[i].one(part)))
-            except Refused as refused:
+            except ValueRefused as refused:
                 raise self._bad_value(i, str(refused)) from None
         return values
 

@@ -25,7 +25,7 @@ _BODY = struct.Struct("<BBxxI")
 
 
 @dataclass(frozen=True)
-class Part:
+class NodePart:
     """What a call does on one node: it puts entries with `bodies` behind `tail`, and changes rows as they say."""
 
     tail: Tail
@@ -39,7 +39,7 @@ class Intent:
 
     table: bytes
     stamp: int
-    parts: Mapping[int, Part]
+    parts: Mapping[int, NodePart]
 
 
 def write(node: Node, txn: Any, intent: Intent) -> None:
@@ -70,7 +70,7 @@ def read(node: Node, txn: Any) -> Intent | None:
     if head is None:
         return None
     found = json.loads(bytes(head))
-    parts = {int(number): Part(Tail(sequence, bytes.fromhex(hash_)), _bodies(node, txn, int(number), count))
+    parts = {int(number): NodePart(Tail(sequence, bytes.fromhex(hash_)), _bodies(node, txn, int(number), count))
              for number, (sequence, hash_, count) in found["parts"].items()}  # fmt: skip
     return Intent(txn.get(_TABLE, db=node.intent), found["stamp"], parts)
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from viewkeeper.catalog.types import Type, logical_type
 from viewkeeper.files import binary
-from viewkeeper.stores.values import Converter, Refused
+from viewkeeper.stores.values import Converter, ValueRefused
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|nan|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
@@ -79,14 +79,14 @@ def value_of(text: str, type_: Type) -> Any:
     if type_.is_float and _REAL.fullmatch(trimmed):
         value = float(trimmed)
         if np.isinf(value) and "inf" not in trimmed.lower():
-            raise Refused(f"{text} is too great for a DOUBLE")
+            raise ValueRefused(f"{text} is too great for a DOUBLE")
         return value
     if type_.name == "BOOLEAN" and trimmed.lower() in _BOOLEANS:
         return _BOOLEANS[trimmed.lower()]
     if type_.name == "BINARY" and isinstance(data := binary(trimmed), bytes):
         return data
     if type_.is_integer or type_.is_float or type_.name in ("BOOLEAN", "BINARY"):
-        raise Refused(f"{text if len(text) <= 60 else text[:57] + '...'!r} is no {type_}")
+        raise ValueRefused(f"{text if len(text) <= 60 else text[:57] + '...'!r} is no {type_}")
     return trimmed
 
 

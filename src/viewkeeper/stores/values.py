@@ -1,6 +1,6 @@
 """Single Python values to physical ones and back; only conversions that lose nothing (and floats rounded to FLOAT).
 
-A converter raises `Refused` with the reason alone; its callers know table, row and column.
+A converter raises `ValueRefused` with the reason alone; its callers know table, row and column.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DATE_TEXT = re.compile(r"\d{4}-\d\d-\d\d")
 _TIMESTAMP_TEXT = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?")
 
 
-class Refused(Exception):
+class ValueRefused(Exception):
     """A value that its column cannot hold; the message is the reason."""
 
 
@@ -86,9 +86,9 @@ def plain(value: Any) -> Any:
     return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
 
 
-def _refuse(value: Any, expected: str) -> Refused:
+def _refuse(value: Any, expected: str) -> ValueRefused:
     text = repr(value)
-    return Refused(f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__}) is not {expected}")
+    return ValueRefused(f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__}) is not {expected}")
 
 
 def _is_integer(value: Any) -> bool:
@@ -110,7 +110,7 @@ def _integer(bits: int) -> Converter:
         if not _is_integer(value):
             raise _refuse(value, "an int")
         if not least <= value <= most:
-            raise Refused(f"{value} is outside {least} to {most}")
+            raise ValueRefused(f"{value} is outside {least} to {most}")
         return int(value)
 
     return convert
@@ -121,7 +121,7 @@ def _double(value: Any) -> float:
     if isinstance(value, Number):
         value = float(value.text)
         if math.isinf(value):
-            raise Refused("the number is too great for a DOUBLE")
+            raise ValueRefused("the number is too great for a DOUBLE")
     if isinstance(value, float):
         return float(value)
     if not _is_integer(value):
@@ -129,9 +129,9 @@ def _double(value: Any) -> float:
     try:
         converted = float(value)
     except OverflowError:
-        raise Refused(f"{value} is too great for a DOUBLE") from None
+        raise ValueRefused(f"{value} is too great for a DOUBLE") from None
     if int(converted) != value:
-        raise Refused(f"{value} has no exact DOUBLE; give a float if rounding is meant")
+        raise ValueRefused(f"{value} has no exact DOUBLE; give a float if rounding is meant")
     return converted
 
 
@@ -140,7 +140,7 @@ def _float(value: Any) -> float:
     if _is_integer(value):
         rounded = _to_float32(_double(value))
         if rounded != value:
-            raise Refused(f"{value} has no exact FLOAT; give a float if rounding is meant")
+            raise ValueRefused(f"{value} has no exact FLOAT; give a float if rounding is meant")
         return rounded
     if not isinstance(value, (float, Number)):
         raise _refuse(value, "a float")
@@ -151,7 +151,7 @@ def _to_float32(value: float) -> float:
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
-        raise Refused(f"{value} is too great for a FLOAT") from None
+        raise ValueRefused(f"{value} is too great for a FLOAT") from None
 
 
 def _decimal(type_: Type) -> Converter:
@@ -169,11 +169,11 @@ def _decimal(type_: Type) -> Converter:
         else:
             raise _refuse(value, "a Decimal, int or str")
         if not number.is_finite():
-            raise Refused(f"{value!r} is not finite")
+            raise ValueRefused(f"{value!r} is not finite")
         if number and number.adjusted() >= type_.precision - type_.scale:
-            raise Refused(f"{value} has more digits before the point than {type_}")
+            raise ValueRefused(f"{value} has more digits before the point than {type_}")
         if number and _last_digit(number) < -type_.scale:
-            raise Refused(f"{value} has more digits behind the point than {type_}")
+            raise ValueRefused(f"{value} has more digits behind the point than {type_}")
         whole = unscaled(number, type_.scale) if number else 0
         return whole if type_.precision <= 18 else scaled(whole, type_.scale)
 
@@ -194,7 +194,7 @@ def _string(value: Any) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise Refused(f"{value!r} holds what UTF-8 cannot") from None
+        raise ValueRefused(f"{value!r} holds what UTF-8 cannot") from None
     return str(value)
 
 
@@ -209,7 +209,7 @@ def _date(value: Any) -> int:
         try:
             value = datetime.date.fromisoformat(value) if _DATE_TEXT.fullmatch(value) else value
         except ValueError as error:
-            raise Refused(f"{value!r}: {error}") from None
+            raise ValueRefused(f"{value!r}: {error}") from None
     if not isinstance(value, datetime.date) or isinstance(value, datetime.datetime):
         raise _refuse(value, "a date (or YYYY-MM-DD)")
     return value.toordinal() - _EPOCH_DAY
@@ -220,11 +220,11 @@ def _datetime(value: Any) -> datetime.datetime:
         try:
             value = datetime.datetime.fromisoformat(value) if _TIMESTAMP_TEXT.fullmatch(value) else value
         except ValueError as error:
-            raise Refused(f"{value!r}: {error}") from None
+            raise ValueRefused(f"{value!r}: {error}") from None
     if not isinstance(value, datetime.datetime) or value != value:  # NaT is a datetime that differs from itself.
         raise _refuse(value, "a datetime (or YYYY-MM-DD hh:mm:ss.ffffff)")
     if isinstance(nanosecond := getattr(value, "nanosecond", 0), numbers.Integral) and nanosecond:
-        raise Refused(f"{value} has nanoseconds")
+        raise ValueRefused(f"{value} has nanoseconds")
     if type(value) is not datetime.datetime:  # pandas' own reckons in nanoseconds, which end in 2262
         value = datetime.datetime.combine(value.date(), value.time(), value.tzinfo).replace(fold=value.fold)
     return value
@@ -239,7 +239,9 @@ def _timestamp(name: str) -> Converter:
         aware = moment.replace(tzinfo=zone) if moment.utcoffset() is None else moment
         physical = (aware - _EPOCH_UTC) // _MICROSECOND
         if not least <= physical <= greatest:
-            raise Refused(f"{value} is outside the years 1 to 9999 in UTC" + (f" or {name}" if name != "UTC" else ""))
+            raise ValueRefused(
+                f"{value} is outside the years 1 to 9999 in UTC" + (f" or {name}" if name != "UTC" else "")
+            )
         return physical
 
     return convert
@@ -248,7 +250,7 @@ def _timestamp(name: str) -> Converter:
 def _timestamp_ntz(value: Any) -> int:
     moment = _datetime(value)
     if moment.tzinfo:
-        raise Refused(f"{value} has a time zone, and the column has none")
+        raise ValueRefused(f"{value} has a time zone, and the column has none")
     return (moment - _EPOCH) // _MICROSECOND
 
 

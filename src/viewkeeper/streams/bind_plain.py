@@ -20,7 +20,7 @@ from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.plans.references import Subscript
-from viewkeeper.plans.relations import Filter, Join, Project, Relation, Scan
+from viewkeeper.plans.relations import Filter, InnerJoin, Project, Relation, Scan
 from viewkeeper.plans.viewdf import NamedDimension, NamedInput, PlainPlan, PlannedQuery
 from viewkeeper.streams.analyst import Analyst, NotByRows
 from viewkeeper.streams.bind_viewdf import asked_columns, known_columns, refused_names, timed
@@ -116,7 +116,7 @@ def _bound(catalog: Catalog, statement: CreateView) -> tuple[tuple[Column, ...],
 def _is_ours(relation: Relation) -> bool:
     """Whether our operators do as Spark does: not where it aggregates, nor where a condition that can raise stands over
     a join (Spark tests it below the join where it can, of rows that then match nothing too)."""
-    if isinstance(relation, Join):
+    if isinstance(relation, InnerJoin):
         plain = relation.residual is None or not can_raise(relation.residual)
         return plain and _is_ours(relation.left) and _is_ours(relation.right)
     if isinstance(relation, Filter) and can_raise(relation.predicate) and _joins(relation.input):
@@ -125,7 +125,7 @@ def _is_ours(relation: Relation) -> bool:
 
 
 def _joins(relation: Relation) -> bool:
-    return isinstance(relation, Join) or (isinstance(relation, (Filter, Project)) and _joins(relation.input))
+    return isinstance(relation, InnerJoin) or (isinstance(relation, (Filter, Project)) and _joins(relation.input))
 
 
 def _asked(

@@ -14,7 +14,7 @@ from viewkeeper.compiler.coercion import cannot_fail, common_type
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.compiler.parts import place_in_text
 from viewkeeper.compiler.scope import did_you_mean
-from viewkeeper.compiler.source import Place, Source
+from viewkeeper.compiler.source import Place, Script
 from viewkeeper.compiler.statements import CreateViewDF
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.errors import DeclarationError, NotSupported
@@ -103,7 +103,7 @@ class _Binder:
 
 def timed(query: PartQuery, names: set[str]) -> tuple[str, ...]:
     """Those of the references `names` whose PART_TIMESTAMP `query` may name."""
-    source = Source(query.sql)
+    source = Script(query.sql)
     tree = syntax_tree(source, tokenize(source), faithful=True)
     hidden = PART_TIMESTAMP.name.lower()
     qualifiers = {column.table.lower() for column in tree.find_all(exp.Column) if column.name.lower() == hidden}

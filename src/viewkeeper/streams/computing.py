@@ -20,13 +20,13 @@ from viewkeeper.streams.calling import ProgramFailed
 from viewkeeper.streams.own_queries import is_own, own_query
 from viewkeeper.streams.preparing import Slice, gathered, is_direct, prepare_tasks, run_prepare, servers_for
 from viewkeeper.streams.running import IntervalResult, combined, run_interval
-from viewkeeper.streams.work import Executor, Outcome, QueryWork, Work
+from viewkeeper.streams.work import Outcome, PartExecutor, PartWork, QueryWork
 
 Parcel: TypeAlias = pa.Buffer | ProgramFailed
 """What a server is sent: rows, or why there are none."""
 
 
-def compute(executor: Executor, work: Work) -> Outcome:
+def compute(executor: PartExecutor, work: PartWork) -> Outcome:
     """Computes parts of a generated view."""
     started = time.perf_counter()
     servers = servers_for(work, executor.servers)
@@ -37,7 +37,7 @@ def compute(executor: Executor, work: Work) -> Outcome:
     return combined(work, executor.run(Job(work, stages)), started)
 
 
-def compute_query(executor: Executor, work: QueryWork) -> Outcome:
+def compute_query(executor: PartExecutor, work: QueryWork) -> Outcome:
     """Computes a part of a view that is a query: by our own operators in a task, or by Spark SQL; raises Error where it
     needs that, and there is none."""
     if is_own(work):
@@ -50,13 +50,13 @@ def compute_query(executor: Executor, work: QueryWork) -> Outcome:
     return executor.queries(work)
 
 
-def _direct(servers: int, work: Work, server: int, _: Iterable[Parcel]) -> Iterator[tuple[int, IntervalResult]]:
+def _direct(servers: int, work: PartWork, server: int, _: Iterable[Parcel]) -> Iterator[tuple[int, IntervalResult]]:
     """An interval whose rows are prepared where they are computed, or need not be."""
     yield server, run_interval(work, server, servers)
 
 
 def _prepare(
-    tasks: list[list[Slice]], servers: int, work: Work, number: int, _: Iterable[Parcel]
+    tasks: list[list[Slice]], servers: int, work: PartWork, number: int, _: Iterable[Parcel]
 ) -> Iterator[tuple[int, Parcel]]:
     try:
         payloads = run_prepare(work, tasks[number], servers)
@@ -68,7 +68,9 @@ def _prepare(
             yield server, payload
 
 
-def _interval(servers: int, work: Work, server: int, parcels: Iterable[Parcel]) -> Iterator[tuple[int, IntervalResult]]:
+def _interval(
+    servers: int, work: PartWork, server: int, parcels: Iterable[Parcel]
+) -> Iterator[tuple[int, IntervalResult]]:
     payloads = []
     for parcel in parcels:
         if isinstance(parcel, ProgramFailed):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.source import Script
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.plans.references import PartQuery
 
@@ -34,7 +34,7 @@ class Emptiness:
     @staticmethod
     def of(query: PartQuery) -> Emptiness:
         """The formula of `query`, whose references have the names that stand in `query.sql`."""
-        source = Source(query.sql)
+        source = Script(query.sql)
         tree = syntax_tree(source, tokenize(source), faithful=True)
         names = {reference.name.lower(): reference.name for reference in query.references}
         return Emptiness(_query(tree, {name: frozenset([frozenset([own])]) for name, own in names.items()}))

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from viewkeeper.catalog.model import Catalog, PartPlan, PartView
 from viewkeeper.compiler.parse_streams import AnyView
-from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.source import Script
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.plans.match import MatchPlan
 from viewkeeper.plans.pattern import PatternAnswer, PatternMatches
@@ -106,7 +106,7 @@ def _reference(catalog: Catalog, view: PartView, part: NamedInput, variable: str
 
 
 def _aliases(planned: PlannedQuery) -> dict[str, str]:
-    source = Source(planned.query.sql)
+    source = Script(planned.query.sql)
     return {table.name: table.alias_or_name for table in syntax_tree(source, tokenize(source)).find_all(exp.Table)}
 
 

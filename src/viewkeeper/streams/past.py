@@ -10,7 +10,7 @@ from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_files import read_part
 from viewkeeper.streams.program import Shuffled
 from viewkeeper.streams.touched import Touched, chosen
-from viewkeeper.streams.work import Piece, Place, Work
+from viewkeeper.streams.work import PartWork, Piece, Place
 
 MEMORY_BYTES = 256 << 20
 """What one view server remembers of parts that later parts of the same work read again."""
@@ -23,7 +23,7 @@ class History:
     stands in a file that is not finished: it is remembered until `written` says where to find it.
     """
 
-    def __init__(self, work: Work, low: int, high: int, touched: Touched) -> None:
+    def __init__(self, work: PartWork, low: int, high: int, touched: Touched) -> None:
         self._work, self._low, self._high, self._touched = work, low, high, touched
         self._disk = work.disk
         self._named = (*work.program.inputs, *work.program.optional)
@@ -147,7 +147,7 @@ class History:
 class PartPast:
     """`program.Past` for one part: of the touched hashes alone."""
 
-    def __init__(self, history: History, work: Work, part: int, touched: Touched) -> None:
+    def __init__(self, history: History, work: PartWork, part: int, touched: Touched) -> None:
         self._history, self._work, self._part, self._touched = history, work, part, touched
 
     def read(self, object_: int, part: int) -> Block:

@@ -16,7 +16,7 @@ from viewkeeper.streams.calling import called, require_shape
 from viewkeeper.streams.part_files import ROW_GROUP_ROWS, read_part, read_piece
 from viewkeeper.streams.program import Dividing, Shuffled
 from viewkeeper.streams.touched import Touched, are_in, union
-from viewkeeper.streams.work import GREATEST_HASH, Piece, Work
+from viewkeeper.streams.work import GREATEST_HASH, PartWork, Piece
 from viewkeeper.trace.disk import Disk
 
 SLICE_ROWS = 2 * ROW_GROUP_ROWS
@@ -41,7 +41,7 @@ Slice = tuple[int, Piece]
 """A part of the source, and some of its rows."""
 
 
-def servers_for(work: Work, servers: int) -> int:
+def servers_for(work: PartWork, servers: int) -> int:
     """How many view servers a work is worth."""
     if _is_small_repair(work) and is_direct(work, servers):
         return 1
@@ -52,7 +52,7 @@ def servers_for(work: Work, servers: int) -> int:
     return 1 if rows <= SMALL_GROUPED_ROWS else servers
 
 
-def _is_small_repair(work: Work) -> bool:
+def _is_small_repair(work: PartWork) -> bool:
     """Whether so few groups are touched that one view server is as quick as several, which would all read as much."""
     if work.touched is None:
         return False
@@ -60,12 +60,12 @@ def _is_small_repair(work: Work) -> bool:
     return len(hashes) == len(work.touched) and sum(map(len, hashes)) <= SMALL_GROUPED_ROWS
 
 
-def is_direct(work: Work, servers: int) -> bool:
+def is_direct(work: PartWork, servers: int) -> bool:
     """Whether the view servers need nothing of each other, and the work is a single stage."""
     return servers <= DIRECT_SERVERS or not isinstance(work.program, Shuffled)
 
 
-def touched_anywhere(work: Work) -> Touched:
+def touched_anywhere(work: PartWork) -> Touched:
     """The hashes that may be touched in any part of a work: no others are ever reached."""
     if work.touched is None:
         return None
@@ -75,14 +75,14 @@ def touched_anywhere(work: Work) -> Touched:
     return whole
 
 
-def prepared_parts(work: Work) -> list[int]:
+def prepared_parts(work: PartWork) -> list[int]:
     """The parts whose source is prepared in the first step: those certain to be computed."""
     if not isinstance(work.program, Shuffled):
         return []
     return [part for part in work.parts if work.touched is None or part in work.touched]
 
 
-def prepare_tasks(work: Work) -> list[list[Slice]]:
+def prepare_tasks(work: PartWork) -> list[list[Slice]]:
     """Slices for the first step, as many in a task as make up `SLICE_ROWS`."""
     tasks: list[list[Slice]] = []
     room = 0
@@ -96,7 +96,7 @@ def prepare_tasks(work: Work) -> list[list[Slice]]:
     return tasks
 
 
-def run_prepare(work: Work, slices: Sequence[Slice], servers: int) -> list[pa.Buffer | None]:
+def run_prepare(work: PartWork, slices: Sequence[Slice], servers: int) -> list[pa.Buffer | None]:
     """For each server what it gets of some slices (`jobs.parcels`); None: nothing.  Raises ProgramFailed."""
     reachable = touched_anywhere(work)
     shares: list[list[parcels.Share]] = [[] for _ in range(servers)]
@@ -109,7 +109,7 @@ def run_prepare(work: Work, slices: Sequence[Slice], servers: int) -> list[pa.Bu
     return [parcels.encode(share) if share else None for share in shares]
 
 
-def prepare_here(work: Work, part: int, low: int, high: int, touched: Touched) -> list[Block]:
+def prepare_here(work: PartWork, part: int, low: int, high: int, touched: Touched) -> list[Block]:
     """The prepared rows of a part whose hash lies from `low` to `high` and is touched.  Raises ProgramFailed."""
     blocks: list[Block] = []
     if touched is not None and not are_within(touched, low, high).any():
@@ -120,7 +120,7 @@ def prepare_here(work: Work, part: int, low: int, high: int, touched: Touched) -
     return blocks
 
 
-def gathered(work: Work, payloads: Iterable[pa.Buffer]) -> dict[int, list[Block]]:
+def gathered(work: PartWork, payloads: Iterable[pa.Buffer]) -> dict[int, list[Block]]:
     """What a server was sent, by part; every part that was prepared is there."""
     rows: dict[int, list[Block]] = {part: [] for part in prepared_parts(work)}
     for payload in payloads:
@@ -129,7 +129,7 @@ def gathered(work: Work, payloads: Iterable[pa.Buffer]) -> dict[int, list[Block]
     return rows
 
 
-def _pieces(work: Work) -> Iterator[Slice]:
+def _pieces(work: PartWork) -> Iterator[Slice]:
     for part in prepared_parts(work):
         for piece in work.pieces.get((work.program.inputs[0].object, part), ()):
             yield part, piece
@@ -140,7 +140,9 @@ def _slices(part: int, piece: Piece, rows: int) -> Iterator[Slice]:
         yield part, Piece(piece.file, piece.offset + start, min(rows, piece.rows - start))
 
 
-def _prepared(work: Work, part: int, piece: Piece, touched: Touched, low: int = 0, high: int = GREATEST_HASH) -> Block:
+def _prepared(
+    work: PartWork, part: int, piece: Piece, touched: Touched, low: int = 0, high: int = GREATEST_HASH
+) -> Block:
     """The prepared rows of a slice whose hash lies from `low` to `high` and is touched."""
     disk, program = work.disk, work.program
     rows = read_piece(disk, piece, work.columns[program.inputs[0].object], work.zone)
@@ -160,7 +162,7 @@ def _prepared(work: Work, part: int, piece: Piece, touched: Touched, low: int = 
     return block if is_whole else block.filter(wanted(block.hashes))
 
 
-def _dimensions(work: Work, part: int) -> Mapping[int, Block]:
+def _dimensions(work: PartWork, part: int) -> Mapping[int, Block]:
     return {
         id_: _dimension(work.disk, pieces, work.columns[id_], work.zone)
         for id_, pieces in work.dimensions.get(part, {}).items()

@@ -50,7 +50,7 @@ class Past(Protocol):
         rows."""
 
 
-class Program(Protocol):
+class PartProgram(Protocol):
     """How one generated view is computed.  `inputs[0]` is its source, `outputs[0]` the view.
 
     Part j is computed where any part that `inputs` name for it has rows; else neither step is called, all helpers are

@@ -6,12 +6,12 @@ from viewkeeper.catalog.model import Catalog, PartView
 from viewkeeper.plans.match import MatchPlan
 from viewkeeper.plans.pattern import PatternAnswer, PatternMatches
 from viewkeeper.streams.patterns.program import pattern_program
-from viewkeeper.streams.program import Program
+from viewkeeper.streams.program import PartProgram
 from viewkeeper.streams.recognize.program import match_program
 from viewkeeper.streams.windows.program import window_program
 
 
-def program_of(catalog: Catalog, view: PartView) -> Program:
+def program_of(catalog: Catalog, view: PartView) -> PartProgram:
     """How the parts of `view`, which Spark SQL does not compute, are computed."""
     match view.plan:
         case PatternMatches() | PatternAnswer():

@@ -11,7 +11,7 @@ from viewkeeper.errors import ViewBroken
 from viewkeeper.maintenance.error_codes import format_error
 from viewkeeper.maintenance.evaluate import evaluate, predicate
 from viewkeeper.plans.expressions import Expression
-from viewkeeper.plans.relations import Filter, Join, Project, Relation, Scan
+from viewkeeper.plans.relations import Filter, InnerJoin, Project, Relation, Scan
 from viewkeeper.streams.blocks import Block
 from viewkeeper.trace.grouping import spread, stable_argsort
 from viewkeeper.trace.hashing import hash_columns
@@ -35,7 +35,7 @@ def rows_of(relation: Relation, tables: Mapping[int, Block], zone: str) -> Colum
         case Project():
             columns, length = rows_of(relation.input, tables, zone)
             return computed(relation.outputs, columns, length, zone), length
-        case Join():
+        case InnerJoin():
             left, right = rows_of(relation.left, tables, zone), rows_of(relation.right, tables, zone)
             return _joined(relation, left, right, zone)
     raise AssertionError(f"no rows of {type(relation).__name__}")
@@ -67,7 +67,7 @@ def _raise_first(errors: np.ndarray | None) -> None:
         raise ViewBroken(f"{format_error(int(errors[errors != 0][0]))} in a row of its source")
 
 
-def _joined(join: Join, left: Columns, right: Columns, zone: str) -> Columns:
+def _joined(join: InnerJoin, left: Columns, right: Columns, zone: str) -> Columns:
     (left_columns, left_length), (right_columns, right_length) = left, right
     left_keys = [canonical(c) for c in computed(join.left_keys, left_columns, left_length, zone)]
     right_keys = [canonical(c) for c in computed(join.right_keys, right_columns, right_length, zone)]

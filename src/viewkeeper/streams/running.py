@@ -22,7 +22,7 @@ from viewkeeper.streams.past import MEMORY_BYTES, History, PartPast
 from viewkeeper.streams.preparing import prepare_here, touched_anywhere
 from viewkeeper.streams.program import Output, Shuffled
 from viewkeeper.streams.touched import Touched, chosen, left_out, union, within
-from viewkeeper.streams.work import Made, Outcome, Piece, Place, Work
+from viewkeeper.streams.work import Made, Outcome, PartWork, Piece, Place
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical
@@ -53,7 +53,7 @@ class IntervalResult:
 
 
 def run_interval(
-    work: Work, server: int, servers: int, rows: Mapping[int, Sequence[Block]] | None = None
+    work: PartWork, server: int, servers: int, rows: Mapping[int, Sequence[Block]] | None = None
 ) -> IntervalResult:
     """Computes the interval of `server`.
 
@@ -68,7 +68,7 @@ def run_interval(
     return run.result
 
 
-def combined(work: Work, results: Sequence[IntervalResult], started: float) -> Outcome:
+def combined(work: PartWork, results: Sequence[IntervalResult], started: float) -> Outcome:
     """What came of the whole work; `started` is when it began (`time.perf_counter`)."""
     seconds = time.perf_counter() - started
     errors = sorted(result.error for result in results if result.error is not None)
@@ -102,7 +102,7 @@ def changed_hashes(old: Block, new: Block) -> np.ndarray:
 
 
 class _Run:
-    def __init__(self, work: Work, server: int, servers: int, rows: Mapping[int, Sequence[Block]]) -> None:
+    def __init__(self, work: PartWork, server: int, servers: int, rows: Mapping[int, Sequence[Block]]) -> None:
         self.work, self.server, self.rows = work, server, rows
         self.low, self.high = interval(server, servers)
         self.history = History(work, self.low, self.high, within(touched_anywhere(work), self.low, self.high))
@@ -227,7 +227,7 @@ class _Run:
         self.history.written(now)
 
 
-def _repaired(work: Work, place: Place, shares: Sequence[Share | None]) -> Made:
+def _repaired(work: PartWork, place: Place, shares: Sequence[Share | None]) -> Made:
     """A repaired part: what changed in each interval, beside what stayed of the old pieces."""
     old = work.pieces.get(place, ())
     changes = [share.changed for share in shares if share is not None and share.changed is not None]

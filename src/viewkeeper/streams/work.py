@@ -13,7 +13,7 @@ from viewkeeper.jobs import job as jobs
 from viewkeeper.plans.references import PartQuery
 from viewkeeper.plans.relations import Relation
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.program import Program
+from viewkeeper.streams.program import PartProgram
 from viewkeeper.trace.disk import Disk
 from viewkeeper.trace.receipt import FileRef
 
@@ -45,7 +45,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Work:
+class PartWork:
     """Parts `parts` (ascending) of one generated view, in one job.
 
     `pieces` has all parts with rows that may be read: the inputs', for a repair the outputs' old ones too, and the
@@ -62,7 +62,7 @@ class Work:
     attempt: int
     zone: str
     title: str
-    program: Program
+    program: PartProgram
     parts: tuple[int, ...]
     columns: Mapping[int, tuple[Column, ...]]
     pieces: Mapping[Place, tuple[Piece, ...]]
@@ -128,7 +128,7 @@ Queries = Callable[[QueryWork], Outcome]
 """Computes the parts that Spark SQL computes, several at once, from several threads."""
 
 
-class Executor(jobs.Executor, Protocol):
+class PartExecutor(jobs.Executor, Protocol):
     """An executor that may have Spark SQL besides."""
 
     @property

@@ -35,7 +35,7 @@ _TYPES = {str(type_): type_ for type_ in (
 
 
 @dataclass(frozen=True)
-class Part:
+class Region:
     """One region of a section: `buffers` are (start, length) within the file, None where an array has none there;
     `span` is the (start, end) that `checksum` covers, padding included."""
 
@@ -53,10 +53,10 @@ class Section:
     state: int
     rows: int
     bits: int
-    parts: dict[str, Part]
+    parts: dict[str, Region]
 
     @property
-    def columns(self) -> list[Part]:
+    def columns(self) -> list[Region]:
         return [part for name, part in self.parts.items() if name.startswith("column")]
 
 
@@ -90,12 +90,12 @@ class ZoneFile:
             if zlib.crc32(self._bytes[part.span[0] : part.span[1]]) != part.checksum:
                 raise Damaged(f"{self.name}: section {number}, {part.name}: the checksum is wrong")
 
-    def array(self, section: Section, part: Part) -> pa.Array:
+    def array(self, section: Section, part: Region) -> pa.Array:
         """A column, in the file's memory."""
         buffers = [self._buffer.slice(*place) if place else None for place in part.buffers]
         return pa.Array.from_buffers(_type(part.type), section.rows, buffers)
 
-    def numbers(self, part: Part) -> np.ndarray:
+    def numbers(self, part: Region) -> np.ndarray:
         """The words, weights or offset table, in the file's memory."""
         assert part.buffers[0] is not None
         start, length = part.buffers[0]
@@ -196,7 +196,7 @@ def _sections(directory: list[dict[str, Any]]) -> list[Section]:
             for length in lengths:
                 buffers.append((at, length) if length >= 0 else None)
                 at += length + -length % ALIGNMENT if length >= 0 else 0
-            parts[name] = Part(name, type_, checksum, tuple(buffers), (begin, at))
+            parts[name] = Region(name, type_, checksum, tuple(buffers), (begin, at))
         sections.append(Section(entry["state"], entry["rows"], entry["bits"], parts))
     return sections
 

@@ -108,12 +108,12 @@ class Run:
         return at
 
     @cached_property
-    def point(self) -> Point:
+    def point(self) -> RowsInPython:
         """Access to single rows from plain Python."""
-        return Point(self)
+        return RowsInPython(self)
 
 
-class Point:
+class RowsInPython:
     """Single rows of a run in plain Python: memoryviews, because NumPy takes a microsecond for each element."""
 
     def __init__(self, run: Run) -> None:
@@ -148,18 +148,18 @@ def _reader(column: pa.Array) -> Callable[[int], object]:
     return lambda row: bytes(text[ends[row] : ends[row + 1]])
 
 
-class Holder(Protocol):
+class RunHolder(Protocol):
     """Whoever remembers open runs."""
 
     def let_go(self) -> None:
         """Forgets them: too many files are open.  Runs in use stay readable."""
 
 
-_holders: WeakSet[Holder] = WeakSet()
+_holders: WeakSet[RunHolder] = WeakSet()
 _holding = Lock()
 
 
-def hold(holder: Holder) -> None:
+def hold(holder: RunHolder) -> None:
     """Tells that `holder` remembers open runs, and is to be told when there are too many."""
     with _holding:
         _holders.add(holder)

@@ -15,7 +15,7 @@ from viewkeeper.compiler.statements import (
     ExplainCreateView,
     ExplainQuery,
     ExplainView,
-    Select,
+    SelectStatement,
     Show,
     Statement,
 )  # fmt: skip
@@ -28,13 +28,13 @@ from viewkeeper.views.query import explain_select, run_select
 from viewkeeper.views.result import Result
 from viewkeeper.views.version import Version
 
-READING = (Show, Describe, ExplainView, ExplainCreateView, ExplainQuery, Select)
+READING = (Show, Describe, ExplainView, ExplainCreateView, ExplainQuery, SelectStatement)
 
 
 def answer(version: Version, statement: Statement, analyst: Callable[[], Analyst] | None = None) -> Result:
     """The rows of a statement of one of the classes `READING`; `analyst` is asked about the queries of a ViewDF that is
     to be explained."""
-    if isinstance(statement, Select):
+    if isinstance(statement, SelectStatement):
         return run_select(version, statement)
     if isinstance(statement, Show):
         return {"TABLES": _show_tables, "VIEWS": _show_views, "STREAMS": _show_streams}[statement.kind](version)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from viewkeeper.trace.keys import order_code
 
 
-class Term(NamedTuple):
+class OrderTerm(NamedTuple):
     """One column of an order."""
 
     column: pa.Array
@@ -22,7 +22,7 @@ class Term(NamedTuple):
     nulls_first: bool = True
 
 
-def sort_indices(terms: Sequence[Term]) -> np.ndarray:
+def sort_indices(terms: Sequence[OrderTerm]) -> np.ndarray:
     """The order (int64) of the rows by `terms`, at least one, the first being the most significant; it is stable."""
     keys: list[np.ndarray] = []
     for term in terms:

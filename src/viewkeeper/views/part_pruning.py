@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from viewkeeper.maintenance.evaluate import predicate
 from viewkeeper.plans.expressions import ColumnRef, Compare, Expression
-from viewkeeper.plans.relations import Aggregate, Filter, Join, OuterJoin, Project, Relation, Scan
+from viewkeeper.plans.relations import Filter, GroupBy, InnerJoin, OuterJoin, Project, Relation, Scan
 from viewkeeper.plans.rewriting import conjuncts, references, renumber
 
 
@@ -105,7 +105,7 @@ def _visit(relation: Relation, needed: set[int], terms: tuple[Expression, ...], 
         case Filter():
             below = references(relation.predicate)
             _visit(relation.input, needed | below, terms + conjuncts(relation.predicate), found)
-        case Join():
+        case InnerJoin():
             _visit_join(relation, needed, terms, found)
         case OuterJoin():
             _visit_outer_join(relation, needed, found)
@@ -113,7 +113,7 @@ def _visit(relation: Relation, needed: set[int], terms: tuple[Expression, ...], 
             # What is computed is computed for all to see: it may raise.
             read = (output for i, output in enumerate(relation.outputs) if i in needed or not _is_plain(output))
             _visit(relation.input, set().union(*map(references, read)), _through(terms, relation.outputs), found)
-        case Aggregate():
+        case GroupBy():
             arguments = [call.argument for call in relation.calls if call.argument is not None]
             below = set().union(*map(references, (*relation.keys, *arguments)))
             _visit(relation.input, below, _through(terms, relation.keys), found)
@@ -121,7 +121,7 @@ def _visit(relation: Relation, needed: set[int], terms: tuple[Expression, ...], 
             raise AssertionError(f"nothing is known of {type(relation).__name__}")
 
 
-def _visit_join(relation: Join, needed: set[int], terms: tuple[Expression, ...], found: dict[int, Use]) -> None:
+def _visit_join(relation: InnerJoin, needed: set[int], terms: tuple[Expression, ...], found: dict[int, Use]) -> None:
     width = len(relation.left.columns)
     if relation.residual is not None:
         needed, terms = needed | references(relation.residual), terms + conjuncts(relation.residual)

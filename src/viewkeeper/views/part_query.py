@@ -9,7 +9,7 @@ from viewkeeper.catalog.model import InParts, PartView, Stream
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.compiler.namespace import meaning, with_parts
 from viewkeeper.compiler.scope import did_you_mean
-from viewkeeper.compiler.statements import Select
+from viewkeeper.compiler.statements import SelectStatement
 from viewkeeper.errors import DeclarationError
 from viewkeeper.plans.references import Reference
 from viewkeeper.plans.relations import Relation
@@ -30,7 +30,7 @@ class PartTables:
     raises NotReady or NotFound where one of these parts is not there.
     """
 
-    def __init__(self, version: Version, statement: Select) -> None:
+    def __init__(self, version: Version, statement: SelectStatement) -> None:
         self._version = version
         for reference in () if statement.parts is None else statement.parts.references:
             _require_parts(version, reference)

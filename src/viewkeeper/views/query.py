@@ -6,12 +6,12 @@ import numpy as np
 
 from viewkeeper.catalog.model import Table, View
 from viewkeeper.compiler.bind import bind_query
-from viewkeeper.compiler.statements import Select
+from viewkeeper.compiler.statements import SelectStatement
 from viewkeeper.errors import NotFound
 from viewkeeper.maintenance.query import run_query
 from viewkeeper.plans.relations import Query
 from viewkeeper.trace.rows import Rows
-from viewkeeper.views.ordering import Term, sort_indices
+from viewkeeper.views.ordering import OrderTerm, sort_indices
 from viewkeeper.views.part_pruning import uses
 from viewkeeper.views.part_query import PartTables
 from viewkeeper.views.result import Result
@@ -19,7 +19,7 @@ from viewkeeper.views.shape import logical_table
 from viewkeeper.views.version import Version, repeated
 
 
-def run_select(version: Version, statement: Select) -> Result:
+def run_select(version: Version, statement: SelectStatement) -> Result:
     """The rows of a SELECT; raises NotSupported for what the compiler does not admit (engine="spark" may)."""
     parts = PartTables(version, statement)
     query = bind_query(parts.names, statement)
@@ -38,7 +38,7 @@ def run_select(version: Version, statement: Select) -> Result:
     return Result(logical_table(columns, rows.columns[: query.visible], version.catalog.zone))
 
 
-def explain_select(version: Version, statement: Select) -> list[str]:
+def explain_select(version: Version, statement: SelectStatement) -> list[str]:
     """What a SELECT reads, a line for each table, view, stream or part reference; raises as `run_select`."""
     parts = PartTables(version, statement)
     query = bind_query(parts.names, statement)
@@ -54,7 +54,7 @@ def explain_select(version: Version, statement: Select) -> list[str]:
 def arrange(query: Query, rows: Rows) -> Rows:
     """`rows` in the order of ORDER BY (equal rows in no order), those that OFFSET and LIMIT leave."""
     if query.order:
-        terms = [Term(rows.columns[o.index], o.ascending, o.nulls_first) for o in query.order]
+        terms = [OrderTerm(rows.columns[o.index], o.ascending, o.nulls_first) for o in query.order]
         order = sort_indices(terms)
     else:
         order = np.arange(len(rows))

@@ -12,10 +12,10 @@ import pyarrow as pa
 from viewkeeper.changes.positions import Token
 from viewkeeper.errors import NotReady
 from viewkeeper.trace.rows import Rows
-from viewkeeper.views.ordering import Term, before, sort_indices
+from viewkeeper.views.ordering import OrderTerm, before, sort_indices
 from viewkeeper.views.python_rows import data_frame, dicts
 from viewkeeper.views.shape import Shape
-from viewkeeper.views.source import Source
+from viewkeeper.views.source import Versions
 from viewkeeper.views.spark_frames import SparkFrames
 from viewkeeper.views.version import Readable, Version, repeated, require_whole
 
@@ -28,7 +28,7 @@ class ViewReader:
     A `get` costs microseconds: it looks whether there is a newer commit, and searches the runs of the view's state.
     """
 
-    def __init__(self, source: Source, name: str, frames: SparkFrames | None = None) -> None:
+    def __init__(self, source: Versions, name: str, frames: SparkFrames | None = None) -> None:
         self._source = source
         self._frames = frames
         self.name = name
@@ -88,7 +88,7 @@ class ViewReader:
             order = np.flatnonzero(keep)
             if key:
                 kept = pa.array(order)
-                order = order[sort_indices([Term(column.take(kept)) for column in key])]
+                order = order[sort_indices([OrderTerm(column.take(kept)) for column in key])]
             yield from dicts(shape.table(rows.take(order).columns))
 
     def rows(self, *, allow_stale: bool = False) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ from viewkeeper.catalog.model import Column, Index, Stored, Table, View
 from viewkeeper.catalog.types import to_logical
 from viewkeeper.errors import InputError
 from viewkeeper.stores.intake import canonical_value
-from viewkeeper.stores.values import Refused, to_physical, to_python
+from viewkeeper.stores.values import ValueRefused, to_physical, to_python
 from viewkeeper.trace.rows import Rows
 
 
@@ -55,7 +55,7 @@ class Shape:
             if value is not None:
                 try:
                     value = self._convert[i](value)
-                except Refused as refused:
+                except ValueRefused as refused:
                     raise InputError(f"{self.name}.{self.key[i].name} ({self.key[i].type}): {refused}") from None
             physical.append(canonical_value(value))
         return physical

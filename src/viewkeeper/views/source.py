@@ -20,7 +20,7 @@ POLL_SECONDS = (0.001, 0.02)
 """The shortest and longest pause between two looks for a newer version."""
 
 
-class Source(Protocol):
+class Versions(Protocol):
     """What a reader reads from."""
 
     def version(self) -> Version:

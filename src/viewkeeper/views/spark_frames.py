@@ -18,7 +18,7 @@ import pyarrow.parquet
 from viewkeeper.catalog.model import Index, PartView, Stream
 from viewkeeper.compiler.lexing import lexemes
 from viewkeeper.compiler.parts import has_brackets, quoted, read_query
-from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.source import Script
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.references import Reference
@@ -157,7 +157,7 @@ def _refuse(sql: str, found: str | None, what: str) -> None:
     if found is not None:
         names = {name.strip("`").lower() for name in found.split("(")[0].split(".")}
         at = next((word.start for word in lexemes(sql) if sql[word.start : word.end].strip("`").lower() in names), None)
-        raise Source(sql).error(f"{found} is no {what}", at, NotSupported)
+        raise Script(sql).error(f"{found} is no {what}", at, NotSupported)
 
 
 def _cut(version: Version, text: str) -> tuple[str, tuple[Reference, ...]]:
@@ -169,7 +169,7 @@ def _cut(version: Version, text: str) -> tuple[str, tuple[Reference, ...]]:
     named = set(_WORD.findall(text.lower()))
     if not any(named.issuperset(_WORD.findall(item.name.lower())) for item in version.catalog.in_parts):
         return text, ()
-    source = Source(text)
+    source = Script(text)
     tokens = tokenize(source)
     if not has_brackets(tokens):
         return text, ()

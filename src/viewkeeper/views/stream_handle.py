@@ -25,7 +25,7 @@ from viewkeeper.streams.spark.follow import follow
 from viewkeeper.trace.commit import Storage
 from viewkeeper.views.python_rows import data_frame, dicts
 from viewkeeper.views.shape import logical_table
-from viewkeeper.views.source import Source
+from viewkeeper.views.source import Versions
 from viewkeeper.views.spark_frames import SparkFrames
 from viewkeeper.views.stream_reader import PartsReader, whole
 from viewkeeper.views.version import Version
@@ -61,7 +61,7 @@ class OpenRows:
 class StreamHandle(PartsReader):
     """What `db.stream(name)` gives.  Views over streams are read with it, too; only streams are written."""
 
-    def __init__(self, storage: Storage, source: Source, name: str, frames: SparkFrames) -> None:
+    def __init__(self, storage: Storage, source: Versions, name: str, frames: SparkFrames) -> None:
         super().__init__(source, name, frames)
         self._storage = storage
 

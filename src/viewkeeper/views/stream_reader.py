@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from viewkeeper.catalog.types import TIMESTAMP
 from viewkeeper.errors import InputError, NotFound, NotSupported
-from viewkeeper.stores.values import Refused, to_physical
+from viewkeeper.stores.values import ValueRefused, to_physical
 from viewkeeper.trace.lease import LeaseLost
 from viewkeeper.views.parts import Changed, Parts
 from viewkeeper.views.python_rows import data_frame, dicts
-from viewkeeper.views.source import Source
+from viewkeeper.views.source import Versions
 from viewkeeper.views.spark_frames import SparkFrames
 from viewkeeper.views.version import Version, require_whole
 
@@ -95,7 +95,7 @@ class PartsReader:
     read with `allow_stale=True` only: then with a warning.
     """
 
-    def __init__(self, source: Source, name: str, frames: SparkFrames | None = None) -> None:
+    def __init__(self, source: Versions, name: str, frames: SparkFrames | None = None) -> None:
         self._source, self._frames = source, frames
         self.name = source.version().parts_named(name).of.name
 
@@ -200,7 +200,7 @@ class PartsReader:
         convert: Callable[[Any], int] = to_physical(TIMESTAMP, self._source.version().catalog.zone)
         try:
             return convert(moment)
-        except Refused as refused:
+        except ValueRefused as refused:
             raise InputError(f"{self.name} is cut by time: {refused}") from None
 
 

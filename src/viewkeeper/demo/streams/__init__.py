@@ -22,11 +22,11 @@ from viewkeeper.demo.quiet import errors_to
 from viewkeeper.demo.story import Story, tell
 from viewkeeper.demo.streams import outcome
 from viewkeeper.demo.streams.network import Network
-from viewkeeper.demo.streams.outcome import Outcome, ViewOutcome
+from viewkeeper.demo.streams.outcome import StreamOutcome, StreamViewOutcome
 from viewkeeper.demo.streams.recompute import recompute
 from viewkeeper.demo.streams.screen import show_minutes
 from viewkeeper.demo.streams.views import DECLARATIONS, VIEWS
-from viewkeeper.demo.streams.watch import Watch
+from viewkeeper.demo.streams.watch import StreamWatch
 from viewkeeper.pipeline.maintain import Maintenance
 
 PAIRS = 2_000
@@ -51,7 +51,7 @@ class _Demo:
     def __init__(self, story: Story) -> None:
         self._story, self._console = story, story.console
 
-    def run(self, scale: float, seconds: float) -> Outcome:
+    def run(self, scale: float, seconds: float) -> StreamOutcome:
         self._console.print("[bold]viewkeeper demo streams[/]: views over a stream, built and repaired part by part\n")
         network = Network(max(1, round(PAIRS * scale)))
         with viewkeeper.connect(self._story.root) as db:
@@ -66,7 +66,7 @@ class _Demo:
             check_seconds = time.monotonic() - begin
         lags = np.array(watch.lags or [0.0])
         told = watch.told
-        return Outcome(
+        return StreamOutcome(
             scale, network.pairs, told["minutes"], told["rows"], told["late_rows"], come_seconds, watch.versions,
             float(np.quantile(lags, 0.5)), float(lags.max()), check_seconds, self._story.seconds, views,
         )  # fmt: skip
@@ -80,7 +80,7 @@ class _Demo:
             db.catch_up()
             note(f"{rows:,} rows")
 
-    def _come(self, db: Database, maintenance: Maintenance, pairs: int, seconds: float) -> tuple[Watch, float]:
+    def _come(self, db: Database, maintenance: Maintenance, pairs: int, seconds: float) -> tuple[StreamWatch, float]:
         """Shows how measurements come; and for how many seconds they came."""
         with Process("streams.feeder", self._story.root, str(pairs), str(SECONDS_A_MINUTE)) as feeder:
             feeder.wait_until_ready()
@@ -97,7 +97,7 @@ class _Demo:
     def _newest(self, db: Database) -> str:
         return next(str(each["watermark"]) for each in db.lag()["streams"])
 
-    def _check(self, db: Database, watch: Watch) -> list[ViewOutcome]:
+    def _check(self, db: Database, watch: StreamWatch) -> list[StreamViewOutcome]:
         with self._story.step("views checked"):
             reports = {report.view: report for report in db.check_all()}
         for report in reports.values():
@@ -106,8 +106,15 @@ class _Demo:
         with self._story.step("recomputed by Spark, to compare"):
             again = dict(recompute(db, db.stream("m").to_spark().sparkSession))
         return [
-            ViewOutcome(view.name, view.kind, watch.built[view.name], watch.repaired[view.name], again[view.name].rows,
-                        reports[view.name].verdict if view.name in reports else None, again[view.name].is_same,
-                        again[view.name].seconds)
+            StreamViewOutcome(
+                view.name,
+                view.kind,
+                watch.built[view.name],
+                watch.repaired[view.name],
+                again[view.name].rows,
+                reports[view.name].verdict if view.name in reports else None,
+                again[view.name].is_same,
+                again[view.name].seconds,
+            )
             for view in VIEWS
-        ]  # fmt: skip
+        ]

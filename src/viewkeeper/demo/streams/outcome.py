@@ -12,7 +12,7 @@ from rich.table import Table
 
 
 @dataclass(frozen=True)
-class ViewOutcome:
+class StreamViewOutcome:
     """One view: what became of its parts while measurements came, and whether its rows are what they must be.
 
     `verdict` is that of the check where there is one, `is_same` whether Spark SQL computes the same from all rows of
@@ -34,7 +34,7 @@ class ViewOutcome:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StreamOutcome:
     """The whole run; times in seconds, a lag from the sealing of a part to the commit of a view's part made of it."""
 
     scale: float
@@ -48,7 +48,7 @@ class Outcome:
     lag_seconds_max: float
     check_seconds: float
     total_seconds: float
-    views: list[ViewOutcome]
+    views: list[StreamViewOutcome]
 
     @property
     def ok(self) -> bool:
@@ -60,7 +60,7 @@ class Outcome:
         return json.dumps({**asdict(self), "ok": self.ok})
 
 
-def show(console: Console, outcome: Outcome) -> None:
+def show(console: Console, outcome: StreamOutcome) -> None:
     """Prints the outcome for a person."""
     console.print(_views(outcome))
     console.print(_figures(outcome))
@@ -72,7 +72,7 @@ def show(console: Console, outcome: Outcome) -> None:
         console.print(f"\n[bold red]Not what Spark computes from the whole stream: {wrong}.[/]")
 
 
-def _views(outcome: Outcome) -> Table:
+def _views(outcome: StreamOutcome) -> Table:
     table = Table(box=box.SIMPLE_HEAD, title="\nEvery view, all its parts", title_justify="left", title_style="bold")
     table.add_column("view")
     table.add_column("what it is")
@@ -89,7 +89,7 @@ def _views(outcome: Outcome) -> Table:
     return table
 
 
-def _figures(outcome: Outcome) -> Table:
+def _figures(outcome: StreamOutcome) -> Table:
     table = Table(box=box.SIMPLE_HEAD, title="What came, and how fast it was in", title_justify="left",
                   title_style="bold", show_header=False)  # fmt: skip
     table.add_row("came", f"{outcome.minutes:,} minutes of {outcome.pairs:,} pairs in {outcome.come_seconds:.0f} s: "

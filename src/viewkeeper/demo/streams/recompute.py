@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from viewkeeper.database import Database, Snapshot
+from viewkeeper.database import Database, HeldSnapshot
 from viewkeeper.demo.streams.views import VIEWS
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _register(spark: SparkSession, folder: Path, name: str, rows: pa.Table) -> N
     spark.read.parquet(str(file)).createOrReplaceTempView(name)
 
 
-def _parts(snapshot: Snapshot, view: str) -> pa.Table:
+def _parts(snapshot: HeldSnapshot, view: str) -> pa.Table:
     """The rows of all parts, the subscript first."""
     reader = snapshot.view(view)
     tables = []

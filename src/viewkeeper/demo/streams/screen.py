@@ -16,7 +16,7 @@ from rich.table import Table
 from viewkeeper.database import Database
 from viewkeeper.demo.process import Process
 from viewkeeper.demo.streams.views import HIGH_LOSS, VIEWS
-from viewkeeper.demo.streams.watch import SHOWN, Repair, Watch
+from viewkeeper.demo.streams.watch import SHOWN, Repair, StreamWatch
 from viewkeeper.pipeline.maintain import Maintenance
 
 LOOK_SECONDS = 0.05
@@ -26,12 +26,14 @@ HEIGHT = 17
 PAIRS_SHOWN = 12
 
 
-def show_minutes(console: Console, db: Database, maintenance: Maintenance, feeder: Process, seconds: float) -> Watch:
+def show_minutes(
+    console: Console, db: Database, maintenance: Maintenance, feeder: Process, seconds: float
+) -> StreamWatch:
     """Lets the feeder begin, and shows for so many seconds how the views follow; what was seen.
 
     Raises what ended the pipeline or the feeder.
     """
-    watch = Watch(db)
+    watch = StreamWatch(db)
     picture = _Picture(db, watch, seconds)
     feeder.begin()
     with Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else nullcontext() as live:
@@ -52,7 +54,7 @@ def show_minutes(console: Console, db: Database, maintenance: Maintenance, feede
 class _Picture:
     """The state of the demo, drawn."""
 
-    def __init__(self, db: Database, watch: Watch, seconds: float) -> None:
+    def __init__(self, db: Database, watch: StreamWatch, seconds: float) -> None:
         self._db, self._watch, self._seconds = db, watch, seconds
 
     def whole(self) -> RenderableType:
@@ -120,7 +122,7 @@ def _named(repair: Repair) -> str:
     return f"{repair.view} {span}"
 
 
-def _lag(watch: Watch) -> str:
+def _lag(watch: StreamWatch) -> str:
     return f"{watch.lags[-1]:.2f} s" if watch.lags else "-"
 
 

@@ -11,7 +11,7 @@ CREATE STREAM m (ts TIMESTAMP NOT NULL, src STRING, dest STRING, loss INT)
 """
 
 
-class DemoView(NamedTuple):
+class DemoStreamView(NamedTuple):
     """A view; `again` computes it anew from the table `m` (with the column `part`), the part first.
 
     `again` may name `first` and `last`, the stream's first and newest part.
@@ -23,7 +23,7 @@ class DemoView(NamedTuple):
     again: str
 
 
-HIGH_LOSS = DemoView(
+HIGH_LOSS = DemoStreamView(
     "high_loss", "PATTERN [a, b, c, d+]",
     """SELECT src, dest, count(*) AS ct, sum(loss) AS sum_loss FROM m PATTERN [a, b, c, d+]
     WHERE a.loss > 10 AND b.loss > 10 AND c.loss > 10 AND d.loss > 10 GROUP BY src, dest""",
@@ -36,7 +36,7 @@ HIGH_LOSS = DemoView(
     SELECT * FROM runs WHERE ct >= 4""",
 )  # fmt: skip
 
-SITE_LOSS = DemoView(
+SITE_LOSS = DemoStreamView(
     "site_loss", "[WINDOW 10 MINUTES], a join",
     """SELECT site, max(loss) AS most, sum(loss) AS total, count(*) AS n
     FROM m [WINDOW 10 MINUTES] JOIN hosts ON src = name GROUP BY site""",
@@ -45,7 +45,7 @@ SITE_LOSS = DemoView(
     WHERE ends BETWEEN {first} + 9 AND {last} GROUP BY ends, site""",
 )  # fmt: skip
 
-QUARTERS = DemoView(
+QUARTERS = DemoStreamView(
     "quarters", "a ViewDF, 15 minutes a part",
     """INITIALIZE quarters[i] AS
       SELECT src, sum(loss) AS loss, count(*) AS n FROM m[i*15..i*15+14] GROUP BY src
@@ -56,7 +56,7 @@ QUARTERS = DemoView(
     WHERE part >= ({first} + 14) DIV 15 * 15 AND part < ({last} + 1) DIV 15 * 15 GROUP BY part DIV 15, src""",
 )  # fmt: skip
 
-OUTAGES = DemoView(
+OUTAGES = DemoStreamView(
     "outages", "MATCH_RECOGNIZE",
     """SELECT * FROM m MATCH_RECOGNIZE (
       PARTITION BY src, dest ORDER BY ts

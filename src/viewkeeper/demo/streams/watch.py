@@ -24,7 +24,7 @@ class Repair(NamedTuple):
     version: int
 
 
-class Watch:
+class StreamWatch:
     """What was seen since it was made; `told` is what the feeder said last.
 
     `lags` are the seconds from the storing of the row that sealed a part to the commit of a view's part made of it.

@@ -92,7 +92,7 @@ def _null_where(values: pa.Array, null: np.ndarray) -> pa.Array:
     return values.take(pa.array(np.arange(len(values)), mask=null)) if null.any() else values
 
 
-def _overflow_codes(call: plan.Call, item: plan.Running, sums: list[pa.Array]) -> np.ndarray | int:
+def _overflow_codes(call: plan.KeptCall, item: plan.Running, sums: list[pa.Array]) -> np.ndarray | int:
     """The error of a call that overflows: Spark's sum does, or only the average does not fit its type."""
     summed = error_codes.pack_error(error_codes.ARITHMETIC_OVERFLOW, call.place)
     if call.function == "sum" or not item.type.is_decimal:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.maintenance.operators import outer_join
-from viewkeeper.maintenance.operators.keyed_rows import Answer, KeyedRows, consolidated, touched
+from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer, KeyedRows, consolidated, touched
 from viewkeeper.maintenance.task import Arrived, Task
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.hashing import hash_columns
@@ -24,7 +24,7 @@ class _Function:
     """What a class of functions computes of some keys' rows (one `KeyedRows` an input), and of the rows of an input
     whose key has a NULL, where these are answered one by one."""
 
-    compute: Callable[[Any, list[KeyedRows], plan.ByKey, str], Answer]
+    compute: Callable[[Any, list[KeyedRows], plan.ByKey, str], KeyAnswer]
     alone: Callable[[Any, int, Rows, plan.ByKey], Rows | None] | None
 
 

@@ -22,7 +22,7 @@ PUT, DELETE_ROW, DELETE_COLUMNS = 0, 1, 2
 
 
 @dataclass
-class Operations:
+class KeyOperations:
     """A batch's operations on one table, in sequence order, and their grouping by key."""
 
     rows: Rows
@@ -51,7 +51,7 @@ class Operations:
 
 
 @dataclass
-class Outcome:
+class Folded:
     """For each key: whether its row is there after the batch, and the row's columns behind the key, in state order."""
 
     live: np.ndarray
@@ -82,7 +82,7 @@ def run(operator: plan.Delta, task: Task) -> None:
     task.streams[operator.id] = _signed(operator, keys, old, outcome, changed & found, changed & outcome.live)
 
 
-def _in_order(operator: plan.Delta, sent: list[Sent]) -> Operations:
+def _in_order(operator: plan.Delta, sent: list[Sent]) -> KeyOperations:
     width = len(operator.columns)
     rows = Rows.concat([s.rows for s in sent])
     hashes = np.concatenate([s.hashes for s in sent])
@@ -92,7 +92,7 @@ def _in_order(operator: plan.Delta, sent: list[Sent]) -> Operations:
         order = np.argsort(sequences, kind="stable")
         rows, hashes = rows.take(order), hashes[order]
     keys = [canonical(rows.columns[i]) for i in operator.key]
-    return Operations(rows, hashes, group_rows(hashes, keys), width)
+    return KeyOperations(rows, hashes, group_rows(hashes, keys), width)
 
 
 def _state_order(operator: plan.Delta) -> list[int]:
@@ -100,7 +100,9 @@ def _state_order(operator: plan.Delta) -> list[int]:
     return [i for i in range(len(operator.columns)) if i not in operator.key]
 
 
-def _fold(operator: plan.Delta, operations: Operations, found: np.ndarray, old: list[pa.Array], task: Task) -> Outcome:
+def _fold(
+    operator: plan.Delta, operations: KeyOperations, found: np.ndarray, old: list[pa.Array], task: Task
+) -> Folded:
     order, starts = operations.groups.order, operations.groups.starts
     others = _state_order(operator)
     kind = operations.kind
@@ -111,7 +113,7 @@ def _fold(operator: plan.Delta, operations: Operations, found: np.ndarray, old: 
     if ((kind == DELETE_ROW) | ((kind == PUT) & whole)).all():
         live = kind[starts + operations.groups.lengths - 1] == PUT
         index = pa.array(operations.groups.lasts, mask=~live)
-        return Outcome(live, [operations.rows.columns[i].take(index) for i in others])
+        return Folded(live, [operations.rows.columns[i].take(index) for i in others])
     put = (kind == PUT) & ~_rejected(operator, operations, named, found, task)
     last_delete = operations.last(kind == DELETE_ROW)
     live = (operations.last(put) > last_delete) | ((last_delete < 0) & found)
@@ -123,11 +125,11 @@ def _fold(operator: plan.Delta, operations: Operations, found: np.ndarray, old: 
         null = ~live | ((touched <= last_delete) & (last_delete >= 0))
         both = pa.concat_arrays([operations.rows.columns[i], before])
         columns.append(both.take(pa.array(place, mask=null)))
-    return Outcome(live, columns)
+    return Folded(live, columns)
 
 
 def _rejected(
-    operator: plan.Delta, operations: Operations, named: dict[int, np.ndarray], found: np.ndarray, task: Task
+    operator: plan.Delta, operations: KeyOperations, named: dict[int, np.ndarray], found: np.ndarray, task: Task
 ) -> np.ndarray:
     """Puts that would leave a NOT NULL column unset: of a row that is not there at that moment."""
     kind, groups = operations.kind, operations.groups
@@ -156,7 +158,7 @@ def _rejected(
 
 
 def _write(
-    operator: plan.Delta, keys: list[pa.Array], hashes: np.ndarray, outcome: Outcome, changed: np.ndarray, task: Task
+    operator: plan.Delta, keys: list[pa.Array], hashes: np.ndarray, outcome: Folded, changed: np.ndarray, task: Task
 ) -> None:
     index = np.flatnonzero(changed)
     rows = Rows([*keys, *outcome.columns], outcome.live.astype(np.int64)).take(index)
@@ -164,7 +166,7 @@ def _write(
 
 
 def _signed(
-    operator: plan.Delta, keys: list[pa.Array], old: list[pa.Array], new: Outcome, gone: np.ndarray, came: np.ndarray
+    operator: plan.Delta, keys: list[pa.Array], old: list[pa.Array], new: Folded, gone: np.ndarray, came: np.ndarray
 ) -> Rows:
     """Old rows with -1, then new rows with +1, in declared column order."""
     gone_index, came_index = pa.array(np.flatnonzero(gone)), pa.array(np.flatnonzero(came))

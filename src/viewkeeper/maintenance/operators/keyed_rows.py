@@ -28,7 +28,7 @@ class KeyedRows:
 
 
 @dataclass(frozen=True)
-class Answer:
+class KeyAnswer:
     """What a function says: rows, and where it raised: `raised` as rows, and for each the packed error (or None)."""
 
     rows: Rows

@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.maintenance.evaluate import predicate
-from viewkeeper.maintenance.operators.keyed_rows import Answer, KeyedRows
+from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer, KeyedRows
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.grouping import spread, stable_argsort
 from viewkeeper.trace.rows import Rows
 
 
-def compute(function: plan.OuterJoinRows, sides: list[KeyedRows], operator: plan.ByKey, zone: str) -> Answer:
+def compute(function: plan.OuterJoinRows, sides: list[KeyedRows], operator: plan.ByKey, zone: str) -> KeyAnswer:
     """The rows of the join of some keys.  A pair at which the condition raises is an error row, and no match."""
     left, right = sides
     mine, theirs = _pairs(left.key, right.key)
@@ -36,10 +36,10 @@ def compute(function: plan.OuterJoinRows, sides: list[KeyedRows], operator: plan
         parts.append(_padded(function, operator, 1, right.rows.take(alone)))
     nothing = Rows.empty([physical_type(column.type) for column in operator.columns])
     if wrong is None or not wrong.any():
-        return Answer(Rows.concat(parts), nothing, None)
+        return KeyAnswer(Rows.concat(parts), nothing, None)
     raised = np.flatnonzero(wrong)
     made = Rows(_paired(function.outputs, sides, mine[raised], theirs[raised]), weights[raised])
-    return Answer(Rows.concat(parts), made, wrong[raised])
+    return KeyAnswer(Rows.concat(parts), made, wrong[raised])
 
 
 def alone(function: plan.OuterJoinRows, side: int, rows: Rows, operator: plan.ByKey) -> Rows | None:

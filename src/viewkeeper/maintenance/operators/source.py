@@ -7,7 +7,7 @@ from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.rows import Rows
 
 
-def run(operator: plan.Source, task: Task) -> None:
+def run(operator: plan.GivenRows, task: Task) -> None:
     """Takes the rows of the object as they are."""
     sent = task.inbox.get(f"delta:{operator.object}")
     if sent:

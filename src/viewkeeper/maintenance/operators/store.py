@@ -13,7 +13,7 @@ from viewkeeper.trace.keys import canonical
 from viewkeeper.trace.rows import Rows
 
 
-def run(operator: plan.Store, task: Task) -> None:
+def run(operator: plan.ViewTable, task: Task) -> None:
     """Writes the input's changes: as they are to a weighted state, the newest row of each key to a keyed one."""
     rows = task.streams.get(operator.input)
     if rows is None or not len(rows):

@@ -7,11 +7,11 @@ from dataclasses import replace
 from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.maintenance.rules.rule import Rule
 from viewkeeper.plans.expressions import ColumnRef
-from viewkeeper.plans.relations import Aggregate, Project, Relation
+from viewkeeper.plans.relations import GroupBy, Project, Relation
 
 
 def _apply(relation: Relation) -> Relation | None:
-    if not isinstance(relation, Aggregate):
+    if not isinstance(relation, GroupBy):
         return None
     arguments = [call.argument for call in relation.calls if call.argument is not None]
     outputs = (*relation.keys, *arguments)

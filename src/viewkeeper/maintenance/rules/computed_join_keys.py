@@ -8,12 +8,12 @@ from dataclasses import replace
 from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.maintenance.rules.rule import Rule
 from viewkeeper.plans.expressions import ColumnRef, Expression
-from viewkeeper.plans.relations import Join, OuterJoin, Project, Relation
+from viewkeeper.plans.relations import InnerJoin, OuterJoin, Project, Relation
 from viewkeeper.plans.rewriting import renumber
 
 
 def _apply(relation: Relation) -> Relation | None:
-    if not isinstance(relation, (Join, OuterJoin)):
+    if not isinstance(relation, (InnerJoin, OuterJoin)):
         return None
     left, left_keys = _computed(relation.left, relation.left_keys)
     right, right_keys = _computed(relation.right, relation.right_keys)
@@ -21,8 +21,8 @@ def _apply(relation: Relation) -> Relation | None:
         return None
     width, new_width = len(relation.left.columns), len(left.columns)
     places = {i: i if i < width else i - width + new_width for i in range(width + len(relation.right.columns))}
-    moved: Join | OuterJoin
-    if isinstance(relation, Join):
+    moved: InnerJoin | OuterJoin
+    if isinstance(relation, InnerJoin):
         residual = relation.residual and renumber(relation.residual, places)
         moved = replace(relation, left=left, right=right, left_keys=left_keys, right_keys=right_keys, residual=residual)
     else:

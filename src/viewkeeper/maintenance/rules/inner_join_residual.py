@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from viewkeeper.maintenance.rules.parts import filtered
 from viewkeeper.maintenance.rules.rule import Rule
-from viewkeeper.plans.relations import Filter, Join, Relation
+from viewkeeper.plans.relations import Filter, InnerJoin, Relation
 from viewkeeper.plans.rewriting import conjuncts
 
 
 def _apply(relation: Relation) -> Relation | None:
     join = relation.input if isinstance(relation, Filter) else relation
-    if not isinstance(join, Join) or join.residual is None:
+    if not isinstance(join, InnerJoin) or join.residual is None:
         return None
     tests = conjuncts(join.residual)
     if isinstance(relation, Filter):

@@ -18,7 +18,7 @@ from viewkeeper.plans.expressions import (
     Negate,
     Not,
 )
-from viewkeeper.plans.relations import Filter, Join, OuterJoin, Relation
+from viewkeeper.plans.relations import Filter, InnerJoin, OuterJoin, Relation
 from viewkeeper.plans.rewriting import conjuncts
 
 _FILLED_UP = {"LEFT": {"right"}, "RIGHT": {"left"}, "FULL": {"left", "right"}}
@@ -44,7 +44,7 @@ def _apply(relation: Relation) -> Relation | None:
         return None
     if left:
         return replace(relation, input=replace(join, kind=_KINDS[left]))
-    inner = Join(join.left, join.right, join.left_keys, join.right_keys, join.condition)
+    inner = InnerJoin(join.left, join.right, join.left_keys, join.right_keys, join.condition)
     return replace(relation, input=inner)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.plans.expressions import Expression
-from viewkeeper.plans.relations import Filter, Join, OuterJoin, Relation
+from viewkeeper.plans.relations import Filter, InnerJoin, OuterJoin, Relation
 from viewkeeper.plans.rewriting import conjunction, references, renumber
 
 
@@ -16,7 +16,7 @@ def filtered(relation: Relation, conjuncts: Sequence[Expression]) -> Relation:
     return relation if predicate is None else Filter(relation, predicate)
 
 
-def keys_can_raise(join: Join | OuterJoin) -> bool:
+def keys_can_raise(join: InnerJoin | OuterJoin) -> bool:
     """Whether some row of either side could make a join key raise."""
     return any(can_raise(key) for key in (*join.left_keys, *join.right_keys))
 

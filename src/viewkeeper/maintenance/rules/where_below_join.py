@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from viewkeeper.maintenance.rules.parts import by_side, filtered, keys_can_raise
 from viewkeeper.maintenance.rules.rule import Rule
-from viewkeeper.plans.relations import Filter, Join, Relation
+from viewkeeper.plans.relations import Filter, InnerJoin, Relation
 from viewkeeper.plans.rewriting import conjuncts
 
 
 def _apply(relation: Relation) -> Relation | None:
-    if not (isinstance(relation, Filter) and isinstance(relation.input, Join)):
+    if not (isinstance(relation, Filter) and isinstance(relation.input, InnerJoin)):
         return None
     join = relation.input
     left, right, rest = by_side(conjuncts(relation.predicate), len(join.left.columns), blocked=keys_can_raise(join))

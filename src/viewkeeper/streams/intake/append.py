@@ -9,7 +9,7 @@ from typing import Any
 
 from viewkeeper.catalog.model import Stream
 from viewkeeper.streams.intake.conversion import Conversion
-from viewkeeper.streams.intake.entries import Draft, PartFile
+from viewkeeper.streams.intake.entries import Draft, EnteredFile
 from viewkeeper.streams.intake.environment import Appended, Numbered
 from viewkeeper.streams.intake.given import batches
 from viewkeeper.streams.intake.log import StreamLog, WatermarkMoved
@@ -56,7 +56,7 @@ def _is_spark_frame(rows: Any) -> bool:
 
 def _enter(
     log: StreamLog, stream: Stream, writing: Writing, draft: Draft, id_: str | Numbered | None, now: float
-) -> tuple[Appended, Sequence[PartFile]]:
+) -> tuple[Appended, Sequence[EnteredFile]]:
     """What the append did, and the files that the log names for it."""
     while True:
         try:

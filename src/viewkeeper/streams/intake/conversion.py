@@ -21,7 +21,7 @@ from viewkeeper.changes.layout import is_null, numbers
 from viewkeeper.files import Number, Texts
 from viewkeeper.stores.columns import ColumnIntake
 from viewkeeper.stores.texts import value_of
-from viewkeeper.stores.values import Refused
+from viewkeeper.stores.values import ValueRefused
 from viewkeeper.streams.intake.given import Given, Values
 from viewkeeper.streams.intake.taking import MICROSECONDS, too_late
 
@@ -32,7 +32,7 @@ Rejects = list[tuple[str, bytes]]
 
 
 @dataclass(frozen=True)
-class Rows:
+class ConvertedRows:
     """Good rows of a stream: physical columns in declared order, and their timestamps (microseconds, UTC)."""
 
     columns: list[pa.Array]
@@ -47,12 +47,12 @@ class Rows:
         return sum(column.nbytes for column in self.columns)
 
     @staticmethod
-    def concat(parts: Sequence[Rows]) -> Rows:
+    def concat(parts: Sequence[ConvertedRows]) -> ConvertedRows:
         """All rows of `parts` (at least one), in order."""
         if len(parts) == 1:
             return parts[0]
         columns = [pa.concat_arrays([part.columns[i] for part in parts]) for i in range(len(parts[0].columns))]
-        return Rows(columns, np.concatenate([part.times for part in parts]))
+        return ConvertedRows(columns, np.concatenate([part.times for part in parts]))
 
 
 class Conversion:
@@ -62,7 +62,7 @@ class Conversion:
         self._stream, self._zone, self._now = stream, zone, now
         self._intakes = [ColumnIntake(column.type, zone) for column in stream.columns]
 
-    def rows(self, given: Given, watermark: int | None) -> tuple[Rows, Rejects]:
+    def rows(self, given: Given, watermark: int | None) -> tuple[ConvertedRows, Rejects]:
         """The good rows of a batch, and the bad ones."""
         reasons: dict[int, str] = {}
         named = dict(zip(given.positions, given.values, strict=True))
@@ -80,16 +80,16 @@ class Conversion:
                 why = "a row needs its time" if i == self._stream.time else "it is NOT NULL"
                 for row in np.flatnonzero(is_null(values)).tolist():
                     reasons.setdefault(row, f"column {column.name} is NULL, and {why}")
-        rows = Rows(columns, self.times(columns))
+        rows = ConvertedRows(columns, self.times(columns))
         self._judge_times(rows, watermark, reasons)
         if given.place is not None:
             reasons = {row: f"{reason} ({given.place(row)})" for row, reason in reasons.items()}
         named_columns = [self._stream.columns[i] for i in given.positions]
         return self._parted(rows, reasons, named_columns, given.values)
 
-    def rows_again(self, columns: list[pa.Array], watermark: int) -> tuple[Rows, Rejects]:
+    def rows_again(self, columns: list[pa.Array], watermark: int) -> tuple[ConvertedRows, Rejects]:
         """Good rows (physical columns) that are judged again, by a new watermark."""
-        rows, reasons = Rows(columns, self.times(columns)), dict[int, str]()
+        rows, reasons = ConvertedRows(columns, self.times(columns)), dict[int, str]()
         self._judge_times(rows, watermark, reasons)
         given = [to_logical(values, column.type) for values, column in zip(columns, self._stream.columns, strict=True)
                  ] if reasons else []  # fmt: skip
@@ -101,7 +101,7 @@ class Conversion:
         is_local = self._stream.columns[self._stream.time].type.name == "TIMESTAMP_NTZ"
         return to_utc(times, self._zone) if is_local else times
 
-    def _judge_times(self, rows: Rows, watermark: int | None, reasons: dict[int, str]) -> None:
+    def _judge_times(self, rows: ConvertedRows, watermark: int | None, reasons: dict[int, str]) -> None:
         name = self._stream.columns[self._stream.time].name
         latest = int(self._now * MICROSECONDS) + self._stream.ahead * MICROSECONDS
         ahead = rows.times > latest
@@ -121,15 +121,15 @@ class Conversion:
                                         f"{_shown(watermark)}, than {limit}")  # fmt: skip
 
     def _parted(
-        self, rows: Rows, reasons: Mapping[int, str], columns: Sequence[Column], given: Sequence[Values]
-    ) -> tuple[Rows, Rejects]:
+        self, rows: ConvertedRows, reasons: Mapping[int, str], columns: Sequence[Column], given: Sequence[Values]
+    ) -> tuple[ConvertedRows, Rejects]:
         if not reasons:
             return rows, []
         rejects = [(reasons[row], _row_bytes(columns, given, row)) for row in sorted(reasons)]
         keep = np.ones(len(rows), bool)
         keep[list(reasons)] = False
         index = pa.array(np.flatnonzero(keep))
-        return Rows([column.take(index) for column in rows.columns], rows.times[keep]), rejects
+        return ConvertedRows([column.take(index) for column in rows.columns], rows.times[keep]), rejects
 
 
 def _row_bytes(columns: Sequence[Column], given: Sequence[Values], row: int) -> bytes:
@@ -138,7 +138,7 @@ def _row_bytes(columns: Sequence[Column], given: Sequence[Values], row: int) -> 
     for column, values in zip(columns, given, strict=True):
         value = values[row]
         if isinstance(values, Texts) and value is not None:
-            with suppress(Refused):
+            with suppress(ValueRefused):
                 value = value_of(value, column.type)
         elif isinstance(value, Number):
             value = value.text if column.type.is_decimal else float(value.text)

@@ -38,7 +38,7 @@ NOTHING_REJECTED = pa.Table.from_batches([], REJECTS)
 
 
 @dataclass(frozen=True, eq=False)
-class PartFile:
+class EnteredFile:
     """A Parquet file with rows of a stream, sorted by part: the subscripts, ascending, and how many rows each has.
 
     `least` and `greatest` are its timestamps' (microseconds).
@@ -61,7 +61,7 @@ class PartFile:
 class Draft:
     """What one append stores, before it has its place in the log."""
 
-    files: tuple[PartFile, ...]
+    files: tuple[EnteredFile, ...]
     rejected: pa.Table = field(default_factory=lambda: NOTHING_REJECTED)
 
     @property
@@ -76,7 +76,7 @@ class Append:
 
     sequence: int
     stamp: int
-    files: tuple[PartFile, ...]
+    files: tuple[EnteredFile, ...]
     rejected: pa.Table
     hash: str = ""
 
@@ -157,7 +157,7 @@ def decode(data: bytes, sequence: int, name: str) -> tuple[Entry, str | None]:
         parts = np.frombuffer(data, _INTEGER, count, at)
         rows = np.frombuffer(data, _INTEGER, count, at + parts.nbytes)
         at += parts.nbytes + rows.nbytes
-        files.append(PartFile(FileRef(file, length, checksum), parts, rows, least, greatest))
+        files.append(EnteredFile(FileRef(file, length, checksum), parts, rows, least, greatest))
     rejected = rejects_from(data[at:]) if at < len(data) else NOTHING_REJECTED
     return Append(sequence, header["stamp"], tuple(files), rejected, running_hash(data)), header.get("rejects")
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Stream
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.intake.entries import PartFile
+from viewkeeper.streams.intake.entries import EnteredFile
 from viewkeeper.streams.intake.taking import MICROSECONDS
 from viewkeeper.streams.part_files import PartWriter, read_part
 from viewkeeper.streams.work import Piece
@@ -18,7 +18,7 @@ from viewkeeper.trace.disk import STATE, Disk
 from viewkeeper.trace.grouping import stable_argsort
 
 
-def write_rows(disk: Disk, stream: Stream, columns: Sequence[pa.Array], times: np.ndarray) -> PartFile:
+def write_rows(disk: Disk, stream: Stream, columns: Sequence[pa.Array], times: np.ndarray) -> EnteredFile:
     """Write rows (physical columns, at least one row) with timestamps `times` (microseconds) to a new file, which is
     durable when this returns."""
     parts = times // (stream.length * MICROSECONDS)
@@ -40,10 +40,10 @@ def write_rows(disk: Disk, stream: Stream, columns: Sequence[pa.Array], times: n
         disk.delete([f"{STATE}/{name}"])
         raise
     assert ref is not None, "there is at least one row"
-    return PartFile(ref, parts[starts], rows, int(times.min()), int(times.max()))
+    return EnteredFile(ref, parts[starts], rows, int(times.min()), int(times.max()))
 
 
-def read_rows(disk: Disk, stream: Stream, file: PartFile) -> list[pa.Array]:
+def read_rows(disk: Disk, stream: Stream, file: EnteredFile) -> list[pa.Array]:
     """The rows of a file as physical columns, in the file's order."""
     whole = Piece(file.ref.name, 0, int(file.rows.sum()))
     return read_part(disk, [whole], stream.columns, "UTC").columns

@@ -23,7 +23,7 @@ NO_NODE = -1
 
 
 @dataclass(frozen=True)
-class Taken:
+class TakenEntries:
     """What came of the entries after one progress, which led to `progress`.
 
     `sealed` are the parts that exist from now on, in order; those among them without pieces are empty.  `pieces` are
@@ -66,7 +66,7 @@ def sealed_after(stream: Stream, progress: StreamProgress, reach: Reach) -> int 
     return sealed_upto(stream, after)
 
 
-def advance(stream: Stream, progress: StreamProgress, entries: Iterable[Entry]) -> Taken:
+def advance(stream: Stream, progress: StreamProgress, entries: Iterable[Entry]) -> TakenEntries:
     """Take `entries`, the next ones of the stream's log, in order."""
     before, pieces, late, files = progress, _Pieces(), _Pieces(), list[FileRef]()
     rejected, rows, late_rows, expired_rows = list[Rows](), 0, 0, 0
@@ -92,7 +92,7 @@ def advance(stream: Stream, progress: StreamProgress, entries: Iterable[Entry]) 
             progress = replace(progress, unsealed=max(entry.upto + 1, _or_least(progress.unsealed, entry.upto + 1)))
         progress = replace(progress, position=entry.sequence, hash=entry.hash)
     progress = _with_next(stream, progress)
-    return Taken(progress, _sealed(before, progress), pieces.tuples(), late.tuples(), tuple(files),
+    return TakenEntries(progress, _sealed(before, progress), pieces.tuples(), late.tuples(), tuple(files),
                  Rows.concat(rejected) if rejected else Rows.empty([physical_type(c.type) for c in REJECTED.columns]),
                  rows, late_rows, expired_rows)  # fmt: skip
 

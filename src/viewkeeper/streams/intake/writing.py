@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Stream
-from viewkeeper.streams.intake.conversion import Conversion, Rejects, Rows
-from viewkeeper.streams.intake.entries import Draft, PartFile, rejects
+from viewkeeper.streams.intake.conversion import Conversion, ConvertedRows, Rejects
+from viewkeeper.streams.intake.entries import Draft, EnteredFile, rejects
 from viewkeeper.streams.intake.files import read_rows, write_rows
 from viewkeeper.streams.intake.given import Given
 from viewkeeper.trace.disk import STATE, Disk
@@ -22,11 +22,11 @@ class Writing:
 
     def __init__(self, disk: Disk, stream: Stream, conversion: Conversion) -> None:
         self.disk, self.stream, self._conversion = disk, stream, conversion
-        self.written: list[PartFile] = []
+        self.written: list[EnteredFile] = []
 
     def draft(self, given: Iterable[Given], watermark: int | None) -> Draft:
         """Convert, judge and write rows."""
-        files, rejected, gathered = list[PartFile](), [rejects([])], list[Rows]()
+        files, rejected, gathered = list[EnteredFile](), [rejects([])], list[ConvertedRows]()
         for batch in given:
             good, bad = self._conversion.rows(batch, watermark)
             rejected += _tables(bad)
@@ -38,21 +38,21 @@ class Writing:
 
     def again(self, draft: Draft, watermark: int) -> Draft:
         """The draft as it is with a watermark that another append has moved."""
-        files, rejected = list[PartFile](), [draft.rejected]
+        files, rejected = list[EnteredFile](), [draft.rejected]
         for file in draft.files:
             good, bad = self._conversion.rows_again(read_rows(self.disk, self.stream, file), watermark)
             rejected += _tables(bad)
             files += self._write([good]) if bad else [file]
         return Draft(tuple(files), pa.concat_tables(rejected))
 
-    def delete_except(self, kept: Sequence[PartFile]) -> None:
+    def delete_except(self, kept: Sequence[EnteredFile]) -> None:
         """Delete what was written, but for `kept`."""
         names = {file.ref.name for file in kept}
         self.disk.delete([f"{STATE}/{file.ref.name}" for file in self.written if file.ref.name not in names])
 
-    def _write(self, gathered: list[Rows]) -> Iterator[PartFile]:
+    def _write(self, gathered: list[ConvertedRows]) -> Iterator[EnteredFile]:
         if any(map(len, gathered)):
-            rows = Rows.concat(gathered)
+            rows = ConvertedRows.concat(gathered)
             file = write_rows(self.disk, self.stream, rows.columns, rows.times)
             self.written.append(file)
             yield file

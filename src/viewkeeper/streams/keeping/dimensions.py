@@ -17,7 +17,7 @@ from viewkeeper.catalog.model import ERRORS, PartView, Stream, Table, View
 from viewkeeper.errors import Error
 from viewkeeper.plans.references import Input
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.keeping.stage import Stage, new_files
+from viewkeeper.streams.keeping.stage import RoundStage, new_files
 from viewkeeper.streams.part_files import PartWriter
 from viewkeeper.streams.subscripts import UNBOUNDED, greatest_at_most
 from viewkeeper.streams.view_progress import Rebuilt
@@ -34,7 +34,7 @@ class Unreadable(Error):
 class Dimensions:
     """The dimension tables of one round.  Its methods may be called from several threads."""
 
-    def __init__(self, stage: Stage, epoch: int, attempt: int) -> None:
+    def __init__(self, stage: RoundStage, epoch: int, attempt: int) -> None:
         self.stage = stage
         self._lock = threading.RLock()  # each version is copied once, and recorded once
         self._epoch, self._attempt = epoch, attempt
@@ -199,7 +199,7 @@ def last_change(snapshot: Snapshot, view: PartView) -> int:
     return max(versions)
 
 
-def rows_now(stage: Stage, item: Table | View) -> Block:
+def rows_now(stage: RoundStage, item: Table | View) -> Block:
     """All rows of a table or core view as of the snapshot, in declared columns."""
     rows = stage.snapshot.trace(item.stored.state).scan()
     if item.stored.member is not None:

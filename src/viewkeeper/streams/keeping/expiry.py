@@ -14,7 +14,7 @@ from viewkeeper.catalog.model import Catalog, PartView, Stream
 from viewkeeper.plans.references import Input
 from viewkeeper.plans.viewdf import QueryPlan
 from viewkeeper.streams.intake.taking import MICROSECONDS, too_late
-from viewkeeper.streams.keeping.stage import Stage
+from viewkeeper.streams.keeping.stage import RoundStage
 from viewkeeper.streams.program import Carry
 from viewkeeper.streams.programs import program_of
 from viewkeeper.streams.subscripts import UNBOUNDED, lowest_at_least
@@ -34,7 +34,7 @@ class Needs:
     dimensions: dict[int, int]
 
 
-def expire(stage: Stage) -> None:
+def expire(stage: RoundStage) -> None:
     """Takes the parts that may go out of the part catalog, and the copies of dimension tables that none reads."""
     needs = needs_of(stage)
     for item in stage.catalog.in_parts:
@@ -52,7 +52,7 @@ def expire(stage: Stage) -> None:
         reached("parts expired")
 
 
-def needs_of(stage: Stage) -> Needs:
+def needs_of(stage: RoundStage) -> Needs:
     """What must stay, of everything."""
     catalog = stage.catalog
     needs = Needs(_changing(stage), {}, {}, {})
@@ -74,7 +74,7 @@ def needs_of(stage: Stage) -> Needs:
     return needs
 
 
-def _carried(stage: Stage, inputs: tuple[Input, ...], start: int, carry: Carry) -> int:
+def _carried(stage: RoundStage, inputs: tuple[Input, ...], start: int, carry: Carry) -> int:
     """The lowest own part that part `start` is computed from."""
     if start == -UNBOUNDED or carry == "none":
         return start
@@ -93,7 +93,7 @@ def _need_dimensions(needs: Needs, catalog: Catalog, view: PartView, inputs: tup
         needs.dimensions[id_] = min(since, needs.dimensions.get(id_, since))
 
 
-def _changing(stage: Stage) -> dict[int, int]:
+def _changing(stage: RoundStage) -> dict[int, int]:
     """For each stream and view the lowest part that may still change or come; -UNBOUNDED: any may."""
     found: dict[int, int] = {}
     for item in stage.catalog.in_parts:
@@ -111,7 +111,7 @@ def _changing(stage: Stage) -> dict[int, int]:
     return found
 
 
-def _late_from(stage: Stage, stream: Stream) -> int:
+def _late_from(stage: RoundStage, stream: Stream) -> int:
     """The lowest part that late rows may still reach."""
     progress = stage.stream(stream.id)
     bound = too_late(stream, progress.watermark)
@@ -120,7 +120,7 @@ def _late_from(stage: Stage, stream: Stream) -> int:
     return min(bound // (stream.length * MICROSECONDS), progress.next)
 
 
-def _by_age(stage: Stage, item: Stream | PartView) -> int:
+def _by_age(stage: RoundStage, item: Stream | PartView) -> int:
     """The part before which all are older than EXPIRE AFTER says; of helpers, all are."""
     if isinstance(item, PartView) and item.hidden:
         return UNBOUNDED
@@ -141,7 +141,7 @@ def _inputs(catalog: Catalog, view: PartView) -> tuple[tuple[Input, ...], Carry]
     return (*program.inputs, *program.optional), program.carry
 
 
-def _let_go_of_own(stage: Stage, view: PartView, bound: int, changing: int) -> None:
+def _let_go_of_own(stage: RoundStage, view: PartView, bound: int, changing: int) -> None:
     """What a view's program keeps beside it goes, and what is known of rebuilt parts that are no more."""
     progress = stage.view(view.id)
     if view.helpers and bound > -UNBOUNDED and (progress.carried is None or progress.carried < bound):
@@ -154,7 +154,7 @@ def _let_go_of_own(stage: Stage, view: PartView, bound: int, changing: int) -> N
     stage.set_progress(view.id, progress)
 
 
-def _forget_dimensions(stage: Stage, needs: Needs) -> None:
+def _forget_dimensions(stage: RoundStage, needs: Needs) -> None:
     """Lets go of the copies of dimension tables that no part will be computed from again."""
     used: dict[int, set[int]] = {id_: set() for id_ in needs.dimensions}
     for view in stage.catalog.part_views:

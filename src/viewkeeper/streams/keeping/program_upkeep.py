@@ -22,7 +22,7 @@ from viewkeeper.streams.programs import program_of
 from viewkeeper.streams.subscripts import UNBOUNDED
 from viewkeeper.streams.touched import Touched, union
 from viewkeeper.streams.view_progress import ViewProgress
-from viewkeeper.streams.work import Outcome, Piece, Place, Work
+from viewkeeper.streams.work import Outcome, PartWork, Piece, Place
 from viewkeeper.trace.naming import file_name
 
 JOB_ROWS = 4_000_000
@@ -230,7 +230,7 @@ class ProgramUpkeep(Upkeep):
         source = self.program.inputs[0].object
         before = self.stage.index(source).previous_with_rows(parts[0]) if self.program.carry == "row" else None
         span = f"part {parts[0]}" if len(parts) == 1 else f"parts {parts[0]} to {parts[-1]}"
-        work = Work(
+        work = PartWork(
             disk=self.stage.disk, version=hands.version, epoch=hands.epoch,
             attempt=hands.attempt, zone=catalog.zone, title=f"viewkeeper: {span} of {self.view.name}",
             program=self.program, parts=tuple(parts),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from viewkeeper.plans.references import Input
-from viewkeeper.streams.keeping.stage import Stage
+from viewkeeper.streams.keeping.stage import RoundStage
 from viewkeeper.streams.keeping.stretches import stretches
 from viewkeeper.streams.parts import Range
 from viewkeeper.streams.subscripts import naming
@@ -38,7 +38,7 @@ class Repairs:
 class Reading(Protocol):
     """What is asked of a view: see `upkeep.Upkeep`."""
 
-    stage: Stage
+    stage: RoundStage
     optional: tuple[Input, ...]
 
     @property

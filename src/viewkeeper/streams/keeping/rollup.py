@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from viewkeeper.catalog.model import PartView
 from viewkeeper.plans.viewdf import QueryPlan
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.keeping.stage import Stage, new_files
+from viewkeeper.streams.keeping.stage import RoundStage, new_files
 from viewkeeper.streams.part_files import PartWriter, read_part
 from viewkeeper.streams.parts import Part
 from viewkeeper.streams.work import Piece
@@ -39,7 +39,7 @@ SPARSE = 2
 again."""
 
 
-def roll_up(stage: Stage, epoch: int, attempt: int) -> None:
+def roll_up(stage: RoundStage, epoch: int, attempt: int) -> None:
     """Rolls up what is worth it, as much as a round should; the rest is for the next one that tidies."""
     room = ROUND_ROWS
     for object_, grouped in _objects(stage).items():
@@ -53,7 +53,7 @@ def roll_up(stage: Stage, epoch: int, attempt: int) -> None:
         reached("parts rolled up")
 
 
-def _objects(stage: Stage) -> dict[int, bool]:
+def _objects(stage: RoundStage) -> dict[int, bool]:
     """All that has parts, copies of dimension tables too, and whether the rows have groups."""
     found: dict[int, bool] = {}
     for item in stage.catalog.in_parts:
@@ -64,7 +64,7 @@ def _objects(stage: Stage) -> dict[int, bool]:
     return found
 
 
-def _worth_it(stage: Stage, object_: int) -> Iterator[list[RunRef]]:
+def _worth_it(stage: RoundStage, object_: int) -> Iterator[list[RunRef]]:
     """Files that are to become one each time, as far as the manifest tells: it is looked at often."""
     runs = [run for run in stage.snapshot.states.get(object_, ()) if run.rows < TARGET_ROWS]
     sparse = _sparse(stage, object_, runs)
@@ -78,7 +78,7 @@ def _worth_it(stage: Stage, object_: int) -> Iterator[list[RunRef]]:
             yield from _groups(same)
 
 
-def _sparse(stage: Stage, object_: int, runs: list[RunRef]) -> list[RunRef]:
+def _sparse(stage: RoundStage, object_: int, runs: list[RunRef]) -> list[RunRef]:
     """Files of which most rows are dead, if dead rows take much room."""
     if sum(run.rows for run in runs) <= SPARSE * stage.index(object_).rows + TARGET_ROWS // 100:
         return []
@@ -116,7 +116,7 @@ def _cost(run: RunRef) -> int:
     return run.rows + PART_COST * min(run.rows, run.high - run.low + 1)
 
 
-def _write(stage: Stage, object_: int, runs: list[RunRef], grouped: bool, name: str) -> None:
+def _write(stage: RoundStage, object_: int, runs: list[RunRef], grouped: bool, name: str) -> None:
     """Writes the pieces in the files of `runs` to a new one; each part has one piece there, equal parts share it."""
     writer = PartWriter(stage.disk, name, stage.columns[object_], stage.catalog.zone, grouped=grouped)
     chosen = {run.file for run in runs}
@@ -139,7 +139,7 @@ def _write(stage: Stage, object_: int, runs: list[RunRef], grouped: bool, name: 
     stage.files += new_files(object_, [] if ref is None else [ref], places)
 
 
-def _rows_of_catalog(stage: Stage, object_: int, runs: list[RunRef]) -> list[Part]:
+def _rows_of_catalog(stage: RoundStage, object_: int, runs: list[RunRef]) -> list[Part]:
     """What the part catalog says of the parts that may have rows in the files of `runs`, whole."""
     index = stage.index(object_)
     found = index.runs(min(run.low for run in runs), max(run.high for run in runs))
@@ -147,5 +147,5 @@ def _rows_of_catalog(stage: Stage, object_: int, runs: list[RunRef]) -> list[Par
     return [part for part in whole if part is not None]
 
 
-def _rows(stage: Stage, pieces: Sequence[Piece], object_: int, grouped: bool) -> Block:
+def _rows(stage: RoundStage, pieces: Sequence[Piece], object_: int, grouped: bool) -> Block:
     return read_part(stage.disk, pieces, stage.columns[object_], stage.catalog.zone, grouped=grouped)

@@ -20,10 +20,10 @@ from viewkeeper.streams.keeping.expiry import expire
 from viewkeeper.streams.keeping.program_upkeep import ProgramUpkeep
 from viewkeeper.streams.keeping.query_upkeep import QueryUpkeep
 from viewkeeper.streams.keeping.rollup import roll_up
-from viewkeeper.streams.keeping.stage import Stage, new_files
+from viewkeeper.streams.keeping.stage import RoundStage, new_files
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep
 from viewkeeper.streams.parts import Part
-from viewkeeper.streams.work import Executor
+from viewkeeper.streams.work import PartExecutor
 from viewkeeper.trace.points import reached
 from viewkeeper.trace.snapshot import Snapshot
 
@@ -53,7 +53,7 @@ class Round:
 
     snapshot: Snapshot
     log: StreamLog
-    executor: Executor
+    executor: PartExecutor
     epoch: int
     attempt: int
     seconds: dict[int, list[float]]
@@ -63,9 +63,9 @@ class Round:
     stop: threading.Event = field(default_factory=threading.Event, init=False)
     """Set when the round should come to its end soon: what is built by then is committed."""
 
-    def run(self) -> Stage:
+    def run(self) -> RoundStage:
         """Everything that can be done now; `more` tells whether it is worth to begin another one at once."""
-        stage = Stage(self.snapshot)
+        stage = RoundStage(self.snapshot)
         if self.tidy:
             expire(stage)
             roll_up(stage, self.epoch, self.attempt)
@@ -83,7 +83,7 @@ class Round:
         self.more = self.more or hands.more or time.monotonic() > deadline
         return stage
 
-    def _take(self, stage: Stage, stream: Stream) -> None:
+    def _take(self, stage: RoundStage, stream: Stream) -> None:
         """Takes the entries of one stream's log: rows of open parts, late rows, what is sealed, what is rejected."""
         progress = stage.stream(stream.id)
         upto = self.upto.get(stream.id, 0)  # a stream that was declared since has its turn in the next round
@@ -110,7 +110,7 @@ class Round:
         reached("entries taken")
         self.more = self.more or after.position < upto
 
-    def _publish(self, stage: Stage, dimensions: Dimensions, stream: Stream) -> None:
+    def _publish(self, stage: RoundStage, dimensions: Dimensions, stream: Stream) -> None:
         """Makes sealed parts visible, as many as one version should hold."""
         progress = stage.stream(stream.id)
         sealed = sealed_upto(stream, progress)

@@ -1,6 +1,7 @@
 """What a round of keeping has made so far, over a snapshot: nothing of it is visible before it is committed.
 
-The round works on copies of the part catalog and of the progress; `Stage.change` turns the difference into one commit.
+The round works on copies of the part catalog and of the progress; `RoundStage.change` turns the difference into one
+commit.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class NewFile:
     high: int
 
 
-class Stage:
+class RoundStage:
     """A snapshot and what is to come after it.  Its methods may be called from several threads."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -229,7 +230,7 @@ def columns_of(catalog: Catalog) -> dict[int, tuple[Column, ...]]:
     return found
 
 
-def pieces_between(stage: Stage, object_: int, low: int, high: int) -> dict[Place, tuple[Piece, ...]]:
+def pieces_between(stage: RoundStage, object_: int, low: int, high: int) -> dict[Place, tuple[Piece, ...]]:
     """The pieces of all parts with rows from `low` to `high`."""
     return {(object_, part.part): part.pieces for part in stage.index(object_).with_rows(low, high)}
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 
 from viewkeeper.plans.references import Input
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.keeping.stage import Stage
+from viewkeeper.streams.keeping.stage import RoundStage
 from viewkeeper.streams.part_files import read_part
 from viewkeeper.streams.parts import Range
 from viewkeeper.streams.running import changed_hashes
 from viewkeeper.streams.subscripts import UNBOUNDED, greatest_at_most
 
 
-def reads_same_until(stage: Stage, input_: Input, part: int, timed: bool) -> int:
+def reads_same_until(stage: RoundStage, input_: Input, part: int, timed: bool) -> int:
     """The last part from `part` on that reads the same by `input_` as `part` does; `timed`: it also sees which parts
     the rows are of."""
     index = stage.index(input_.object)
@@ -39,7 +39,7 @@ def _slides(input_: Input) -> bool:
 
 
 def stretches(
-    stage: Stage, objects: Iterable[int], same_until: Callable[[int], int], runs: Iterable[Range]
+    stage: RoundStage, objects: Iterable[int], same_until: Callable[[int], int], runs: Iterable[Range]
 ) -> Iterator[Range]:
     """The parts of `runs`, in stretches of parts that are the same and will be the same: `objects` are what a view
     writes, `same_until` says up to which part what is read is the same."""
@@ -53,7 +53,7 @@ def stretches(
             part = end + 1
 
 
-def are_equal(stage: Stage, object_: int, part: int, other: int, *, grouped: bool) -> bool:
+def are_equal(stage: RoundStage, object_: int, part: int, other: int, *, grouped: bool) -> bool:
     """Whether two parts have the same rows, as bags."""
     left, right = stage.pieces(object_, part), stage.pieces(object_, other)
     if left == right:

@@ -20,13 +20,13 @@ from viewkeeper.plans.references import Input
 from viewkeeper.plans.viewdf import QueryPlan, ViewDFPlan
 from viewkeeper.streams.keeping.dimensions import Dimensions, Unreadable, last_change, rebuilt_too
 from viewkeeper.streams.keeping.repairs import Repairs, plan_repairs
-from viewkeeper.streams.keeping.stage import Stage, new_files
+from viewkeeper.streams.keeping.stage import RoundStage, new_files
 from viewkeeper.streams.keeping.stretches import are_equal, reads_same_until
 from viewkeeper.streams.parts import Range
 from viewkeeper.streams.subscripts import UNBOUNDED, greatest_at_most, lowest_at_least
 from viewkeeper.streams.touched import Touched
 from viewkeeper.streams.view_progress import ViewProgress
-from viewkeeper.streams.work import Executor, Outcome, Piece
+from viewkeeper.streams.work import Outcome, PartExecutor, Piece
 from viewkeeper.trace.points import reached
 
 SLICE_SECONDS = 30.0
@@ -49,8 +49,8 @@ class ViewFailed(Error):
 class Hands:
     """What all views of a round share: the stage, who runs jobs, the names of files to come, the time that is left."""
 
-    stage: Stage
-    executor: Executor
+    stage: RoundStage
+    executor: PartExecutor
     dimensions: Dimensions
     epoch: int
     attempt: int

@@ -6,10 +6,10 @@ from viewkeeper.catalog.model import Catalog, PartView
 from viewkeeper.plans.pattern import PatternAnswer, PatternMatches
 from viewkeeper.streams.patterns.answer import AnswerProgram
 from viewkeeper.streams.patterns.machine import MatchesProgram
-from viewkeeper.streams.program import Program
+from viewkeeper.streams.program import PartProgram
 
 
-def pattern_program(catalog: Catalog, view: PartView) -> Program:
+def pattern_program(catalog: Catalog, view: PartView) -> PartProgram:
     """The program of a Helper or of a pattern view."""
     if isinstance(view.plan, PatternMatches):
         source = catalog.source(view.plan.source)

@@ -19,7 +19,7 @@ FEW_GROUPS = 24
 
 
 @dataclass
-class Found:
+class LiveMatches:
     """What came of a part.
 
     `live` are the partial matches behind each group's last row, with their states; `best` has a column for each group,
@@ -38,12 +38,12 @@ class Simulation:
         self._machine, self._rows, self._crossing, self._view = machine, rows, crossing, view
         self.choice = Choice(machine, crossing, dominance)
         self._plan, self._last = machine.plan, machine.last
-        self._found = Found()
+        self._found = LiveMatches()
         self._found.best = np.zeros((self.choice.height, rows.groups), np.int64)
         self._found.best_end = np.full(rows.groups, -1)
         self._groups = np.arange(rows.groups)  # those that have rows left, by number
 
-    def run(self, blocks: list[Matches | None]) -> Found:
+    def run(self, blocks: list[Matches | None]) -> LiveMatches:
         """From the partial matches before the part, by state (their groups all have rows here)."""
         rank = 0
         while len(self._groups):

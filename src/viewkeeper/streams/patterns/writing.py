@@ -13,7 +13,7 @@ from viewkeeper.streams.patterns.matches import BEGIN, GROUP, PARENT, Choice, Ma
 from viewkeeper.streams.patterns.measures import Spans, measured
 from viewkeeper.streams.patterns.sequences import Sequences
 from viewkeeper.streams.patterns.shape import BEST, LIVE, HelperShape
-from viewkeeper.streams.patterns.simulation import Found
+from viewkeeper.streams.patterns.simulation import LiveMatches
 from viewkeeper.trace.grouping import spread
 
 
@@ -31,7 +31,7 @@ class _Rows:
 
 
 def helper_block(
-    choice: Choice, shape: HelperShape, rows: Sequences, old: Block, found: Found, zone: str
+    choice: Choice, shape: HelperShape, rows: Sequences, old: Block, found: LiveMatches, zone: str
 ) -> Block:  # fmt: skip
     """The Helper's part, sorted by group; rows of no use in it are those of groups without any match."""
     plan = choice.machine.plan
@@ -54,7 +54,7 @@ def helper_block(
     return Block(columns, rows.hashes[group])
 
 
-def _live(choice: Choice, rows: Sequences, found: Found) -> _Rows:
+def _live(choice: Choice, rows: Sequences, found: LiveMatches) -> _Rows:
     """The partial matches, by group."""
     tables = [table for _, table in found.live] or [np.zeros((choice.height, 0), np.int64)]
     table = tables[0] if len(tables) == 1 else np.concatenate(tables, axis=1)
@@ -64,7 +64,7 @@ def _live(choice: Choice, rows: Sequences, found: Found) -> _Rows:
     return live.take(np.argsort(group, kind="stable")) if (group[1:] < group[:-1]).any() else live
 
 
-def _with_answers(choice: Choice, rows: Sequences, found: Found, live: _Rows) -> _Rows:
+def _with_answers(choice: Choice, rows: Sequences, found: LiveMatches, live: _Rows) -> _Rows:
     """Marks the partial matches that are their group's answer, and adds the other answers."""
     groups = np.flatnonzero(found.best_end >= 0)
     if not len(groups):

@@ -39,7 +39,7 @@ class Quantified:
 
 
 @dataclass(frozen=True)
-class Clause:
+class MatchClause:
     """`outer` are the query's tokens without the clause, `place` is where the clause begins."""
 
     outer: Tokens
@@ -53,7 +53,7 @@ class Clause:
     definitions: tuple[tuple[Identifier, Tokens], ...]
 
 
-def read_clause(query: QueryText) -> Clause:
+def read_clause(query: QueryText) -> MatchClause:
     """The clause in `query`; raises DeclarationError, or NotSupported for what is not kept, with its place."""
     return _ClauseReader(query, query_tokens(query)).clause()
 
@@ -85,7 +85,7 @@ class _ClauseReader(TokenReader):
         super().__init__(query.source, tokens)
         self._query = query
 
-    def clause(self) -> Clause:
+    def clause(self) -> MatchClause:
         first, name = self._begin()
         self._expect("(")
         partition = self._names() if self._take("PARTITION BY") else ()
@@ -110,7 +110,7 @@ class _ClauseReader(TokenReader):
                 raise self._refusal("a query has one MATCH_RECOGNIZE; make a view of each")
             self._next += 1
         place = self._source.place(self._tokens[first].start)
-        return Clause(outer, name, place, partition, order, measures, past, elements, definitions)
+        return MatchClause(outer, name, place, partition, order, measures, past, elements, definitions)
 
     def _begin(self) -> tuple[int, Identifier]:
         """The number of the token MATCH_RECOGNIZE, which is read, and the name before it."""

@@ -10,8 +10,7 @@ from sqlglot import exp
 from viewkeeper.catalog.model import Catalog, Column, HelperParts, PartView, Stream
 from viewkeeper.catalog.types import BIGINT, VOID
 from viewkeeper.compiler.accounting import refuse_unaccounted
-from viewkeeper.compiler.bind_expression import Clause as Where
-from viewkeeper.compiler.bind_expression import ExpressionBinder
+from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.bind_select import SelectBinder
 from viewkeeper.compiler.namespace import PART_TIMESTAMP, Beside, Derived
 from viewkeeper.compiler.scope import did_you_mean
@@ -24,7 +23,7 @@ from viewkeeper.plans.expressions import ColumnRef, Expression
 from viewkeeper.plans.match import MatchElement, MatchOrder, MatchPlan, MatchPrevious
 from viewkeeper.plans.relations import Filter, Project, Scan
 from viewkeeper.plans.rewriting import rewrite
-from viewkeeper.streams.recognize.clause import Clause, read_clause
+from viewkeeper.streams.recognize.clause import MatchClause, read_clause
 from viewkeeper.streams.recognize.expressions import Navigation, NavigationReader, VariableScope, expression_tree
 from viewkeeper.streams.recognize.measures import MeasureBinder
 
@@ -33,7 +32,7 @@ TRUTH = Column("__truth", BIGINT, False)
 PLACE = Column("__place", BIGINT, False)
 """Counts the rows of a group from 0 at the first undecided one; those before it, which PREV needs, below 0."""
 
-_IN_DEFINE = Where("an aggregate is not supported in DEFINE; a condition looks at its own row and at rows before it")
+_IN_DEFINE = Clause("an aggregate is not supported in DEFINE; a condition looks at its own row and at rows before it")
 
 
 def declare_match(
@@ -69,7 +68,7 @@ class _MatchBinder:
     def __init__(self, catalog: Catalog, query: QueryText, source: Stream | PartView) -> None:
         self._catalog, self._query, self._source = catalog, query, source
         self._columns = (*source.columns, PART_TIMESTAMP)
-        self._clause: Clause = read_clause(query)
+        self._clause: MatchClause = read_clause(query)
         self._variables: list[str] = []
         self._previous: list[MatchPrevious] = []
 

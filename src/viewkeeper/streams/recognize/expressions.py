@@ -10,7 +10,7 @@ from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.compiler.accounting import refuse_unaccounted
-from viewkeeper.compiler.scope import Item, Scope, Unresolved, did_you_mean
+from viewkeeper.compiler.scope import FromItem, Scope, Unresolved, did_you_mean
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.compiler.supported import refuse_unsupported
 from viewkeeper.compiler.syntax import syntax_tree
@@ -163,8 +163,8 @@ class VariableScope(Scope):
         navigations: dict[str, Navigation], resolve: Resolve,
     ) -> None:  # fmt: skip
         names = tuple(column.name for column in columns)
-        items = [Item(name, Scan(0, name, of), names, offset) for name, (offset, of) in offsets.items()]
-        super().__init__([Item("", Scan(0, "", tuple(columns)), names, 0), *items])
+        items = [FromItem(name, Scan(0, name, of), names, offset) for name, (offset, of) in offsets.items()]
+        super().__init__([FromItem("", Scan(0, "", tuple(columns)), names, 0), *items])
         self._navigations, self._resolve = navigations, resolve
 
     def resolve(self, name: str, table: str | None) -> tuple[int, Column]:
@@ -172,7 +172,7 @@ class VariableScope(Scope):
             return self._resolve(self._navigations[name])
         return super().resolve(name, table)
 
-    def _called(self, table: str | None) -> Sequence[Item]:
+    def _called(self, table: str | None) -> Sequence[FromItem]:
         if table is None:
             return self.items[:1]
         called = [item for item in self.items[1:] if item.alias.lower() == table.lower()]

@@ -31,7 +31,7 @@ Step = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
-class Found:
+class DecidedMatches:
     """The matches that are decided, in the order of their rows, and what is not.
 
     Match m takes the `lengths[m]` rows from `firsts[m]` on; `labels` has the position of each of these rows, match
@@ -63,7 +63,7 @@ class Automaton:
                                 for variable in range(variables)])  # fmt: skip
         self._before = _Union([_mask(k for k in range(1, count) if follow[k] >> p & 1) for p in range(count)])
 
-    def search(self, truth: np.ndarray, starts: np.ndarray, past: bool) -> Found:
+    def search(self, truth: np.ndarray, starts: np.ndarray, past: bool) -> DecidedMatches:
         """The matches in groups of rows (group i begins at `starts[i]`, none is empty).
 
         `truth` (uint64 a row) has bit v where the row satisfies variable v.  Not `past`: a match may begin at each row.
@@ -90,7 +90,7 @@ class Automaton:
         everything = np.uint64(2**64 - 1)
         return _walk(step, basis, combined, everything, starts, lengths, backwards=True, kept=np.uint64)
 
-    def _disjoint(self, able: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Found:
+    def _disjoint(self, able: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> DecidedMatches:
         def step(rows: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             state = _lowest(able[rows] & self._follow[state])
             return state, state
@@ -111,9 +111,9 @@ class Automaton:
         open_ = lasts + 1
         open_[undecided] = begins[np.searchsorted(begins, lasts[undecided], side="right") - 1]
         sizes = ends - firsts + 1
-        return Found(firsts, sizes, taken[spread(firsts, sizes)], open_)
+        return DecidedMatches(firsts, sizes, taken[spread(firsts, sizes)], open_)
 
-    def _overlapping(self, able: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Found:
+    def _overlapping(self, able: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> DecidedMatches:
         firsts = np.flatnonzero(able & self._follow[0])
         group = np.searchsorted(starts, firsts, side="right") - 1
         ends = (starts + lengths)[group]
@@ -136,7 +136,7 @@ class Automaton:
             labels[places[lanes[within]] + n] = state[within]
         open_ = starts + lengths
         np.minimum.at(open_, group[~decided], firsts[~decided])
-        return Found(firsts[decided], sizes[decided], labels, open_)
+        return DecidedMatches(firsts[decided], sizes[decided], labels, open_)
 
 
 class _Union:

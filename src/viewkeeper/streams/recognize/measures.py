@@ -8,9 +8,8 @@ from sqlglot.tokens import Token
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import STRING
-from viewkeeper.compiler.aggregates import Call
-from viewkeeper.compiler.bind_expression import Clause as Where
-from viewkeeper.compiler.bind_expression import ExpressionBinder
+from viewkeeper.compiler.aggregates import UngroupedCall
+from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.source import QueryText
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import ColumnRef, Expression
@@ -59,7 +58,7 @@ class MeasureBinder:
         reader = NavigationReader(self._query, measures=True)
         tree = expression_tree(self._query, reader.replaced(tokens))
         scope = VariableScope(self._columns, self._offsets, reader.taken, self._navigated)
-        bound = ExpressionBinder(self._query, scope, self._zone).bind(tree, Where())
+        bound = ExpressionBinder(self._query, scope, self._zone).bind(tree, Clause())
         return rewrite(bound, self._change)
 
     def _navigated(self, navigation: Navigation) -> tuple[int, Column]:
@@ -91,7 +90,7 @@ class MeasureBinder:
         raise self._query.source.error(f"there is no column {navigation.column}", navigation.token.start)
 
     def _change(self, node: Expression) -> Expression | None:
-        if isinstance(node, Call):
+        if isinstance(node, UngroupedCall):
             return self._aggregate(node)
         if not isinstance(node, ColumnRef):
             return None
@@ -112,7 +111,7 @@ class MeasureBinder:
         column = self._columns[at]
         return variable - 1 if variable else None, ColumnRef(column.type, column.nullable, None, at, column.name)
 
-    def _aggregate(self, call: Call) -> Expression:
+    def _aggregate(self, call: UngroupedCall) -> Expression:
         if call.argument is None:
             return self._slot("count_star", None, None, 0, call)
         argument = call.argument
@@ -135,7 +134,7 @@ class MeasureBinder:
         variable = variables.pop() if variables else None
         return self._slot(call.function, variable, rewrite(argument, change), 0, call)
 
-    def _error(self, message: str, call: Call) -> Exception:
+    def _error(self, message: str, call: UngroupedCall) -> Exception:
         error = self._query.error_at(message, call.place)
         return NotSupported(str(error).rsplit(" (line", 1)[0], error.line, error.column)
 

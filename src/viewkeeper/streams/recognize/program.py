@@ -26,7 +26,7 @@ from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.program import Carry, OfRows, Output, Past, Shuffled
 from viewkeeper.streams.recognize.arrange import in_order
 from viewkeeper.streams.recognize.declare import TRUTH
-from viewkeeper.streams.recognize.machine import Automaton, Found
+from viewkeeper.streams.recognize.machine import Automaton, DecidedMatches
 from viewkeeper.streams.recognize.slots import Matched, slot_values
 from viewkeeper.trace.grouping import spread
 from viewkeeper.trace.hashing import hash_columns
@@ -210,11 +210,11 @@ class _Part:
             holds = self._program.holds(condition, columns, len(rows))
             self._truth[rows] |= holds.astype(np.int64) << variable
 
-    def search(self) -> Found:
+    def search(self) -> DecidedMatches:
         """The matches that are decided."""
         return self._program.automaton.search(self._truth.astype(np.uint64), self._starts, self._plan.past)
 
-    def matches(self, found: Found) -> Block:
+    def matches(self, found: DecidedMatches) -> Block:
         """The view's rows."""
         plan, program = self._plan, self._program
         variables = program.automaton.variables[found.labels]
@@ -231,7 +231,7 @@ class _Part:
         columns = dict(enumerate(match))
         return Block([program.value(output, columns, len(hashes)) for output in plan.outputs], hashes)
 
-    def left_open(self, found: Found) -> Block:
+    def left_open(self, found: DecidedMatches) -> Block:
         """The rows that the next part needs."""
         ends = self._starts + self._lengths
         from_ = np.maximum(np.minimum(found.open, ends - self._plan.depth), self._starts)

@@ -13,7 +13,7 @@ from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import logical_type
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.compiler.parts import quoted
-from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.source import Script
 from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.errors import DeclarationError
 from viewkeeper.spark.asking import ask, one_query, parsed
@@ -23,7 +23,7 @@ from viewkeeper.streams.spark.failures import failures, raise_unless_of_query, r
 from viewkeeper.streams.spark.hidden import HiddenQuery, without_hidden
 from viewkeeper.streams.spark.plans import (
     SPECIAL,
-    Node,
+    PlanNode,
     changing,
     foreign_function,
     outside,
@@ -86,13 +86,13 @@ class SparkAnalyst:
                 raise_unless_of_query(error)
                 raise refusal(error, query) from None
 
-    def _refuse_other_functions(self, session: SparkSession, query: HiddenQuery, plan: Node) -> None:
+    def _refuse_other_functions(self, session: SparkSession, query: HiddenQuery, plan: PlanNode) -> None:
         function = foreign_function(plan, spark_functions(session))
         if function is not None:
             raise _at(query, function.split("."), f"{function} is no function of Spark's own; a view can call those "
                       "alone")  # fmt: skip
 
-    def _refuse_other_tables(self, session: SparkSession, query: HiddenQuery, names: Collection[str]) -> Node:
+    def _refuse_other_tables(self, session: SparkSession, query: HiddenQuery, names: Collection[str]) -> PlanNode:
         plan = plan_of(parsed(session, query.sql))
         other = unnamed_relation(plan, names)
         if other is not None:
@@ -100,12 +100,12 @@ class SparkAnalyst:
                       "here; a view can read those alone")  # fmt: skip
         return plan
 
-    def _refuse_taking_together(self, query: HiddenQuery, plan: Node, table: str) -> None:
+    def _refuse_taking_together(self, query: HiddenQuery, plan: PlanNode, table: str) -> None:
         found = not_by_rows(plan, table)
         if found is not None:
             raise _at(query, found.names, found.what, NotByRows)
 
-    def _refuse_changing(self, query: HiddenQuery, plan: Node, deterministic: bool) -> None:
+    def _refuse_changing(self, query: HiddenQuery, plan: PlanNode, deterministic: bool) -> None:
         other = outside(plan)
         if other is not None:
             raise DeclarationError(f"the query reads what is not in this database ({other}); a view can read its "
@@ -116,7 +116,7 @@ class SparkAnalyst:
 
 
 def _refuse_other_statements(sql: str) -> None:
-    source = Source(sql)
+    source = Script(sql)
     tokens = tokenize(source)
     one_query(sql)
     for before, token in zip(tokens, tokens[1:], strict=False):
@@ -133,7 +133,7 @@ def _at(
     query: HiddenQuery, names: Collection[str], message: str, kind: type[DeclarationError] = DeclarationError
 ) -> DeclarationError:
     """An error that points at the first of `names` that stands in the query."""
-    source, wanted = Source(query.text), {name.lower() for name in names}
+    source, wanted = Script(query.text), {name.lower() for name in names}
     for token in tokenize(source):
         if token.text.lower() in wanted:
             return source.error(message, token.start, kind)

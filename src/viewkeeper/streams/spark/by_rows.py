@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from viewkeeper.streams.spark.plans import Changing, Node
+from viewkeeper.streams.spark.plans import Changing, PlanNode
 
 _PASSED = {
     "Project", "Filter", "SubqueryAlias", "View", "Generate", "Expand", "ResolvedHint", "WithCTE", "CTERelationDef",
@@ -38,7 +38,7 @@ _REASONS = {
 _OTHER = "this part of the query ({1}) would take rows of {0} together"
 
 
-def not_by_rows(analysed: Node, table: str) -> Changing | None:
+def not_by_rows(analysed: PlanNode, table: str) -> Changing | None:
     """What in an analysed query takes rows of `table`, which stands in it once, together; with what it may be called in
     SQL, for its place."""
     reason = _reason(analysed, lambda node: node.name == "SubqueryAlias" and _identifier(node) == table.lower())
@@ -48,7 +48,7 @@ def not_by_rows(analysed: Node, table: str) -> Changing | None:
     return Changing(names, what.format(table, reason))
 
 
-def _reason(analysed: Node, wanted: Callable[[Node], bool]) -> str | None:
+def _reason(analysed: PlanNode, wanted: Callable[[PlanNode], bool]) -> str | None:
     """The class of what stands between the answer and the node that is wanted, and takes its rows together."""
     ways = [(*above, node) for node, above in analysed.walk() if wanted(node)]
     if len(ways) != 1:
@@ -65,15 +65,15 @@ def _reason(analysed: Node, wanted: Callable[[Node], bool]) -> str | None:
     return None
 
 
-def _names(definition: Node) -> Callable[[Node], bool]:
+def _names(definition: PlanNode) -> Callable[[PlanNode], bool]:
     id_ = definition.fields["id"]
     return lambda node: node.name == "CTERelationRef" and bool(node.fields["cteId"] == id_)
 
 
-def _identifier(alias: Node) -> str:
+def _identifier(alias: PlanNode) -> str:
     return str(alias.fields["identifier"]["name"]).lower()
 
 
-def _kind(join: Node) -> str:
+def _kind(join: PlanNode) -> str:
     """Inner, LeftOuter, ...: a plain object, or that which USING was about."""
     return str(join.fields["joinType"].get("object", "")).rsplit(".", 1)[-1].rstrip("$")

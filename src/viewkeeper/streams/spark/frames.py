@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Stream
 from viewkeeper.streams.intake.conversion import Conversion
-from viewkeeper.streams.intake.entries import REJECTS, Append, Draft, PartFile, decode, encode_append, rejects_bytes
+from viewkeeper.streams.intake.entries import REJECTS, Append, Draft, EnteredFile, decode, encode_append, rejects_bytes
 from viewkeeper.streams.intake.given import batches, whole_positions
 from viewkeeper.streams.intake.writing import Writing
 from viewkeeper.trace.disk import Disk
@@ -29,7 +29,7 @@ def write_frame(writing: Writing, zone: str, now: float, frame: Any, watermark: 
         # Else workers run whatever python3 is on the PATH, which need not know viewkeeper.
         context.pythonExec = sys.executable
     task = _task(writing.disk, writing.stream, zone, now, watermark)
-    files, rejected = list[PartFile](), [REJECTS.empty_table()]
+    files, rejected = list[EnteredFile](), [REJECTS.empty_table()]
     for row in frame.coalesce(context.defaultParallelism).mapInArrow(task, "entry binary").collect():
         entry, _ = decode(bytes(row.entry), 0, "what a task wrote")
         assert isinstance(entry, Append)

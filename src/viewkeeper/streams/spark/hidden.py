@@ -14,7 +14,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
-from viewkeeper.compiler.source import Place, Source, offset_of
+from viewkeeper.compiler.source import Place, Script, offset_of
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.streams.spark.conditions import conditions
 from viewkeeper.streams.spark.hidden_names import Item, Scopes, select_above, span
@@ -51,9 +51,9 @@ class HiddenQuery:
             if offset < start + moved:
                 break
             if offset < start + moved + len(new):
-                return Source(self.text).place(min(start, max(len(self.text) - 1, 0)))
+                return Script(self.text).place(min(start, max(len(self.text) - 1, 0)))
             moved += len(new) - (end - start)
-        return Source(self.text).place(max(0, min(offset - moved, len(self.text))))
+        return Script(self.text).place(max(0, min(offset - moved, len(self.text))))
 
     def shown(self, text: str) -> str:
         """A name or message of Spark's, in the user's terms."""
@@ -70,7 +70,7 @@ def without_hidden(text: str, timed: frozenset[str]) -> HiddenQuery:
     """
     if _NAME not in text.lower():
         return HiddenQuery(text, text, {}, (), {})
-    source = Source(text)
+    source = Script(text)
     tokens = tokenize(source)
     tree = syntax_tree(source, tokens, faithful=True)
     reader = _Reader(source, tree, timed)
@@ -93,7 +93,7 @@ def _edited(text: str, edits: Sequence[tuple[int, int, str]], first: int, last: 
 class _Reader:
     """Finds which tables' PART_TIMESTAMP is meant, and what in the text must change for that."""
 
-    def __init__(self, source: Source, tree: exp.Expr, timed: Collection[str]) -> None:
+    def __init__(self, source: Script, tree: exp.Expr, timed: Collection[str]) -> None:
         self._source, self._tree = source, tree
         self.scopes = Scopes(source, tree, timed)
         self.hidden: dict[str, str] = {}

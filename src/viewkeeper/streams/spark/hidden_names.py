@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
-from viewkeeper.compiler.source import Source, offset_of
+from viewkeeper.compiler.source import Script, offset_of
 
 _NAME = PART_TIMESTAMP.name.lower()
 
@@ -25,7 +25,7 @@ class Item:
 class Scopes:
     """The tables of a query's SELECTs; `timed` are the names (in small letters) of those with a PART_TIMESTAMP."""
 
-    def __init__(self, source: Source, tree: exp.Expr, timed: Collection[str]) -> None:
+    def __init__(self, source: Script, tree: exp.Expr, timed: Collection[str]) -> None:
         self._source, self._tree, self._timed = source, tree, timed
 
     def is_hidden(self, column: exp.Column) -> bool:

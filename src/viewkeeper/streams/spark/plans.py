@@ -18,37 +18,37 @@ _PLANS = ("org.apache.spark.sql.catalyst.plans.logical.", "org.apache.spark.sql.
 
 
 @dataclass
-class Node:
+class PlanNode:
     """A plan or expression; `inside` are those that stand in its fields, `children` the others below it."""
 
     path: str
     fields: dict[str, Any]
-    children: list[Node] = field(default_factory=list)
-    inside: list[Node] = field(default_factory=list)
+    children: list[PlanNode] = field(default_factory=list)
+    inside: list[PlanNode] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         """The class, without its package."""
         return self.path.rsplit(".", 1)[-1].rstrip("$")
 
-    def walk(self) -> Iterator[tuple[Node, tuple[Node, ...]]]:
+    def walk(self) -> Iterator[tuple[PlanNode, tuple[PlanNode, ...]]]:
         """All nodes, each with those above it, the nearest last."""
-        waiting: list[tuple[Node, tuple[Node, ...]]] = [(self, ())]
+        waiting: list[tuple[PlanNode, tuple[PlanNode, ...]]] = [(self, ())]
         while waiting:
             node, above = waiting.pop()
             yield node, above
             waiting += [(each, (*above, node)) for each in reversed([*node.inside, *node.children])]
 
 
-def plan_of(java_plan: Any) -> Node:
+def plan_of(java_plan: Any) -> PlanNode:
     """The plan that Spark's `java_plan` is."""
     return _tree(json.loads(java_plan.toJSON()))
 
 
-def _tree(items: list[dict[str, Any]]) -> Node:
+def _tree(items: list[dict[str, Any]]) -> PlanNode:
     """The tree whose nodes stand in `items`, each before its children."""
-    nodes = [Node(item["class"], item) for item in items]
-    open_: list[tuple[Node, int]] = []
+    nodes = [PlanNode(item["class"], item) for item in items]
+    open_: list[tuple[PlanNode, int]] = []
     for node, item in zip(nodes, items, strict=True):
         while open_ and len(open_[-1][0].children) == open_[-1][1]:
             open_.pop()
@@ -59,7 +59,7 @@ def _tree(items: list[dict[str, Any]]) -> Node:
     return nodes[0]
 
 
-def _within(value: Any) -> Iterator[Node]:
+def _within(value: Any) -> Iterator[PlanNode]:
     if isinstance(value, list):
         if value and all(isinstance(each, dict) and "num-children" in each for each in value):
             yield _tree(value)
@@ -71,7 +71,7 @@ def _within(value: Any) -> Iterator[Node]:
             yield from _within(each)
 
 
-def unnamed_relation(parsed: Node, names: Collection[str]) -> str | None:
+def unnamed_relation(parsed: PlanNode, names: Collection[str]) -> str | None:
     """The first thing that a parsed query reads and that is neither in `names` nor a query of its WITH."""
     known = {f"[{name.lower()}]" for name in (*names, *_common_names(parsed))}
     for node, _ in parsed.walk():
@@ -82,13 +82,13 @@ def unnamed_relation(parsed: Node, names: Collection[str]) -> str | None:
     return None
 
 
-def _common_names(parsed: Node) -> Iterator[str]:
+def _common_names(parsed: PlanNode) -> Iterator[str]:
     for node, _ in parsed.walk():
         if node.name == "UnresolvedWith":
             yield from (str(common["_1"]) for common in node.fields["cteRelations"])
 
 
-def foreign_function(parsed: Node, known: Collection[str]) -> str | None:
+def foreign_function(parsed: PlanNode, known: Collection[str]) -> str | None:
     """The first function of a parsed query that is not in `known`: one of a catalog, or of whoever started Spark."""
     for node, _ in parsed.walk():
         called = {"UnresolvedFunction": "nameParts", "UnresolvedTableValuedFunction": "name"}.get(node.name)
@@ -119,9 +119,9 @@ _FOREIGN = ("ScalaUDF", "PythonUDF", "PythonUDAF", "PythonUDTF", "HiveSimpleUDF"
             "VariableReference")  # fmt: skip
 
 
-def outside(analysed: Node) -> str | None:
+def outside(analysed: PlanNode) -> str | None:
     """What an analysed query reads or runs besides the views of its session: a stored table, files, a script."""
-    waiting: list[tuple[Node, bool]] = [(analysed, True)]
+    waiting: list[tuple[PlanNode, bool]] = [(analysed, True)]
     while waiting:
         node, is_plan = waiting.pop()
         if node.name in _FOREIGN:
@@ -136,7 +136,7 @@ def outside(analysed: Node) -> str | None:
     return None
 
 
-def _is_of_session(view: Node) -> bool:
+def _is_of_session(view: PlanNode) -> bool:
     """Whether a view is one of the session's own, not one that all sessions have, or a stored one."""
     return bool(view.fields["isTempView"]) and "database" not in view.fields["desc"]["identifier"]
 
@@ -185,7 +185,7 @@ _UNORDERED = {"SortArray", "ArraySort", "Size", "ArrayMin", "ArrayMax", "ArrayCo
 _PASSED = {"Project", "LocalLimit", "GlobalLimit", "Offset", "Filter", "SubqueryAlias"}
 
 
-def changing(analysed: Node, deterministic: bool) -> Changing | None:
+def changing(analysed: PlanNode, deterministic: bool) -> Changing | None:
     """What in an analysed query makes its answer another one each time; `deterministic` is Spark's own word."""
     for node, above in analysed.walk():
         if node.name in _FUNCTIONS:
@@ -207,7 +207,7 @@ def changing(analysed: Node, deterministic: bool) -> Changing | None:
     return None
 
 
-def _is_moment_of_now(made: Node) -> bool:
+def _is_moment_of_now(made: PlanNode) -> bool:
     """Whether a constant text is made a date or time, and is not surely a plain one: Spark takes 'now' and its like."""
     text = made.children[0]
     if made.name == "Cast" and not str(made.fields["dataType"]).startswith(("date", "timestamp")):
@@ -219,21 +219,21 @@ def _is_moment_of_now(made: Node) -> bool:
     return strings and not any(node.name in ("AttributeReference", "OuterReference") for node in below)
 
 
-def _is_ordered_window(above: tuple[Node, ...]) -> bool:
+def _is_ordered_window(above: tuple[PlanNode, ...]) -> bool:
     window = next((node for node in reversed(above) if node.name == "WindowExpression"), None)
     if window is None:
         return False
     return any(node.name == "SortOrder" for spec in window.children[1:] for node, _ in spec.walk())
 
 
-def _is_put_in_order(node: Node, above: tuple[Node, ...]) -> bool:
+def _is_put_in_order(node: PlanNode, above: tuple[PlanNode, ...]) -> bool:
     if _is_ordered_window(above) or any(child.name == "SortOrder" for child in (*node.children, *node.inside)):
         return True
     parents = [each.name for each in reversed(above) if each.name != "AggregateExpression"]
     return bool(parents) and parents[0] in _UNORDERED
 
 
-def _is_sorted(node: Node) -> bool:
+def _is_sorted(node: PlanNode) -> bool:
     while node.name in _PASSED and node.children:
         node = node.children[-1]
     return node.name in ("Sort", "OneRowRelation")

@@ -22,7 +22,7 @@ from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.maintenance.raising import shared_form
 from viewkeeper.plans import window as plans
 from viewkeeper.plans.expressions import ColumnRef, Expression, Several
-from viewkeeper.plans.relations import Aggregate, AggregateCall, Filter, Join, Project, Relation, Scan
+from viewkeeper.plans.relations import AggregateCall, Filter, GroupBy, InnerJoin, Project, Relation, Scan
 from viewkeeper.plans.window import (
     BLOCKS,
     COUNT,
@@ -34,9 +34,9 @@ from viewkeeper.plans.window import (
     SQUARES,
     SUM,
     Layout,
-    Piece,
     Slot,
     WindowCall,
+    WindowPiece,
 )
 from viewkeeper.streams.windows.cost import NAIVE, Candidate, Sizes, candidates
 from viewkeeper.streams.windows.naive import naive_window
@@ -105,15 +105,15 @@ def _window(statement: CreateWindowView, source: Stream | PartView) -> int:
 
 def _bound(
     catalog: Catalog, statement: CreateWindowView, source: Stream | PartView
-) -> tuple[Project, Aggregate, Expression | None, tuple[str, ...]]:
+) -> tuple[Project, GroupBy, Expression | None, tuple[str, ...]]:
     asked = CreateView(statement.text, statement.place, statement.name, statement.columns, statement.query)
     relation = bind_view_query(Beside(catalog, source), asked, WindowBinder).relation
     assert isinstance(relation, Project)
     below: Relation = relation.input
     having = None
-    if isinstance(below, Filter) and isinstance(below.input, Aggregate):
+    if isinstance(below, Filter) and isinstance(below.input, GroupBy):
         having, below = below.predicate, below.input
-    if not isinstance(below, Aggregate):
+    if not isinstance(below, GroupBy):
         raise statement.query.error(
             "a WINDOW query aggregates: name COUNT, SUM, MIN, MAX or AVG, or leave out WINDOW", statement.query.tree
         )
@@ -134,7 +134,7 @@ def _scans(statement: CreateWindowView, relation: Relation) -> list[int]:
     match relation:
         case Scan():
             return [relation.object]
-        case Join():
+        case InnerJoin():
             return _scans(statement, relation.left) + _scans(statement, relation.right)
         case Filter() | Project():
             return _scans(statement, relation.input)
@@ -157,7 +157,7 @@ class _Declaring:
         self.own: list[HelperParts] = []
 
     def views(
-        self, relation: Project, aggregate: Aggregate, having: Expression | None, names: tuple[str, ...]
+        self, relation: Project, aggregate: GroupBy, having: Expression | None, names: tuple[str, ...]
     ) -> list[PartView]:
         keys = tuple(Column(n, e.type, e.nullable) for n, e in zip(aggregate.key_names, aggregate.keys, strict=True))
         wanted, calls = self._calls(aggregate.calls)
@@ -221,8 +221,8 @@ class _Declaring:
     # Helpers
 
     def _pieces(
-        self, aggregate: Aggregate, keys: tuple[Column, ...], wanted: list[_Wanted], hint: str | None
-    ) -> tuple[Piece, ...]:
+        self, aggregate: GroupBy, keys: tuple[Column, ...], wanted: list[_Wanted], hint: str | None
+    ) -> tuple[WindowPiece, ...]:
         plain = _Wanted([])
         places: list[list[int]] = []
         for piece in wanted:
@@ -236,11 +236,11 @@ class _Declaring:
             pieces.append(self._piece(helper.id, helper.plan.layout, tuple(chosen), hint))
         return tuple(pieces)
 
-    def _piece(self, helper: int, layout: Layout, slots: tuple[int, ...], hint: str | None) -> Piece:
+    def _piece(self, helper: int, layout: Layout, slots: tuple[int, ...], hint: str | None) -> WindowPiece:
         pick, mine = layout.pick(slots), layout.only(slots)
         found = [each.strategy for each in self._candidates(mine) if each.strategy != NAIVE]
         chosen = hint if hint in found else next(each for each in found if each != CUMULATIVE)
-        piece = Piece(chosen, helper, pick, mine)
+        piece = WindowPiece(chosen, helper, pick, mine)
         if chosen == RUNNING:
             own = HelperParts(self.new_id(), f"{self.statement.name.name}$running{len(self.own)}", mine.columns)
             self.own.append(own)
@@ -254,7 +254,7 @@ class _Declaring:
             return self._in_blocks(piece)
         return piece
 
-    def _in_blocks(self, piece: Piece) -> Piece:
+    def _in_blocks(self, piece: WindowPiece) -> WindowPiece:
         levels: list[int] = []
         below, pick = piece.object, piece.pick
         for level in range(1, level_count(self.window) + 1):
@@ -263,7 +263,7 @@ class _Declaring:
             levels.append(made.id)
         return replace(piece, levels=tuple(levels))
 
-    def _helper(self, aggregate: Aggregate, keys: tuple[Column, ...], wanted: _Wanted) -> tuple[PartView, list[int]]:
+    def _helper(self, aggregate: GroupBy, keys: tuple[Column, ...], wanted: _Wanted) -> tuple[PartView, list[int]]:
         """The helper that has the wanted slots, and where."""
         form = (_form(aggregate.input), tuple(map(shared_form, aggregate.keys)), tuple(map(shared_form, wanted.values)))
         # Helpers that join with dimension tables are not shared: ALTER VIEW ... REBUILD joins those of one view anew.

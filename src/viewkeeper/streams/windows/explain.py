@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from viewkeeper.catalog.model import Catalog, PartView
 from viewkeeper.plans import window as plans
-from viewkeeper.plans.relations import Filter, Join, Project, Relation, Scan
+from viewkeeper.plans.relations import Filter, InnerJoin, Project, Relation, Scan
 from viewkeeper.plans.text import expression_text
-from viewkeeper.plans.window import BLOCKS, CUMULATIVE, GREATEST, LEAST, RUNNING, Layout, PartAggregate, Piece
+from viewkeeper.plans.window import BLOCKS, CUMULATIVE, GREATEST, LEAST, RUNNING, Layout, PartAggregate, WindowPiece
 from viewkeeper.streams.windows.cost import NAIVE, Sizes, candidates
 from viewkeeper.streams.windows.declare import KnownSizes
 from viewkeeper.streams.windows.program import level_count
@@ -134,7 +134,7 @@ def _from(relation: Relation, source: int) -> str:
         case Project():
             outputs = ", ".join(map(expression_text, relation.outputs))
             return f"(SELECT {outputs} FROM {_from(relation.input, source)})"
-        case Join():
+        case InnerJoin():
             pairs = zip(relation.left_keys, relation.right_keys, strict=True)
             on = " AND ".join(f"{expression_text(a)} = {expression_text(b)}" for a, b in pairs)
             rest = f" AND {expression_text(relation.residual)}" if relation.residual is not None else ""
@@ -142,7 +142,7 @@ def _from(relation: Relation, source: int) -> str:
     return type(relation).__name__
 
 
-def _piece(catalog: Catalog, view: PartView, plan: plans.Window, i: int, piece: Piece) -> list[str]:
+def _piece(catalog: Catalog, view: PartView, plan: plans.Window, i: int, piece: WindowPiece) -> list[str]:
     """How one piece of the window is had, as a ViewDF."""
     helper = _name(catalog, piece.object)
     keys = ", ".join(column.name for column in (*piece.layout.keys, *piece.layout.values))
@@ -171,7 +171,7 @@ def _view_text(catalog: Catalog, view: PartView, plan: plans.Window) -> list[str
     return [f"  UPDATE {view.name}[j] AS SELECT {outputs} FROM the pieces{having} PARTITION LENGTH {view.length}"]
 
 
-def _candidates(plan: plans.Window, piece: Piece, sizes: Sizes, measured: float | None) -> list[str]:
+def _candidates(plan: plans.Window, piece: WindowPiece, sizes: Sizes, measured: float | None) -> list[str]:
     kinds = ", ".join(dict.fromkeys(slot.kind for slot in piece.layout.slots))
     what = f"values of {', '.join(c.name for c in piece.layout.values)}" if piece.layout.values else kinds
     lines = [f"  strategies for {what}, with about {sizes.rows:.3g} rows and {sizes.groups:.3g} groups a part:"]

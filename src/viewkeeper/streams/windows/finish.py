@@ -10,7 +10,7 @@ import pyarrow as pa
 from viewkeeper.catalog.types import MAX_PRECISION, decimal
 from viewkeeper.errors import ViewBroken
 from viewkeeper.maintenance import error_codes, exact, exact_square
-from viewkeeper.plans.window import Layout, Piece, Window, WindowCall
+from viewkeeper.plans.window import Layout, Window, WindowCall, WindowPiece
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.rows import computed, filtered
 from viewkeeper.streams.windows.states import align
@@ -48,7 +48,7 @@ def finish(plan: Window, merged: Sequence[Block]) -> Block:
     return Block(computed(plan.outputs, columns, length, plan.zone), hashes)
 
 
-def _read(piece: Piece, block: Block, calls: Sequence[WindowCall], key: int) -> Block:
+def _read(piece: WindowPiece, block: Block, calls: Sequence[WindowCall], key: int) -> Block:
     """The groups of a piece, with a column for each call."""
     if piece.layout.values:
         values = values_of(piece.layout, block)

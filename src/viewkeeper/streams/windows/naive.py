@@ -9,7 +9,7 @@ from sqlglot.tokens import TokenType
 
 from viewkeeper.catalog.model import Column, PartView, Stream
 from viewkeeper.compiler.parts import read_view_query
-from viewkeeper.compiler.source import Source
+from viewkeeper.compiler.source import Script
 from viewkeeper.compiler.statements import CreateWindowView
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import NotSupported
@@ -33,7 +33,7 @@ def naive_window(
     hint = next(token for token in written if token.token_type == TokenType.HINT)
     text = query.source.text
     blank = "".join(character if character == "\n" else " " for character in text[hint.start : hint.end + 1])
-    without = Source(text[: hint.start] + blank + text[hint.end + 1 :])
+    without = Script(text[: hint.start] + blank + text[hint.end + 1 :])
     read = read_view_query(without, [token for token in written if token is not hint], "j").query
     if len(read.references) > 1:
         message = ("STRATEGY(naive): rows of a window are joined each at its own part's version of a table, which a "

@@ -13,9 +13,9 @@ from viewkeeper.catalog.types import BIGINT, BINARY, physical_type
 from viewkeeper.plans import window as plans
 from viewkeeper.plans.inputs import inputs, optional_inputs
 from viewkeeper.plans.references import Input
-from viewkeeper.plans.window import BLOCKS, CUMULATIVE, GREATEST, LEAST, MERGE, RUNNING, Layout, Piece, Slot
+from viewkeeper.plans.window import BLOCKS, CUMULATIVE, GREATEST, LEAST, MERGE, RUNNING, Layout, Slot, WindowPiece
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.program import Carry, OfRows, Output, Past, Program, Shuffled, Wanted
+from viewkeeper.streams.program import Carry, OfRows, Output, PartProgram, Past, Shuffled, Wanted
 from viewkeeper.streams.rows import computed, rows_of
 from viewkeeper.streams.windows.finish import finish
 from viewkeeper.streams.windows.states import combine, lift, reduce
@@ -158,7 +158,7 @@ class _Once:
         return self._past.last(object_)
 
 
-def window_program(catalog: Catalog, view: PartView) -> Program:
+def window_program(catalog: Catalog, view: PartView) -> PartProgram:
     """How the parts of a window view, or of a helper of one, are computed."""
     plan = view.plan
     outputs = (Output(view.id, view.columns), *(Output(helper.id, helper.columns) for helper in view.helpers))
@@ -173,7 +173,7 @@ def window_program(catalog: Catalog, view: PartView) -> Program:
     return Sliding(plan, inputs(view), optional_inputs(plan), outputs, "part" if view.helpers else "none")
 
 
-def _nothing(piece: Piece) -> Block:
+def _nothing(piece: WindowPiece) -> Block:
     """The one group of no rows."""
     columns = [pa.nulls(1, physical_type(column.type)) for column in piece.layout.values]
     for slot in piece.layout.slots:
@@ -183,12 +183,12 @@ def _nothing(piece: Piece) -> Block:
     return Block(columns, hash_columns((), 1))
 
 
-def _merged(piece: Piece, window: int, part: int, past: Past) -> Block:
+def _merged(piece: WindowPiece, window: int, part: int, past: Past) -> Block:
     parts = range(part - window + 1, part + 1)
     return combine(piece.layout, [_picked(past.read(piece.object, i), piece.pick) for i in parts])
 
 
-def _running(piece: Piece, window: int, part: int, past: Past) -> Block:
+def _running(piece: WindowPiece, window: int, part: int, past: Past) -> Block:
     """What was, and the part that comes, without the part that leaves.
 
     Where there was nothing the window before this one was empty, or this is the first: then all its parts are merged.
@@ -201,7 +201,7 @@ def _running(piece: Piece, window: int, part: int, past: Past) -> Block:
     return combine(piece.layout, [before, came, left], [1, 1, -1])
 
 
-def _difference(piece: Piece, window: int, part: int, past: Past) -> Block:
+def _difference(piece: WindowPiece, window: int, part: int, past: Past) -> Block:
     """The sums up to here less those up to the part that leaves, of the groups that have not begun anew since.
 
     Where either is not there, all parts are merged.
@@ -217,7 +217,7 @@ def _difference(piece: Piece, window: int, part: int, past: Past) -> Block:
     return _picked(difference, [i for i in range(slots + 1) if i != layout.key])
 
 
-def _blocks(piece: Piece, window: int, part: int, past: Past) -> Block:
+def _blocks(piece: WindowPiece, window: int, part: int, past: Past) -> Block:
     blocks = []
     for level, i in cover(part - window + 1, part, len(piece.levels)):
         if level == 0:
@@ -227,7 +227,7 @@ def _blocks(piece: Piece, window: int, part: int, past: Past) -> Block:
     return combine(piece.layout, blocks)
 
 
-_STRATEGIES: dict[str, Callable[[Piece, int, int, Past], Block]] = {
+_STRATEGIES: dict[str, Callable[[WindowPiece, int, int, Past], Block]] = {
     MERGE: _merged, RUNNING: _running, CUMULATIVE: _difference, BLOCKS: _blocks,
 }  # fmt: skip
 

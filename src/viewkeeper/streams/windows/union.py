@@ -13,7 +13,7 @@ from viewkeeper.trace.keys import equal_rows
 
 
 @dataclass
-class Union:
+class GroupUnion:
     """`hashes` and `keys` of all groups, sorted by hash.  Row `orders[k][i]` of block k (None: row i) is of the group
     `positions[k][i]`; positions ascend."""
 
@@ -23,7 +23,7 @@ class Union:
     orders: list[np.ndarray | None]
 
 
-def union(hashes: Sequence[np.ndarray], keys: Sequence[Sequence[pa.Array]]) -> Union:
+def union(hashes: Sequence[np.ndarray], keys: Sequence[Sequence[pa.Array]]) -> GroupUnion:
     """The groups of blocks (at least one) in each of which no two rows are of one group.
 
     Blocks sorted by hash, most of whose groups are in the largest one, are matched by binary search; else, and where
@@ -32,7 +32,7 @@ def union(hashes: Sequence[np.ndarray], keys: Sequence[Sequence[pa.Array]]) -> U
     return _matched(hashes, keys) or _sorted(hashes, keys)
 
 
-def _matched(hashes: Sequence[np.ndarray], keys: Sequence[Sequence[pa.Array]]) -> Union | None:
+def _matched(hashes: Sequence[np.ndarray], keys: Sequence[Sequence[pa.Array]]) -> GroupUnion | None:
     largest = max(range(len(hashes)), key=lambda k: len(hashes[k]))
     base, base_keys = hashes[largest], list(keys[largest])
     if not all((each[1:] > each[:-1]).all() for each in hashes):
@@ -46,7 +46,7 @@ def _matched(hashes: Sequence[np.ndarray], keys: Sequence[Sequence[pa.Array]]) -
         places.append(place)
         absent.append(missing)
     if not any(map(len, absent)):
-        return Union(base, base_keys, places, [None] * len(places))
+        return GroupUnion(base, base_keys, places, [None] * len(places))
     if 2 * sum(map(len, absent)) > len(base):
         return None
     return _widened(hashes, keys, base, base_keys, places, absent)
@@ -81,7 +81,7 @@ def _places(
 def _widened(
     hashes: Sequence[np.ndarray], keys: Sequence[Sequence[pa.Array]], base: np.ndarray, base_keys: list[pa.Array],
     places: list[np.ndarray], absent: list[np.ndarray],
-) -> Union | None:  # fmt: skip
+) -> GroupUnion | None:  # fmt: skip
     """The base with the few groups that it lacks put in their places."""
     lacking = np.concatenate([each[rows] for each, rows in zip(hashes, absent, strict=True)])
     columns = [
@@ -110,10 +110,10 @@ def _widened(
     all_keys = [pa.concat_arrays([a, b]).take(index) for a, b in zip(base_keys, columns, strict=True)]
     merged = np.empty(len(source), np.uint64)
     merged[moved], merged[put] = base, new
-    return Union(merged, all_keys, positions, [None] * len(positions))
+    return GroupUnion(merged, all_keys, positions, [None] * len(positions))
 
 
-def _sorted(hashes: Sequence[np.ndarray], keys: Sequence[Sequence[pa.Array]]) -> Union:
+def _sorted(hashes: Sequence[np.ndarray], keys: Sequence[Sequence[pa.Array]]) -> GroupUnion:
     every = np.concatenate(hashes)
     columns = [pa.concat_arrays([block[i] for block in keys]) for i in range(len(keys[0]))]
     groups = group_rows(every, columns)
@@ -130,7 +130,7 @@ def _sorted(hashes: Sequence[np.ndarray], keys: Sequence[Sequence[pa.Array]]) ->
         order = None if (mine[1:] > mine[:-1]).all() else np.argsort(mine, kind="stable")
         orders.append(order)
         positions.append(mine if order is None else mine[order])
-    return Union(every[firsts], [column.take(index) for column in columns], positions, orders)
+    return GroupUnion(every[firsts], [column.take(index) for column in columns], positions, orders)
 
 
 def _equal(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> bool:

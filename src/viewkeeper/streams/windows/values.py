@@ -23,7 +23,7 @@ from viewkeeper.trace.keys import numbers, order_code
 
 
 @dataclass
-class Values:
+class DistinctValues:
     """The distinct values of a window, sorted by group and, where there is one column of them, by value; NULLs apart.
 
     `starts[i]` to `starts[i + 1]` are those of group i; `counts` says how often each is there.
@@ -35,7 +35,7 @@ class Values:
     counts: np.ndarray
 
 
-def values_of(layout: Layout, block: Block) -> Values:
+def values_of(layout: Layout, block: Block) -> DistinctValues:
     """The values in a merged block that keeps them, and its groups."""
     keys = block.columns[: len(layout.keys)]
     order = np.argsort(block.hashes, kind="stable")
@@ -55,10 +55,10 @@ def values_of(layout: Layout, block: Block) -> Values:
     counts = numbers(block.columns[layout.key])[rows]
     firsts = pa.array(groups.firsts)
     heads = Block([key.take(firsts) for key in keys], block.hashes[groups.firsts])
-    return Values(heads, [column.take(index) for column in columns], starts, counts)
+    return DistinctValues(heads, [column.take(index) for column in columns], starts, counts)
 
 
-def result(values: Values, call: WindowCall) -> tuple[pa.Array, np.ndarray | None]:
+def result(values: DistinctValues, call: WindowCall) -> tuple[pa.Array, np.ndarray | None]:
     """What `call` gives for each group, and where it overflows (NULL there)."""
     distinct = np.diff(values.starts)
     fraction = fraction_of(call.function)
@@ -85,7 +85,7 @@ def result(values: Values, call: WindowCall) -> tuple[pa.Array, np.ndarray | Non
     return totals.take(pa.array(row, mask=row < 0)), wrong
 
 
-def _percentile(values: Values, type_: Type, fraction: float) -> pa.Array:
+def _percentile(values: DistinctValues, type_: Type, fraction: float) -> pa.Array:
     ends = np.cumsum(values.counts)
     bounds = np.concatenate([[0], ends])[values.starts]
     total = np.diff(bounds)
