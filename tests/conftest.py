@@ -16,6 +16,9 @@ from pipeline_database import VIEWS, Shop
 from stream_database import StreamDatabase
 from viewkeeper.pipeline.spark import JAVA_OPTIONS
 
+# A test's Spark lives for seconds, in which Java would spend half of its time on compiling well what soon ends.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

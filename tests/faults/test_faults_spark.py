@@ -17,26 +17,23 @@ from viewkeeper.trace import points
 pytestmark = [pytest.mark.spark, pytest.mark.faults]
 
 
-def run_child(root: Path, point: str, victim: str) -> subprocess.CompletedProcess[str]:
-    call = f"import shop_on_spark as t; t.maintain_on_spark(t.Path({str(root)!r}), {point!r}, {victim!r})"
-    environment = {**os.environ, "VIEWKEEPER_FAULTS": str(root)}
+def run_child(faults: Path, call: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", call], cwd=SUPPORT, env=environment, capture_output=True, text=True,
-        timeout=180, check=False,
+        [sys.executable, "-c", f"import shop_on_spark as t; t.{call}"], cwd=SUPPORT, capture_output=True, text=True,
+        env={**os.environ, "VIEWKEEPER_FAULTS": str(faults)}, timeout=300, check=False,
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("point", points.WORKER_POINTS)
-def test_a_killed_worker_is_replaced(tmp_path: Path, point: str) -> None:
-    """Where a worker is killed Spark tries its task again, and nothing is lost or doubled."""
-    ended = run_child(tmp_path, point, "worker")
+def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
+    """Wherever a worker is killed Spark tries its task again, and nothing is lost or doubled."""
+    ended = run_child(tmp_path, f"lose_workers(t.Path({str(tmp_path)!r}))")
     assert ended.returncode == 0, ended.stderr
 
 
 @pytest.mark.parametrize("point", points.POINTS)
 def test_a_killed_driver_is_followed_by_the_next(tmp_path: Path, point: str) -> None:
     """Where the driver is killed, while its workers may still be writing, the next one finds everything right."""
-    ended = run_child(tmp_path, point, "driver")
+    ended = run_child(tmp_path, f"lose_the_driver(t.Path({str(tmp_path)!r}), {point!r})")
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     shop = Shop(tmp_path)
     if not shop.snapshot.catalog.views:

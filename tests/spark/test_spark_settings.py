@@ -92,10 +92,11 @@ def test_hostile_settings_and_another_country_change_no_answer(spark: SparkSessi
         "SPARK_ANSI_SQL_MODE": "false",
     }  # fmt: skip
     program = SUPPORT / "hostile_settings.py"
-    done = subprocess.run([sys.executable, program, tmp_path / "there"], capture_output=True, text=True, timeout=400,
-                          check=False, env=environment)  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    there, here = json.loads(done.stdout.splitlines()[-1]), answers(tmp_path / "here")
-    assert there == here
+    with subprocess.Popen([sys.executable, program, tmp_path / "there"], stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.PIPE, env=environment) as elsewhere:  # fmt: skip
+        here = answers(tmp_path / "here")  # meanwhile
+        said, errors = elsewhere.communicate(timeout=400)
+    assert elsewhere.returncode == 0, errors[-3000:]
+    assert json.loads(said.splitlines()[-1]) == here
     assert here[4] == []
     assert here[-2] == "[CAST_INVALID_INPUT"

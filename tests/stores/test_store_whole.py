@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import signal
@@ -9,19 +10,22 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 
 from child import SUPPORT
 from store_model import BAG, ORDERS, PAIRS, as_dicts, in_order, read_all, read_range, replay, stored_rows
-from store_processes import CALLS, start
+from store_processes import CALLS, call_once, put_again_and_again, put_one_row, run_with_faults
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.trace import points
 
 NODES = 3
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["viewkeeper.stores.embedded", "pandas"])  # Arrow imports pandas when it needs it first
 
 
 def filled(root: Path) -> EmbeddedStore:
@@ -35,12 +39,26 @@ def contents(store: EmbeddedStore) -> list[object]:
     return [in_order(stored_rows(store, table)) for table in (ORDERS, PAIRS, BAG)]
 
 
-def run_armed(folder: Path, point: str, count: int, *program: object) -> int:
+def started(program: Callable[..., None], *arguments: object, faults: Path | None = None) -> BaseProcess:
+    """A program in a process of its own, which has all modules from the start."""
+    process = FORKS.Process(target=run_with_faults, args=(faults, program, *map(str, arguments)))
+    process.start()
+    return process
+
+
+def run(program: Callable[..., None], *arguments: object, faults: Path | None = None) -> int:
+    """Run a program in a process of its own; its exit code."""
+    process = started(program, *arguments, faults=faults)
+    process.join(60)
+    assert process.exitcode is not None
+    return process.exitcode
+
+
+def run_armed(folder: Path, point: str, count: int, program: Callable[..., None], *arguments: object) -> int:
     """Run a program that is killed at a point; its exit code."""
     folder.mkdir(exist_ok=True)
     points.arm(folder, point, count)
-    environment = {**os.environ, "VIEWKEEPER_FAULTS": str(folder)}
-    code = subprocess.run(start(*program), env=environment, timeout=60).returncode
+    code = run(program, *arguments, faults=folder)
     (folder / point).unlink()
     return code
 
@@ -64,13 +82,13 @@ def test_a_call_over_several_nodes_is_whole_after_kill_9_at_every_point(tmp_path
             for comes_next in ("scan", "cut", "write", "another process"):
                 root = tmp_path / f"{point}{count}{comes_next}"
                 store = filled(root)
-                assert run_armed(tmp_path / "armed", point, count, "call_once", root, call) == -signal.SIGKILL
+                assert run_armed(tmp_path / "armed", point, count, call_once, root, call) == -signal.SIGKILL
                 if comes_next == "cut":
                     assert store.log.cut(10_000, {}).positions == store.ends()
                 elif comes_next == "write":
                     CALLS[call if "delete" not in call and "key" not in call else "whole rows"](store)
                 elif comes_next == "another process":
-                    subprocess.run(start("put_one_row", root), check=True)
+                    assert run(put_one_row, root) == 0
                     store.delete_many(ORDERS, range(1000, 1020))
                 if comes_next != "write":
                     assert contents(store) == (before if point == "call prepared" else after), (point, comes_next)
@@ -86,10 +104,10 @@ def test_a_call_over_several_nodes_is_whole_after_kill_9_at_every_point(tmp_path
 def test_a_call_is_finished_once_though_who_finishes_it_dies_too(tmp_path: Path) -> None:
     with expected(tmp_path, "some columns") as (_, after):
         store = filled(tmp_path / "s")
-        assert run_armed(tmp_path / "armed", "between nodes", 1, "call_once", store.root, "some columns") < 0
+        assert run_armed(tmp_path / "armed", "between nodes", 1, call_once, store.root, "some columns") < 0
         for _ in range(2):  # With nothing to do the first time, and then with one part done.
-            assert run_armed(tmp_path / "armed", "part done", 1, "put_one_row", store.root) == -signal.SIGKILL
-        assert run_armed(tmp_path / "armed", "part done", 2, "put_one_row", store.root) == -signal.SIGKILL
+            assert run_armed(tmp_path / "armed", "part done", 1, put_one_row, store.root) == -signal.SIGKILL
+        assert run_armed(tmp_path / "armed", "part done", 2, put_one_row, store.root) == -signal.SIGKILL
         assert contents(store) == after
         store.close()
 
@@ -100,7 +118,7 @@ def test_a_call_that_a_power_loss_cut_is_finished_at_the_next_opening(tmp_path: 
     with expected(tmp_path, "some columns") as (_, after):
         store = filled(tmp_path / "s")
         store.close()
-        assert run_armed(tmp_path / "armed", "between nodes", 1, "call_once", store.root, "some columns") < 0
+        assert run_armed(tmp_path / "armed", "between nodes", 1, call_once, store.root, "some columns") < 0
         (store.root / "stamp").write_bytes(b"")
         store = EmbeddedStore(store.root)
         assert store.log.cut(10_000, {}).positions == store.ends() and contents(store) == after
@@ -136,25 +154,23 @@ def test_no_cut_holds_half_a_call_while_writers_are_killed_again_and_again(tmp_p
     random_, store = random.Random(7), EmbeddedStore(tmp_path / "s", nodes=NODES, durability="process")
     faults = tmp_path / "armed"
     faults.mkdir()
-    environment = {**os.environ, "VIEWKEEPER_FAULTS": str(faults)}
-    running: dict[int, subprocess.Popen[bytes]] = {}
+    running: dict[int, BaseProcess] = {}
     positions: dict[int, int] = {}
     seen: dict[int, dict[int, int]] = {}
     killed, deadline = 0, time.monotonic() + 25
     try:
-        while time.monotonic() < deadline:
+        while killed < 30 and time.monotonic() < deadline:
             for writer in range(4):
-                if writer not in running or running[writer].poll() is not None:
-                    killed += writer in running and running[writer].returncode == -signal.SIGKILL
-                    command = start("put_again_and_again", store.root, writer, 10**6)
-                    running[writer] = subprocess.Popen(command, env=environment)
+                if writer not in running or not running[writer].is_alive():
+                    killed += writer in running and running[writer].exitcode == -signal.SIGKILL
+                    running[writer] = started(put_again_and_again, store.root, writer, 10**6, faults=faults)
             if not list(faults.glob("*")) or random_.random() < 0.2:
                 points.arm(faults, random_.choice(points.STORE_POINTS), random_.randrange(1, 60))
             positions = cut_whole(store, positions, seen, random_.choice([1, 50, 10_000]))
     finally:
         for process in running.values():
             process.kill()
-            process.wait()
+            process.join()
     while (cut := store.log.cut(10_000, positions)).operations:
         positions = cut_whole(store, positions, seen, 10_000)
         assert positions == cut.positions
@@ -201,7 +217,7 @@ def test_ctrl_c_leaves_put_many_whole_or_undone_and_the_store_usable(tmp_path: P
     thread.join(timeout=10)
     assert not thread.is_alive()
     begin = time.monotonic()
-    subprocess.run(start("put_one_row", store.root), check=True, timeout=30)
+    assert run(put_one_row, store.root) == 0
     child = os.fork()
     if child == 0:
         store.put(ORDERS, {"id": 102, "n": 1})

@@ -17,13 +17,24 @@ from viewkeeper.pipeline.spark import SparkExecutor, session
 from viewkeeper.trace import points
 
 
-def maintain_on_spark(root: Path, point: str, victim: str) -> None:
-    """Run in a child process: maintains, with the fault armed for a worker or for this process."""
+def lose_workers(faults: Path) -> None:
+    """Run in a child process: maintains one database after another; in each a worker is killed, at another point."""
+    for point in points.WORKER_POINTS:
+        maintain_on_spark(faults / f"database of {point}", faults, point, 0)
+
+
+def lose_the_driver(root: Path, point: str) -> None:
+    """Run in a child process: maintains until it is killed at the point."""
+    maintain_on_spark(root, root, point, os.getpid())
+
+
+def maintain_on_spark(root: Path, faults: Path, point: str, victim: int) -> None:
+    """Maintains, with the fault armed for the process `victim`, or for whatever worker comes there (0)."""
     shop = Shop(root, views="")
     shop.write(1, 40)
     driver = shop.maintainer(SparkExecutor(session(2)[0], 2))
     shop.catch_up(driver)
-    points.arm(root, point, 1, os.getpid() if victim == "driver" else 0)
+    points.arm(faults, point, 1, victim)
     for seed in range(2, 5):
         shop.write(seed, 30)
         shop.catch_up(driver)
@@ -33,8 +44,8 @@ def maintain_on_spark(root: Path, point: str, victim: str) -> None:
     driver.close()
     shop.declare(VIEWS)
     shop.maintain_once(SparkExecutor(session(2)[0], 2))
-    assert points.passes(root, point) > 1, "the worker's task was not tried again"
-    assert shop.wrong_views() == []
+    assert points.passes(faults, point) > 1, f"{point}: the worker's task was not tried again"
+    assert shop.wrong_views() == [], point
 
 
 def outlive_java(root: Path, interrupted: bool) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from store_model import BAG, ORDERS, PAIRS
 from viewkeeper.stores.embedded import EmbeddedStore
+from viewkeeper.trace import points
 
 
 def write_for_ever(root: str, seed: str, durability: str) -> None:
@@ -91,12 +92,18 @@ def read_and_wait(root: str) -> None:
         sys.stdin.read()
 
 
+def run_with_faults(faults: Path | None, program: Callable[..., None], *arguments: str) -> None:
+    """Run a program of this file, in a process that dies at the points that are armed in the folder `faults`."""
+    points._FOLDER = None if faults is None else str(faults)
+    program(*arguments)
+
+
 def start(name: str, *arguments: object) -> list[str]:
     """The command line of a program of this file."""
     return [sys.executable, str(Path(__file__)), name, *map(str, arguments)]
 
 
-PROGRAMS = (write_for_ever, count_together, read_and_wait, call_once, put_one_row, put_again_and_again, write_and_hold)
+PROGRAMS = (write_for_ever, count_together, read_and_wait, write_and_hold)
 
 if __name__ == "__main__":
     {f.__name__: f for f in PROGRAMS}[sys.argv[1]](*sys.argv[2:])
