@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from stream_database import StreamDatabase, moment, run_query
 from viewkeeper.errors import NotSupported, Timeout
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.maintain import catch_up
+from viewkeeper.streams import past
+from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.keeping import rollup
 from viewkeeper.streams.parts import PartIndex, read_index
 from viewkeeper.trace.local import local_storage
@@ -123,6 +126,31 @@ def test_a_row_long_before_the_first_is_a_step_too(database: StreamDatabase) -> 
         for part in (4, 5, 6, 7, 8, NOW // 2, NOW - 1, NOW, NOW + 3, NOW + 8):
             if part >= (database.progress(name).first or 0):
                 assert database.rows(name, part) == expected(name, part, rows, 0), (name, part)
+
+
+def test_a_long_window_of_short_parts_reads_those_that_have_rows(tmp_path: Path) -> None:
+    """A day of seconds, most of them empty: a part costs what stands in its window, not how many parts that has."""
+    database = StreamDatabase(tmp_path / "db")
+    database.declare(
+        "CREATE STREAM s (ts TIMESTAMP NOT NULL, x BIGINT) TIMESTAMP BY ts PARTITION LENGTH 1;"
+        "CREATE VIEW day AS SELECT count(*) AS n, sum(x) AS s FROM s [WINDOW 1 DAYS]"
+    )
+    read = Counter[int]()
+    block = past.History.block
+
+    def counting(history: past.History, object_: int, part: int) -> Block:
+        read[object_] += 1
+        return block(history, object_, part)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(past.History, "block", counting)
+        for seconds in (0, 60 * NOW, 60 * NOW + 600):
+            database.append("s", [{"ts": moment(0) + datetime.timedelta(seconds=seconds), "x": 7}])
+        database.drive()
+    assert 0 < read.total() < 5_000
+    rows = {part: database.rows("day", 60 * NOW + part) for part in (-1, 0, 599)}
+    assert rows == {-1: [(0, None)], 0: [(1, 7)], 599: [(1, 7)]}
+    database.close()
 
 
 def test_equal_parts_are_rolled_up_as_others(database: StreamDatabase, monkeypatch: pytest.MonkeyPatch) -> None:

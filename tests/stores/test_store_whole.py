@@ -194,15 +194,22 @@ def cut_whole(
     return cut.positions
 
 
-def test_ctrl_c_leaves_put_many_whole_or_undone_and_the_store_usable(tmp_path: Path) -> None:
-    """150 interrupts at random moments of `put_many` and `put`: no half, no lock left, no thread or fork that waits."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGALRM])
+def test_interrupts_leave_put_many_whole_or_undone_and_the_store_usable(tmp_path: Path, number: signal.Signals) -> None:
+    """75 interrupts (Ctrl-C, or a timeout by alarm) at random moments of `put_many` and `put`: no half, no lock, no
+    thread or fork that waits is left."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(number, interrupt)
     store, random_ = EmbeddedStore(tmp_path / "s", nodes=NODES, durability="process"), random.Random(3)
     store.put_many(ORDERS, [{"id": id_, "n": 0} for id_ in range(8)])
     came = call = 0
     main = threading.get_ident()
-    while came < 150:
+    while came < 75:
         call += 1
-        timer = threading.Timer(random_.uniform(0, 0.006), lambda: signal.pthread_kill(main, signal.SIGINT))
+        timer = threading.Timer(random_.uniform(0, 0.006), lambda: signal.pthread_kill(main, number))
         try:
             timer.start()
             while True:
@@ -212,6 +219,7 @@ def test_ctrl_c_leaves_put_many_whole_or_undone_and_the_store_usable(tmp_path: P
             came += 1
         timer.join()
         assert len({store.get(ORDERS, id_)["n"] for id_ in range(8)}) == 1  # type: ignore[index]
+    signal.signal(number, before)
     thread = threading.Thread(target=store.put, args=(ORDERS, {"id": 101, "n": 1}))
     thread.start()
     thread.join(timeout=10)

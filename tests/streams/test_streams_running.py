@@ -52,7 +52,7 @@ def keeper(program: Any, servers: int, small: int = 0, memory: int = past.MEMORY
         patch.setattr(part_files, "SHARED_ROWS", 4)
         patch.setattr(past, "MEMORY_BYTES", memory)
         patch.setattr(running, "MEMORY_BYTES", memory)
-        patch.setattr(LocalDisk, "publish", lambda disk, path: None)  # syncing would take most of the time
+        patch.setattr(LocalDisk, "upload", lambda disk, file, name: None)  # syncing would take most of the time
         yield Keeper(Path(name), LocalExecutor(servers), program, 0)
 
 

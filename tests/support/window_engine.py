@@ -214,6 +214,11 @@ class _Past:
         block = self.engine.parts.get((object_, part), Block.empty(columns))
         return block if self.touched is None else block.filter(np.isin(block.hashes, self.touched))
 
+    def filled(self, object_: int, low: int, high: int) -> list[int]:
+        return sorted(
+            i for (id_, i), rows in self.engine.parts.items() if id_ == object_ and low <= i <= high and len(rows)
+        )
+
     def last(self, object_: int) -> Block:
         raise AssertionError("no window view carries rows")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_files import read_part
@@ -62,7 +62,7 @@ class History:
             self._disk, self.pieces(object_, part), self._work.columns[object_], self._work.zone,
             low=self._low, high=self._high, touched=self._touched, grouped=True,
         )  # fmt: skip
-        if self._is_read_later(object_, part):
+        if len(block) and self._is_read_later(object_, part):
             self._read[place] = block
             self._read_bytes += _bytes(block)
             while self._read_bytes > MEMORY_BYTES:
@@ -100,6 +100,15 @@ class History:
             ):
                 return True
         return False
+
+    def filled(self, object_: int, low: int, high: int) -> list[int]:
+        """The parts from `low` to `high` that may have rows, ascending."""
+        filled = self._filled.get(object_, [])
+        found = filled[bisect_left(filled, low) : bisect_right(filled, high)]
+        if object_ not in self._own:
+            return found
+        made = (i for id_, i in (*self._pieces, *self._unwritten) if id_ == object_ and low <= i <= high)
+        return sorted({*found, *made})
 
     def last_source(self, part: int) -> int | None:
         """The last part before `part` in which the source has rows."""
@@ -158,6 +167,10 @@ class PartPast:
         if isinstance(self._work.program, Shuffled) and object_ == source:
             raise ValueError(f"object {object_} has no groups: it cannot be read by hash")
         return chosen(self._history.block(object_, part), self._touched)
+
+    def filled(self, object_: int, low: int, high: int) -> Sequence[int]:
+        """The parts from `low` to `high` that may have rows."""
+        return self._history.filled(object_, low, high)
 
     def last(self, object_: int) -> Block:
         """The rows of an own output in the last part before in which the source has rows."""

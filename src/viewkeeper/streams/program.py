@@ -15,7 +15,7 @@ what `advance` gives replaces the rows of these hashes, and the others stay.  So
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -44,6 +44,9 @@ class Past(Protocol):
 
     def read(self, object_: int, part: int) -> Block:
         """The rows of a part; empty where it is empty or before the first."""
+
+    def filled(self, object_: int, low: int, high: int) -> Sequence[int]:
+        """The parts from `low` to `high` that may have rows, ascending: a long time without rows costs nothing."""
 
     def last(self, object_: int) -> Block:
         """With `carry` "row": the rows of the own output `object_` in the last part before j in which the source has

@@ -104,8 +104,9 @@ class Cumulation(OfRows):
         """All up to here, with the part in which each group began."""
         own, below, window = self.outputs[0].object, self.plan.below, self.plan.window
         before = past.read(own, part - 1)
-        came = range(part, part + 1) if len(before) else range(part - window, part + 1)
-        new = combine(self.plan.summed, [_picked(past.read(below, i), self.plan.pick) for i in came])
+        new = combine(
+            self.plan.summed, _parts(past, below, part if len(before) else part - window, part, self.plan.pick)
+        )
         marked = Block([*new.columns, pa.array([part] * len(new), pa.int64())], new.hashes)
         return {own: combine(self.plan.layout, [before, marked])}
 
@@ -154,6 +155,9 @@ class _Once:
             self._known[object_, part] = self._past.read(object_, part)
         return self._known[object_, part]
 
+    def filled(self, object_: int, low: int, high: int) -> Sequence[int]:
+        return self._past.filled(object_, low, high)
+
     def last(self, object_: int) -> Block:
         return self._past.last(object_)
 
@@ -184,8 +188,12 @@ def _nothing(piece: WindowPiece) -> Block:
 
 
 def _merged(piece: WindowPiece, window: int, part: int, past: Past) -> Block:
-    parts = range(part - window + 1, part + 1)
-    return combine(piece.layout, [_picked(past.read(piece.object, i), piece.pick) for i in parts])
+    return combine(piece.layout, _parts(past, piece.object, part - window + 1, part, piece.pick))
+
+
+def _parts(past: Past, object_: int, low: int, high: int, pick: Sequence[int]) -> list[Block]:
+    """What is picked of the parts from `low` to `high` that have rows; of one where none has."""
+    return [_picked(past.read(object_, i), pick) for i in past.filled(object_, low, high) or [high]]
 
 
 def _running(piece: WindowPiece, window: int, part: int, past: Past) -> Block:
