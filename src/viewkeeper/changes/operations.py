@@ -1,8 +1,11 @@
 """Operations on one table, as a client's call makes them and as zone 1 gets them.
 
 A call makes operations of one kind on one table, and does not know their sequences yet (`Operations`).  Read back from
-the logs they are `Rows` as docs/interfaces.md describes them (`as_rows`): every declared column, the hidden row id
-where the table has no key, then kind, set, node, sequence, stamp.
+the logs they are `Rows` (`as_rows`), all weights 1: the declared columns in their order (physical; NULL where not set);
+the hidden row id (BIGINT) where the table has no key; then `kind` (int8: 0 put, 1 delete of the row, 2 delete of
+columns), `set` (fixed-size binary: bit i of byte i // 8 says that the put, or the delete of columns, names declared
+column i), `node` (int32), `sequence` and `stamp` (int64).  They stand in any order; zone 1 orders them by key and
+sequence: a key lives on one node.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ LEAST_DAY, GREATEST_DAY = -719162, 2932896
 class LogBatch:
     """The operations in a range of one node's log.
 
-    `operations`: (table id, rows as docs/interfaces.md has them), several a table possible; `rejected`: in the columns
+    `operations`: (table id, rows as `operations` has them), several a table possible; `rejected`: in the columns
     of `catalog.model.REJECTED`; `skipped`: how many operations were of tables that are not declared, by id.
     """
 

@@ -22,18 +22,26 @@ from viewkeeper.trace.trace import Trace
 
 
 class Context(Protocol):
-    """What a pipeline gives to a zone's programs."""
+    """What a pipeline gives to a zone's programs.
+
+    `seed` is True in one task of zone 1 of a fill from nothing, which runs though all tables may be empty: a global
+    aggregate gets its first row there.
+    """
 
     seed: bool
 
     def trace(self, spec: StateSpec) -> Trace:
-        """The state as of the version before."""
+        """The state as of the version before; in a fill, what the fill itself has written of it by then."""
 
     def write(self, spec: StateSpec, rows: Rows) -> None:
         """Adds `rows` to the file that this task writes."""
 
     def send(self, target: str, rows: Rows, hashes: np.ndarray) -> None:
-        """Hands rows to the view servers that own their hashes, in the target's zone."""
+        """Hands rows to the view servers that own their hashes, in the target's zone.
+
+        Targets are `ops:<table>` (operations), `delta:<table>` (signed rows of a table in declared order, last the
+        hidden row id where it has no key), both in zone 1, and `x:<exchange>`.
+        """
 
     def reject(self, table: Table, operations: Rows, reasons: Sequence[str]) -> None:
         """Sets operations aside that cannot be applied."""

@@ -40,7 +40,7 @@ class Output:
 
 class Past(Protocol):
     """Parts that `advance` may read: those of its inputs, and what it wrote before, of its own interval (in a repair:
-    of the touched hashes) only."""
+    of the touched hashes) only.  Others are refused as a defect: a repair would not know of them."""
 
     def read(self, object_: int, part: int) -> Block:
         """The rows of a part; empty where it is empty or before the first."""
