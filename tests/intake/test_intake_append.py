@@ -47,7 +47,6 @@ POINT = namedtuple("POINT", "ts loss")
         pd.DataFrame({"ts": [at(61), at(-1)], "loss": pd.array([1, None], "Int64"), "src": [None, "x"]}),
         pd.DataFrame({"ts": pd.to_datetime([61, -1], unit="s"), "loss": [1, np.nan], "src": [np.nan, "x"]}),
     ],
-    ids=str,
 )
 def test_rows_of_any_form_are_stored_alike(intake: Intake, rows: object) -> None:
     """Dicts, tuples, Arrow and pandas give the same rows, missing columns are NULL, and times before 1970 are fine."""
