@@ -223,7 +223,7 @@ class PartEvidence:
         found = self._index(of.id).at(version)
         pieces = () if found is None else found.pieces
         self._verify(piece.file for piece in pieces)
-        block = read_part(self._version.snapshot.storage.disk, pieces, of.columns, self.catalog.zone)
+        block = read_part(self._version.snapshot.storage.disk, pieces, of.columns)
         return logical_table(of.columns, block.columns, self.catalog.zone)
 
     def _index(self, id_: int) -> PartIndex:

@@ -22,6 +22,7 @@ from viewkeeper.streams import part_files
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_files import (
     PartWriter,
+    Selection,
     close_part_files_except,
     narrowed,
     read_part,
@@ -53,9 +54,9 @@ def test_every_type_comes_back_bit_for_bit(tmp_path: Path, grouped: bool) -> Non
     _, pieces = write(tmp_path, blocks, COLUMNS, grouped)
     assert list(pieces) == [-3, 4, 9]
     for part, block in blocks.items():
-        read = read_piece(disk_in(tmp_path), pieces[part], COLUMNS, "UTC", grouped=grouped)
+        read = read_piece(disk_in(tmp_path), pieces[part], COLUMNS, grouped=grouped)
         assert all(same_bits(*pair) for pair in zip(read.columns, block.columns, strict=True))
-        chosen = read_part(disk_in(tmp_path), [pieces[part]], COLUMNS, "UTC", wanted=[15, 0], grouped=grouped)
+        chosen = read_part(disk_in(tmp_path), [pieces[part]], COLUMNS, wanted=[15, 0], grouped=grouped)
         assert [column.to_pylist() for column in chosen.columns] == [block.columns[i].to_pylist() for i in (15, 0)]
 
 
@@ -80,11 +81,11 @@ def test_no_columns_and_no_rows(tmp_path: Path) -> None:
     """Rows without columns are counted; a part without rows has no piece, and a file without rows does not exist."""
     _, pieces = write(tmp_path, {1: Block([], np.array([7, 5], dtype=np.uint64)), 2: Block.empty([])}, ())
     assert pieces == {1: Piece("a", 0, 2, 5, 7)}
-    assert read_piece(disk_in(tmp_path), pieces[1], (), "UTC", grouped=True).hashes.tolist() == [5, 7]
-    assert len(read_piece(disk_in(tmp_path), pieces[1], (), "UTC")) == 2
+    assert read_piece(disk_in(tmp_path), pieces[1], (), grouped=True).hashes.tolist() == [5, 7]
+    assert len(read_piece(disk_in(tmp_path), pieces[1], ())) == 2
     assert to_table(disk_in(tmp_path), [pieces[1]], (), "UTC").num_rows == 2
     assert PartWriter(disk_in(tmp_path), "b", NUMBER, "UTC", True).finish() == (None, {})
-    assert len(read_part(disk_in(tmp_path), [], NUMBER, "UTC", grouped=True)) == 0
+    assert len(read_part(disk_in(tmp_path), [], NUMBER, grouped=True)) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
@@ -95,7 +96,7 @@ def test_the_order_of_parts_is_kept(tmp_path: Path) -> None:
     for part, first in ((1, 0), (1, 10), (2, 20)):
         writer.add(part, numbered([0, 0], first))
     _, pieces = writer.finish()
-    assert read_piece(disk_in(tmp_path), pieces[1], NUMBER, "UTC").columns[0].to_pylist() == [0, 1, 10, 11]
+    assert read_piece(disk_in(tmp_path), pieces[1], NUMBER).columns[0].to_pylist() == [0, 1, 10, 11]
     for grouped, second in ((False, 0), (True, 1)):
         writer = PartWriter(disk_in(tmp_path), "c", NUMBER, "UTC", grouped)
         writer.add(1, numbered([0]))
@@ -129,16 +130,17 @@ def test_any_interval_and_any_set_of_hashes_is_found(
             expected = sorted(zip(values, range(100 * part, 100 * part + len(values)), strict=True), key=lambda r: r[0])
             own = [pieces[part]] if part in pieces else []
             array = np.array(touched, dtype=np.uint64)
-            assert rows_of(read_part(disk_in(folder), own, NUMBER, "UTC", grouped=True)) == expected
+            assert rows_of(read_part(disk_in(folder), own, NUMBER, grouped=True)) == expected
             inside = [row for row in expected if low <= row[0] <= high]
-            assert rows_of(read_part(disk_in(folder), own, NUMBER, "UTC", grouped=True, low=low, high=high)) == inside
-            chosen = read_part(disk_in(folder), own, NUMBER, "UTC", grouped=True, low=low, high=high, touched=array)
+            found = read_part(disk_in(folder), own, NUMBER, Selection(low, high), grouped=True)
+            assert rows_of(found) == inside
+            chosen = read_part(disk_in(folder), own, NUMBER, Selection(low=low, high=high, touched=array), grouped=True)
             assert rows_of(chosen) == [row for row in inside if row[0] in touched]
             for piece in own:
                 cut = narrowed(disk_in(folder), piece, low, high)
                 assert (cut is None) == (not inside)
                 if cut is not None:
-                    assert rows_of(read_piece(disk_in(folder), cut, NUMBER, "UTC", grouped=True)) == inside
+                    assert rows_of(read_piece(disk_in(folder), cut, NUMBER, grouped=True)) == inside
                     assert (cut.low, cut.high) == (inside[0][0], inside[-1][0])
 
 
@@ -153,16 +155,16 @@ def test_reading_one_hash_touches_its_row_group_alone(tmp_path: Path, monkeypatc
         part_files.PartFile, "read", lambda self, groups, names: read.extend(groups) or whole(self, groups, names)
     )
     wanted = np.array([250, 255, 610], dtype=np.uint64)
-    assert rows_of(read_piece(disk_in(tmp_path), pieces[2], NUMBER, "UTC", grouped=True, touched=wanted)) == [
+    assert rows_of(read_piece(disk_in(tmp_path), pieces[2], NUMBER, Selection(touched=wanted), grouped=True)) == [
         (250, 25), (610, 61)]  # fmt: skip
-    assert len(read_piece(disk_in(tmp_path), pieces[1], NUMBER, "UTC", grouped=True)) == 5
+    assert len(read_piece(disk_in(tmp_path), pieces[1], NUMBER, grouped=True)) == 5
     assert read == [3, 7, 0]
 
 
 def test_several_pieces_are_one_part(tmp_path: Path) -> None:
     """A part of pieces from several files is sorted by hash over all of them."""
     (_, one), (_, two) = (write(tmp_path, {1: numbered(h, f)}, name=n) for n, h, f in (("a", [9, 1], 0), ("b", [5], 5)))
-    assert rows_of(read_part(disk_in(tmp_path), [one[1], two[1]], NUMBER, "UTC", grouped=True)) == [
+    assert rows_of(read_part(disk_in(tmp_path), [one[1], two[1]], NUMBER, grouped=True)) == [
         (1, 1),
         (5, 5),
         (9, 0),
@@ -180,7 +182,7 @@ def test_a_flipped_byte_anywhere_is_noticed(tmp_path: Path, monkeypatch: pytest.
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         close_part_files_except(disk_in(tmp_path), ())
         with pytest.raises(Damaged, match=r"a\.parquet: "):
-            read_piece(disk_in(tmp_path), pieces[1], NUMBER, "UTC", grouped=True)
+            read_piece(disk_in(tmp_path), pieces[1], NUMBER, grouped=True)
         with pytest.raises(Damaged, match=r"a\.parquet: "):
             verify_part_file(disk_in(tmp_path), ref)
     path.write_bytes(whole)
@@ -194,18 +196,18 @@ def test_a_cut_file_and_another_file_are_refused(tmp_path: Path) -> None:
     whole = path.read_bytes()
     other = FileRef("a", ref.length, ref.checksum ^ 1)
     with pytest.raises(Damaged, match="a: is another file"):
-        read_piece(disk_in(tmp_path), pieces[1], NUMBER, "UTC", grouped=True, file=other)
-    assert len(read_piece(disk_in(tmp_path), pieces[1], NUMBER, "UTC", grouped=True, file=ref)) == 3
+        read_piece(disk_in(tmp_path), pieces[1], NUMBER, grouped=True, file=other)
+    assert len(read_piece(disk_in(tmp_path), pieces[1], NUMBER, grouped=True, file=ref)) == 3
     with pytest.raises(Damaged, match="a: has 3 rows, not 4"):
-        read_piece(disk_in(tmp_path), Piece("a", 2, 2), NUMBER, "UTC", grouped=True)
+        read_piece(disk_in(tmp_path), Piece("a", 2, 2), NUMBER, grouped=True)
     for keep in range(0, len(whole), 7):
         path.write_bytes(whole[:keep])
         close_part_files_except(disk_in(tmp_path), ())
         with pytest.raises(Damaged, match="^a: "):
-            read_piece(disk_in(tmp_path), pieces[1], NUMBER, "UTC", grouped=True)
+            read_piece(disk_in(tmp_path), pieces[1], NUMBER, grouped=True)
     path.unlink()
     with pytest.raises(FileNotFoundError):
-        read_piece(disk_in(tmp_path), pieces[1], NUMBER, "UTC", grouped=True)
+        read_piece(disk_in(tmp_path), pieces[1], NUMBER, grouped=True)
 
 
 def test_files_are_published_once_whole_and_names_are_never_used_twice(
@@ -229,9 +231,9 @@ def test_few_files_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     close_part_files_except(disk_in(tmp_path), ())
     pieces = [write(tmp_path, {1: numbered([i])}, name=str(i))[1][1] for i in range(10)]
     for _ in range(2):
-        assert [
-            read_piece(disk_in(tmp_path), piece, NUMBER, "UTC", grouped=True).hashes[0] for piece in pieces
-        ] == list(range(10))
+        assert [read_piece(disk_in(tmp_path), piece, NUMBER, grouped=True).hashes[0] for piece in pieces] == list(
+            range(10)
+        )
         assert len(part_files._OPEN._files) <= 3
 
 
@@ -244,7 +246,7 @@ def test_a_file_that_is_gone_is_mapped_no_more(tmp_path: Path) -> None:
         return {line.partition(f"{tmp_path}/")[2] for line in lines if f"{tmp_path}/" in line}
 
     for piece in pieces:
-        read_piece(disk_in(tmp_path), piece, NUMBER, "UTC", grouped=True)
+        read_piece(disk_in(tmp_path), piece, NUMBER, grouped=True)
     assert len(mapped()) == 10
     for piece in pieces[1:]:
         (tmp_path / piece.file).unlink()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from viewkeeper.catalog.model import PARTS, Catalog
 from viewkeeper.streams import parts
-from viewkeeper.streams.parts import Part, PartIndex, changed_rows, read_index, rows_of
+from viewkeeper.streams.parts import Part, PartIndex, read_index, rows_of
 from viewkeeper.streams.work import Piece
 from viewkeeper.trace.file import ZoneFile
 from viewkeeper.trace.local import local_storage
@@ -24,6 +24,16 @@ Model = dict[int, Part]
 """What is said of each part alone."""
 
 LOW, HIGH = -12, 12
+
+
+def changed_rows(before: Mapping[int, PartIndex], after: Mapping[int, PartIndex]) -> Rows:
+    """What has to be written to PARTS so that it says `after` where it said `before`."""
+    changes, removed = {}, {}
+    for id_ in before.keys() | after.keys():
+        old, new = before.get(id_, PartIndex()), after.get(id_, PartIndex())
+        if old is not new:
+            changes[id_], removed[id_] = new.difference(old)
+    return rows_of(changes, removed)
 
 
 @pytest.fixture(autouse=True)

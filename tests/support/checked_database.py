@@ -97,7 +97,7 @@ class CheckedDatabase(StreamDatabase):
         assert of is not None
         found = read_index(snapshot)[of.id].at(part)
         assert found is not None
-        return read_part(self.storage.disk, found.pieces, of.columns, "UTC")
+        return read_part(self.storage.disk, found.pieces, of.columns)
 
     def expire(self) -> None:
         """Old parts are looked through, and go."""
@@ -117,7 +117,7 @@ class CheckedDatabase(StreamDatabase):
             stage, attempt = RoundStage(term.snapshot), term.begin_attempt()
             of = self.catalog.find(name)
             assert of is not None
-            block = change(read_part(stage.disk, stage.pieces(of.id, part), of.columns, "UTC"))
+            block = change(read_part(stage.disk, stage.pieces(of.id, part), of.columns))
             version = term.snapshot.version + 1
             file = file_name(version, term.epoch, 0, 0, attempt, "batch", "parquet")
             writer = PartWriter(stage.disk, file, of.columns, "UTC", grouped=False)

@@ -289,7 +289,7 @@ class Keeper:
 
     def rows(self, object_: int, part: int) -> Counter[Row]:
         """The rows of a part as they are stored."""
-        block = read_part(LocalDisk(str(self.root)), self.pieces.get((object_, part), ()), COLUMNS, "UTC", grouped=True)
+        block = read_part(LocalDisk(str(self.root)), self.pieces.get((object_, part), ()), COLUMNS, grouped=True)
         assert (block.hashes == hashing.hash_columns(block.columns[:1], len(block))).all()
         return Counter(zip(*(column.to_pylist() for column in block.columns), strict=True))
 

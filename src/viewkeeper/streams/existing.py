@@ -53,7 +53,7 @@ class ExistingParts:
                 pieces.append(replace(piece, rows=min(piece.rows, SAMPLE_ROWS - rows)))
                 rows += pieces[-1].rows
         columns_there = self._snapshot.catalog.source(id_).columns
-        block = read_part(self._snapshot.storage.disk, pieces, columns_there, "UTC", wanted=list(columns))
+        block = read_part(self._snapshot.storage.disk, pieces, columns_there, wanted=list(columns))
         groups = len(np.unique(hash_columns(block.columns, rows)))
         return part.rows, groups * (part.rows / rows if 2 * groups > rows else 1)
 

@@ -41,7 +41,7 @@ def own_query(work: QueryWork) -> Outcome:
 def _table(work: QueryWork, name: str) -> Block:
     """The rows of a name; of a part with PART_TIMESTAMP as the last column."""
     pieces = [piece for each in work.pieces[name].values() for piece in each]
-    block = read_part(work.disk, pieces, work.columns[name], work.zone)
+    block = read_part(work.disk, pieces, work.columns[name])
     if name not in work.lengths:
         return block
     start = work.part * work.lengths[name] * 1_000_000

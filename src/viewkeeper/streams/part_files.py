@@ -14,6 +14,7 @@ import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -136,28 +137,31 @@ class PartWriter:
         return pa.schema(fields + [pa.field(name, pa.int64(), nullable=False) for name in hidden])
 
 
+@dataclass(frozen=True)
+class Selection:
+    """Which rows of grouped pieces are read: those whose hash lies from `low` to `high` and, if given, is one of
+    `touched` (uint64, ascending, distinct)."""
+
+    low: int = 0
+    high: int = GREATEST_HASH
+    touched: np.ndarray | None = None
+
+
+ALL = Selection()
+
+
 def read_piece(
-    disk: Disk,
-    piece: Piece,
-    columns: Sequence[Column],
-    zone: str,
-    *,
-    low: int = 0,
-    high: int = GREATEST_HASH,
-    touched: np.ndarray | None = None,
-    wanted: Sequence[int] | None = None,
-    grouped: bool = False,
-    file: FileRef | None = None,
-) -> Block:
-    """The rows of a piece, in physical types: of a grouped one (by hash) only those whose hash lies from `low` to
-    `high` and, if given, is one of `touched` (uint64, ascending, distinct).  Reads only the row groups that may hold
-    such rows.
+    disk: Disk, piece: Piece, columns: Sequence[Column], selection: Selection = ALL, *,
+    wanted: Sequence[int] | None = None, grouped: bool = False, file: FileRef | None = None,
+) -> Block:  # fmt: skip
+    """The rows of a piece, in physical types: of a grouped one (by hash) the selected ones.  Reads only the row groups
+    that may hold such rows.
 
     `wanted` are positions in `columns`, all by default; `file` is what the manifest says of the file.  Raises `Damaged`
     naming the file, or FileNotFoundError.
     """
     chosen = [columns[i] for i in (range(len(columns)) if wanted is None else wanted)]
-    table, hashes, rows = _select(disk, piece, chosen, low, high, touched, grouped, file)
+    table, hashes, rows = _select(disk, piece, chosen, selection, grouped, file)
     arrays = [_physical(table.column(column.name), column) for column in chosen]
     if rows is not None:
         index = pa.array(rows)
@@ -166,22 +170,14 @@ def read_piece(
 
 
 def read_part(
-    disk: Disk,
-    pieces: Sequence[Piece],
-    columns: Sequence[Column],
-    zone: str,
-    *,
-    low: int = 0,
-    high: int = GREATEST_HASH,
-    touched: np.ndarray | None = None,
-    wanted: Sequence[int] | None = None,
-    grouped: bool = False,
-) -> Block:
+    disk: Disk, pieces: Sequence[Piece], columns: Sequence[Column], selection: Selection = ALL, *,
+    wanted: Sequence[int] | None = None, grouped: bool = False,
+) -> Block:  # fmt: skip
     """`read_piece` of all pieces of a part, one after another; grouped rows are sorted by hash."""
     blocks = [
-        read_piece(disk, piece, columns, zone, low=low, high=high, touched=touched, wanted=wanted, grouped=grouped)
+        read_piece(disk, piece, columns, selection, wanted=wanted, grouped=grouped)
         for piece in pieces
-        if not grouped or (piece.low <= high and low <= piece.high)
+        if not grouped or (piece.low <= selection.high and selection.low <= piece.high)
     ]
     if not blocks:
         return Block.empty([columns[i] for i in (range(len(columns)) if wanted is None else wanted)])
@@ -200,7 +196,7 @@ def to_table(
     tables: dict[Piece, pa.Table] = {}
     for piece in pieces:
         if piece not in tables:
-            table, _, _ = _select(disk, piece, chosen, 0, GREATEST_HASH, None, False, None)
+            table, _, _ = _select(disk, piece, chosen)
             arrays = [table.column(field.name).cast(field.type) for field in schema]
             tables[piece] = pa.Table.from_arrays(arrays, schema=schema)
     return pa.concat_tables([schema.empty_table(), *(tables[piece] for piece in pieces)])
@@ -210,7 +206,7 @@ def narrowed(disk: Disk, piece: Piece, low: int, high: int) -> Piece | None:
     """What of a grouped piece lies from hash `low` to `high`, as a piece of the same file; None: nothing."""
     if low <= piece.low and piece.high <= high:
         return piece
-    _, hashes, _ = _select(disk, piece, [], 0, GREATEST_HASH, None, True, None)
+    _, hashes, _ = _select(disk, piece, [], grouped=True)
     start, stop = _range(hashes, low, high)
     if start == stop:
         return None
@@ -352,10 +348,11 @@ def verify_part_file(disk: Disk, ref: FileRef) -> None:
 
 
 def _select(
-    disk: Disk, piece: Piece, columns: Sequence[Column], low: int, high: int, touched: np.ndarray | None,
-    grouped: bool, ref: FileRef | None,
+    disk: Disk, piece: Piece, columns: Sequence[Column], selection: Selection = ALL, grouped: bool = False,
+    ref: FileRef | None = None,
 ) -> tuple[pa.Table, np.ndarray, np.ndarray | None]:  # fmt: skip
     """(A table with the rows, their hashes, which of the table's rows are meant: None for all)."""
+    low, high, touched = selection.low, selection.high, selection.touched
     restricted = touched is not None or low > piece.low or high < piece.high
     if restricted and not grouped:
         raise ValueError(f"{piece.file}: rows without groups have no hashes to be chosen by")
@@ -365,7 +362,7 @@ def _select(
         raise Damaged(f"{piece.file}: has {file.starts[-1]} rows, not {stop}")
     groups = np.arange(np.searchsorted(file.starts, start, side="right") - 1, np.searchsorted(file.starts, stop))
     if restricted:
-        groups = groups[_may_hold(file, groups, low, high, touched)]
+        groups = groups[_may_hold(file, groups, selection)]
     names = [column.name for column in columns] + ([GROUP] if grouped else [])
     if not names or not len(groups):
         return _no_rows(columns), np.zeros(0 if grouped else piece.rows, dtype=np.uint64), None
@@ -386,8 +383,9 @@ def _select(
     return table.slice(first, last - first), hashes[first:last], None
 
 
-def _may_hold(file: PartFile, groups: np.ndarray, low: int, high: int, touched: np.ndarray | None) -> np.ndarray:
+def _may_hold(file: PartFile, groups: np.ndarray, selection: Selection) -> np.ndarray:
     """bool: which of the row groups can have a hash that is asked for."""
+    low, high, touched = selection.low, selection.high, selection.touched
     lows, highs = (bounds[groups] for bounds in file.hash_bounds)
     may = (lows <= np.uint64(high)) & (highs >= np.uint64(low))
     if touched is not None:

@@ -327,16 +327,6 @@ def read_index(snapshot: Snapshot) -> Mapping[int, PartIndex]:
     return indexes
 
 
-def changed_rows(before: Mapping[int, PartIndex], after: Mapping[int, PartIndex]) -> Rows:
-    """What has to be written to PARTS so that it says `after` where it said `before`."""
-    changes, removed = {}, {}
-    for id_ in before.keys() | after.keys():
-        old, new = before.get(id_, _NOTHING), after.get(id_, _NOTHING)
-        if old is not new:
-            changes[id_], removed[id_] = new.difference(old)
-    return rows_of(changes, removed)
-
-
 def rows_of(changes: Mapping[int, Iterable[Part]], removed: Mapping[int, Iterable[int]]) -> Rows:
     """Rows of PARTS, by object id: what is said of parts, and tombstones for the keys that are gone."""
     chunks = {id_: _Chunk.of(list(parts)) for id_, parts in changes.items()}

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.part_files import read_part
+from viewkeeper.streams.part_files import Selection, read_part
 from viewkeeper.streams.program import Shuffled
 from viewkeeper.streams.touched import Touched, chosen
 from viewkeeper.streams.work import PartWork, Piece, Place
@@ -24,7 +24,7 @@ class History:
     """
 
     def __init__(self, work: PartWork, low: int, high: int, touched: Touched) -> None:
-        self._work, self._low, self._high, self._touched = work, low, high, touched
+        self._work, self._selection = work, Selection(low, high, touched)
         self._disk = work.disk
         self._named = (*work.program.inputs, *work.program.optional)
         self._own = {output.object for output in work.program.outputs}
@@ -59,9 +59,8 @@ class History:
             self._read.move_to_end(place)
             return self._read[place]
         block = read_part(
-            self._disk, self.pieces(object_, part), self._work.columns[object_], self._work.zone,
-            low=self._low, high=self._high, touched=self._touched, grouped=True,
-        )  # fmt: skip
+            self._disk, self.pieces(object_, part), self._work.columns[object_], self._selection, grouped=True
+        )
         if len(block) and self._is_read_later(object_, part):
             self._read[place] = block
             self._read_bytes += _bytes(block)

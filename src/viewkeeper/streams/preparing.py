@@ -145,7 +145,7 @@ def _prepared(
 ) -> Block:
     """The prepared rows of a slice whose hash lies from `low` to `high` and is touched."""
     disk, program = work.disk, work.program
-    rows = read_piece(disk, piece, work.columns[program.inputs[0].object], work.zone)
+    rows = read_piece(disk, piece, work.columns[program.inputs[0].object])
     dimensions = _dimensions(work, part)
     assert isinstance(program, Shuffled), "the source of others is grouped"
     is_whole = touched is None and low == 0 and high == GREATEST_HASH
@@ -172,4 +172,4 @@ def _dimensions(work: PartWork, part: int) -> Mapping[int, Block]:
 @lru_cache(maxsize=16)
 def _dimension(disk: Disk, pieces: tuple[Piece, ...], columns: tuple[Column, ...], zone: str) -> Block:
     """A dimension table; kept, since all slices of many parts read the same."""
-    return read_part(disk, pieces, columns, zone)
+    return read_part(disk, pieces, columns)

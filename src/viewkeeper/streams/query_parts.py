@@ -37,7 +37,7 @@ def _is_as_before(work: QueryWork, length: int, blocks: Callable[[], Iterable[Bl
     assert work.old is not None
     if sum(piece.rows for piece in work.old) != length:
         return False
-    before = read_part(work.disk, work.old, work.view.columns, work.zone)
+    before = read_part(work.disk, work.old, work.view.columns)
     return not length or _same_rows(before, Block.concat(list(blocks())))
 
 

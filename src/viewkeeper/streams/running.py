@@ -17,7 +17,7 @@ import pyarrow as pa
 from viewkeeper.jobs.ring import interval
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.calling import DEFECT, ProgramFailed, called, require_shape
-from viewkeeper.streams.part_files import PartWriter, by_hash, narrowed, read_part
+from viewkeeper.streams.part_files import PartWriter, Selection, by_hash, narrowed, read_part
 from viewkeeper.streams.past import MEMORY_BYTES, History, PartPast
 from viewkeeper.streams.preparing import prepare_here, touched_anywhere
 from viewkeeper.streams.program import Output, Shuffled
@@ -193,8 +193,7 @@ class _Run:
         pieces = self.work.pieces.get(place, ())
         share.replaced = tuple(piece for piece in pieces if len(within(changed, piece.low, piece.high)))  # type: ignore[arg-type]
         old = read_part(
-            self.work.disk, share.replaced, output.columns, self.work.zone,
-            low=self.low, high=self.high, grouped=True,
+            self.work.disk, share.replaced, output.columns, Selection(low=self.low, high=self.high), grouped=True,
         )  # fmt: skip
         self._writer(output).add(part, by_hash(Block.concat([left_out(old, changed), new])))
         self.history.wrote(output.object, part, by_hash(Block.concat([left_out(before, changed), new])))

@@ -113,7 +113,7 @@ class Parts:
             subscripts.append(part)
             starts.append(known[row.pieces])
             lengths.append(row.rows)
-        block = read_part(self.disk, _merged(pieces), self.of.columns, self._zone, wanted=wanted)
+        block = read_part(self.disk, _merged(pieces), self.of.columns, wanted=wanted)
         if len(known) < len(subscripts):
             block = block.take(spread(np.array(starts), np.array(lengths)))
         return block, np.repeat(np.array(subscripts, dtype=np.int64), lengths)

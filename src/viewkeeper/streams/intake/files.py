@@ -46,4 +46,4 @@ def write_rows(disk: Disk, stream: Stream, columns: Sequence[pa.Array], times: n
 def read_rows(disk: Disk, stream: Stream, file: EnteredFile) -> list[pa.Array]:
     """The rows of a file as physical columns, in the file's order."""
     whole = Piece(file.ref.name, 0, int(file.rows.sum()))
-    return read_part(disk, [whole], stream.columns, "UTC").columns
+    return read_part(disk, [whole], stream.columns).columns

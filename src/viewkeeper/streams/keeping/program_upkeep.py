@@ -169,8 +169,7 @@ class ProgramUpkeep(Upkeep):
         late = self.stage.late.get((input_.object, part))
         if late is None or (self.program.carry == "row" and not self.stage.had_rows(input_.object, part)):
             return None  # in a part that had no rows what is carried through it, of all groups, is yet to be written
-        columns, catalog = self.stage.columns[input_.object], self.stage.catalog
-        rows = read_part(self.stage.disk, late, columns, catalog.zone)
+        rows = read_part(self.stage.disk, late, self.stage.columns[input_.object])
         try:
             prepared = self.program.prepare(part, rows, self._dimension_blocks(j))
         except ViewBroken as broken:
@@ -280,8 +279,7 @@ class ProgramUpkeep(Upkeep):
             return {}
         with self.reading_dimensions(part):
             pieces = self._dimension_pieces(part)
-        zone = self.stage.catalog.zone
-        return {id_: read_part(self.stage.disk, each, self.stage.columns[id_], zone) for id_, each in pieces.items()}
+        return {id_: read_part(self.stage.disk, each, self.stage.columns[id_]) for id_, each in pieces.items()}
 
 
 def _between(first: int, last: int, runs: list[Range]) -> list[Range]:

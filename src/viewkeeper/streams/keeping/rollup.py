@@ -148,4 +148,4 @@ def _rows_of_catalog(stage: RoundStage, object_: int, runs: list[RunRef]) -> lis
 
 
 def _rows(stage: RoundStage, pieces: Sequence[Piece], object_: int, grouped: bool) -> Block:
-    return read_part(stage.disk, pieces, stage.columns[object_], stage.catalog.zone, grouped=grouped)
+    return read_part(stage.disk, pieces, stage.columns[object_], grouped=grouped)

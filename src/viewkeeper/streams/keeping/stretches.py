@@ -60,6 +60,6 @@ def are_equal(stage: RoundStage, object_: int, part: int, other: int, *, grouped
         return True
     if sum(piece.rows for piece in left) != sum(piece.rows for piece in right):
         return False
-    columns, zone = stage.columns[object_], stage.catalog.zone
-    blocks: list[Block] = [read_part(stage.disk, each, columns, zone, grouped=grouped) for each in (left, right)]
+    columns = stage.columns[object_]
+    blocks: list[Block] = [read_part(stage.disk, each, columns, grouped=grouped) for each in (left, right)]
     return not len(changed_hashes(*blocks))

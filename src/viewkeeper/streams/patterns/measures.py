@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.catalog.types import Type, physical_type
+from viewkeeper.catalog.types import Type
 from viewkeeper.maintenance import exact
 from viewkeeper.maintenance.evaluate import evaluate
 from viewkeeper.maintenance.raising import can_raise
@@ -182,8 +182,3 @@ def _first_error(errors: np.ndarray | None, old: pa.Array, spans: Spans) -> pa.A
     here = (nth < len(places) - 1) & (found < spans.high) & (result == 0)
     result[here] = errors[found[here]]
     return pa.array(result)
-
-
-def empty_measure(types: Sequence[Type]) -> list[pa.Array]:
-    """A measure's columns for no rows."""
-    return [pa.array([], physical_type(type_)) for type_ in types]
