@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from pipeline_database import Shop
+from viewkeeper.changes.positions import is_reached
 from viewkeeper.errors import Error, StorageError, Timeout, is_shortage
 from viewkeeper.maintenance import zones
-from viewkeeper.pipeline import shortage, status
+from viewkeeper.pipeline import batches, shortage, status
 from viewkeeper.pipeline.driver import Maintainer
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.maintain import catch_up
+from viewkeeper.pipeline.work import LogRange, ZoneWork
 from viewkeeper.trace.file import ZoneWriter
 from viewkeeper.trace.local import local_storage
 
@@ -49,7 +51,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def short_in(view: str, shop: Shop, error: BaseException) -> Callable[..., Any]:
     """Operators of the store of `view` raise `error`."""
     state = shop.snapshot.catalog.find(view).stored.state.id  # type: ignore[union-attr]
-    run = zones._RUN[zones.plan.Store]
+    run = zones._RUN[zones.plan.ViewTable]
 
     def raising(operator: Any, task: Any) -> None:
         if operator.state.id == state:
@@ -99,6 +101,28 @@ def test_a_shortage_is_waited_for(
     maintainer.close()
 
 
+def test_a_batch_that_memory_cannot_hold_is_made_in_smaller_ones(
+    shop: Shop, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maintainer = shop.maintainer()
+    monkeypatch.setattr(batches, "OPERATIONS_LEAST", 10)
+    shop.write(2, 300)
+    run, held = LocalExecutor.run, list[int]()
+
+    def limited(executor: LocalExecutor, job: Any) -> Any:
+        if isinstance(job.work, ZoneWork) and isinstance(job.work.source, LogRange):
+            held.append(sum(each.upto - each.after for each in job.work.source.slices))
+            if held[-1] > 50:
+                raise MemoryError
+        return run(executor, job)
+
+    monkeypatch.setattr(LocalExecutor, "run", limited)
+    steps(maintainer, clock, 60.0)
+    assert max(held) > 200 and 6 <= len([n for n in held if n <= 50]) <= 40
+    assert is_reached(shop.store.ends(), shop.snapshot.positions) and shop.wrong_views() == []
+    maintainer.close()
+
+
 def test_the_pauses_grow_and_the_rest_goes_on(shop: Shop, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """While batches wait statements are answered and garbage is collected: that may be what makes room."""
     maintainer = shop.maintainer()
@@ -125,7 +149,7 @@ def test_a_view_that_the_machine_cannot_keep_is_stopped_alone_after_five_minutes
     maintainer = shop.maintainer()
     shop.write(2, 30)
     with monkeypatch.context() as patch:
-        patch.setitem(zones._RUN, zones.plan.Store, short_in("extremes", shop, MemoryError("too many groups")))
+        patch.setitem(zones._RUN, zones.plan.ViewTable, short_in("extremes", shop, MemoryError("too many groups")))
         steps(maintainer, clock, 250.0)
         assert stopped(shop) == []
         steps(maintainer, clock, 120.0)
@@ -144,7 +168,7 @@ def test_a_view_that_runs_apart_again_in_time_is_not_stopped(
     maintainer = shop.maintainer()
     shop.write(2, 30)
     with monkeypatch.context() as patch:
-        patch.setitem(zones._RUN, zones.plan.Store, short_in("extremes", shop, MemoryError()))
+        patch.setitem(zones._RUN, zones.plan.ViewTable, short_in("extremes", shop, MemoryError()))
         steps(maintainer, clock, 200.0)
     clock.now += 60.0
     shop.catch_up(maintainer)

@@ -21,6 +21,10 @@ from viewkeeper.trace.snapshot import Change
 OPERATIONS_MAX = 1_000_000
 """A batch takes what the logs hold, up to about this."""
 
+OPERATIONS_LEAST = 1_000
+"""A batch that ran into a shortage is tried again with half as many operations, down to so many; memory may suffice for
+these."""
+
 CHAINED_MAX = 300_000
 """Up to so many operations the whole chain is one task: stages would cost more than a second core saves
 (docs/decisions/030-spark-jobs.md)."""
@@ -38,6 +42,7 @@ class Batches:
         self.counters: Counter[str] = Counter()
         self.last_error: str | None = None
         self._store, self._executor, self._operations_max = store, executor, operations_max
+        self._operations = operations_max  # of the next batch: fewer while the machine is short of something
         self._apart = Apart()
 
     def step(self, term: Term) -> Cut | None:
@@ -45,7 +50,7 @@ class Batches:
         after = term.snapshot.positions
         if is_reached(self._store.ends(), after):
             return None
-        cut = self._store.log.cut(self._operations_max, after, term.snapshot.hashes)
+        cut = self._store.log.cut(self._operations, after, term.snapshot.hashes)
         if not cut.operations:
             return None
         for tried in range(1, ATTEMPTS + 1):
@@ -57,6 +62,8 @@ class Batches:
                     raise
                 except Exception as error:  # noqa: BLE001 - whatever went wrong in a task, a new attempt may succeed
                     if is_shortage(error):
+                        fewer = max(min(cut.operations, self._operations) // 2, OPERATIONS_LEAST)
+                        self._operations = min(fewer, self._operations_max)
                         if self._stop_for_shortage(term, cut, str(error)):
                             return cut
                         raise
@@ -105,6 +112,7 @@ class Batches:
         term.commit(change)
         self.last_error = None
         self._apart.went_well()
+        self._operations = min(2 * self._operations, self._operations_max)
         self.operations += cut.operations
         for receipt in receipts:
             self.counters.update(receipt.counters)
