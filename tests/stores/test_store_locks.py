@@ -190,6 +190,20 @@ def test_at_the_limit_the_error_says_how_many_are_open_and_what_to_do(tmp_path: 
     assert "databases open" in said.stdout
 
 
+@pytest.mark.parametrize("gigabytes", [6, 9, 12, 33, 40])
+def test_a_map_leaves_address_space_for_the_work(tmp_path: Path, gigabytes: int) -> None:
+    """Of what a limited process has left, as much as all maps take; in a process of its own."""
+    code = (
+        "import mmap, resource\nfrom pathlib import Path\nfrom viewkeeper.stores.embedded import EmbeddedStore\n"
+        f"limit = int(open('/proc/self/statm').read().split()[0]) * mmap.PAGESIZE + ({gigabytes} << 30)\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (limit, limit))\n"
+        f"kept = EmbeddedStore(Path({str(tmp_path)!r}) / 's', nodes=2, durability='process')\n"
+        f"mmap.mmap(-1, {gigabytes} << 28)\nprint('there is room')\n"
+    )
+    said = subprocess.run([start("")[0], "-c", code], capture_output=True, text=True, timeout=100)
+    assert said.stdout == "there is room\n", said
+
+
 def test_a_store_grows_beyond_its_map_in_all_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two stores, one in another process, outgrow the map that they began with; an open scan is waited for."""
     monkeypatch.setattr(lmdb_folders, "MAP_BYTES", 1 << 20)

@@ -92,7 +92,7 @@ def test_what_is_waited_for_is_known_without_reading_the_backlog(
         snapshot, stream, progress = database.storage.newest(), database.stream("m"), database.progress("m")
         after = advance(stream, progress, database.log.entries(stream.id, progress.position, 10**6)).progress  # type: ignore[arg-type]
         monkeypatch.setattr(bytes_of, "decode", refuse)
-        goal = stream_goals(snapshot)[stream.id]
+        goal = stream_goals(snapshot)[0][stream.id]
         monkeypatch.setattr(bytes_of, "decode", decode)
         assert (goal.position, goal.sealed) == (after.position, sealed_upto(stream, after))
 

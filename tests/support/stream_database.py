@@ -152,7 +152,7 @@ class StreamDatabase:
         """Maintains until all is in."""
         maintainer = self.maintainer()
         try:
-            ends, goals = self.store.ends(), stream_goals(self.storage.newest())
+            ends, goals = self.store.ends(), stream_goals(self.storage.newest())[0]
             while True:
                 snapshot = maintainer.term.snapshot
                 if caught_up(snapshot, ends, frozenset()) and streams_caught_up(snapshot, goals):

@@ -191,7 +191,7 @@ class HelperParts:
 ERRORS = StateSpec(
     1, "weighted", (Column("view", BIGINT, False), Column("code", STRING, False), Column("place", STRING, False),
                     Column("row", STRING, False)), 1)  # fmt: skip
-"""Error rows of every view (02, "Errors are data"): a view with a row here raises when it is read."""
+"""Error rows of every view: a view with a row here raises when it is read."""
 
 REJECTED = StateSpec(
     2, "weighted", (Column("table", BIGINT, False), Column("node", INT, False), Column("sequence", BIGINT, False),

@@ -65,7 +65,7 @@ def judge(batch: Batch, node: int) -> LogBatch:
 
 
 def operation_bytes(form: TableForm, rows: Rows, i: int) -> bytes:
-    """Row `i` of a table's operations as an entry of its own: `rejected.operation`, which `apply_bytes` puts again."""
+    """Row `i` of a table's operations as an entry of its own: `rejected.operation`, which `Store.apply` does again."""
     stamp = int(numbers(rows.columns[-1])[i])
     return entries.seal(form, entries.encode(form, form.from_row(rows, i))[0], stamp)
 

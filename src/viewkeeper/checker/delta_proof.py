@@ -1,4 +1,4 @@
-"""Is DELTA right?  DELTA's rows at a version, plus the log from there on, must be the store's rows (02, "The oracle").
+"""Is DELTA right?  DELTA's rows at a version, plus the log from there on, must be the store's rows.
 
 The log is replayed row by row, by plain code of the checker's own.
 """

@@ -1,4 +1,4 @@
-"""Where Spark's answer depends on the order of its rows, exact arithmetic is the judge (02, "where Spark is not").
+"""Where Spark's answer depends on the order of its rows, exact arithmetic is the judge.
 
 That is SUM and AVG over FLOAT and DOUBLE, and AVG over integers.  `evaluate` of `row_evaluator` gives the exact answer;
 this module says which queries need it, and how far Spark's own finite answer may be off: n * 2^-52 * sum|x| for a sum.

@@ -1,4 +1,4 @@
-"""By what a view is read: the view key (02, "View key").
+"""By what a view is read: the view key.
 
 Grouping: the grouping columns.  Selection and projection: the key of what they read, if all of it is still there.
 Inner join: both keys, less a side that is joined by its whole key.  SEMI and ANTI join: the left key; LEFT (RIGHT)

@@ -30,7 +30,7 @@ class Lowered:
 
 
 class PlanBuilder(SharedPlan):
-    """Extends a plan.  With `sources`, every scanned object is a `Source` (for ad hoc queries)."""
+    """Extends a plan.  With `sources`, every scanned object is a `GivenRows` (for ad hoc queries)."""
 
     def __init__(self, catalog: Catalog, *, sources: bool = False) -> None:
         old = catalog.plan if catalog.plan is not None and not sources else plan.Plan()

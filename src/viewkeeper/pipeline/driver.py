@@ -1,6 +1,6 @@
 """The driver: requests, fills, batches, merges and garbage of one database, one step after the other.
 
-It knows no Spark: `Maintainer` is given an `DriverExecutor`.  Everything that it commits goes through its `Term`.
+It knows no Spark: `Maintainer` is given a `DriverExecutor`.  Everything that it commits goes through its `Term`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Filling new views and indexes from DELTA, beside the batches (02, "New views, changed views, dropped views").
+"""Filling new views and indexes from DELTA, beside the batches.
 
 A fill starts from all rows of the tables as of a held version; then takes what changed up to a newer version, in
 rounds, until little is left; takes that between two batches, and becomes visible in one commit.  Until then its runs

@@ -113,7 +113,8 @@ def catch_up(
     far it is, StoreReplaced where the logs are not those that the views have read.
     """
     newest = storage.newest()
-    ends, ids, goals = store.ends(), unfilled(newest.catalog), stream_goals(newest)
+    ends, ids = store.ends(), unfilled(newest.catalog)
+    goals, replaced = stream_goals(newest)
     deadline = None if timeout is None else time.monotonic() + timeout
     waits_for: str | None = None
     written = operations_between({}, ends)
@@ -130,6 +131,8 @@ def catch_up(
         store.require_same(snapshot.positions, snapshot.hashes)
         done = tell(snapshot)
         if caught_up(snapshot, ends, ids) and streams_caught_up(snapshot, goals):
+            if replaced:
+                raise replaced[0]  # all that can be done is done
             return snapshot.version
         if deadline is not None and time.monotonic() > deadline:
             raise Timeout(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from viewkeeper.catalog.model import Catalog
+from viewkeeper.catalog.model import Catalog, Stream
 from viewkeeper.changes.positions import Positions, is_reached
 from viewkeeper.errors import Fenced, StoreReplaced, is_shortage
 from viewkeeper.pipeline.term import Term
@@ -33,6 +33,8 @@ from viewkeeper.trace.snapshot import Snapshot
 RETRY_SECONDS = 1.0
 RETRY_SECONDS_MAX = 60.0
 IDLE_LOOK_SECONDS = 0.5
+
+_FAILED = "keeping streams failed"
 
 log = logging.getLogger("viewkeeper")
 
@@ -56,10 +58,11 @@ class _Next:
 
 
 class PartKeeping:
-    """Keeps streams and the views over them; `last_error` is what went wrong last and has not gone well since."""
+    """Keeps streams and the views over them.  Streams whose log is another than the one that was read are left out."""
 
     def __init__(self, executor: PartExecutor, pool: Pool, storage: Storage, store: Store) -> None:
-        self.last_error: str | None = None
+        self._failed: str | None = None
+        self._replaced: dict[int, StoreReplaced] = {}
         self.seconds: dict[int, list[float]] = {}
         self._executor, self._pool, self._storage, self._store = executor, pool, storage, store
         self._next: _Next | None = None
@@ -71,6 +74,11 @@ class PartKeeping:
         self._catalog: Catalog | None = None
         self._tidy_due = False
 
+    @property
+    def last_error(self) -> str | None:
+        """What went wrong last and has not gone well since; else which streams are left out."""
+        return self._failed or "; ".join(f"{_FAILED}: {_told(error)}" for error in self._replaced.values()) or None
+
     def step(self, term: Term) -> bool:
         """Begins a round where there is something to do, or commits one that is done; whether it committed."""
         self._forget_dropped(term.snapshot.catalog)
@@ -78,12 +86,11 @@ class PartKeeping:
             return False
         if self._running is not None:
             return self._running.result.done() and self._finish(term, self._running)
-        if time.monotonic() >= self._retry_at and not self._require_same(term.snapshot):
-            return False
+        self._leave_out(term.snapshot)
         self._seal_idle(term.snapshot)
         if self._next is None and time.monotonic() >= self._retry_at and self._is_due(term.snapshot):
             # In this order: whoever has put a row into a table and then appended finds the one joined with the other.
-            upto = {stream.id: self._intake.end(stream.id) for stream in term.snapshot.catalog.streams}
+            upto = {stream.id: self._intake.end(stream.id) for stream in self._readable(term.snapshot)}
             self._next = _Next(upto, self._store.ends())
         if self._next is not None and self._next.may_begin(term.snapshot):
             self._begin(term, self._next.upto)
@@ -150,24 +157,24 @@ class PartKeeping:
         """Whether there has ever been a stream with rows."""
         return (self._storage.root / STREAMS).is_dir()
 
-    def _require_same(self, snapshot: Snapshot) -> bool:
-        """Whether the logs are those that the streams' parts were taken from; if not, that is told as an error, and
-        looked at again later."""
-        try:
-            for stream in snapshot.catalog.streams:
-                progress = StreamProgress.from_dict(snapshot.progress.get(stream.id))
-                self._intake.require_same(stream, progress.position, progress.hash)
-        except StoreReplaced as error:
-            self._fail(error)
-            return False
-        return True
+    def _leave_out(self, snapshot: Snapshot) -> None:
+        """Finds the streams whose logs are not those that their parts were taken from, and tells of those."""
+        replaced = replaced_streams(self._intake, snapshot)
+        for id_ in replaced.keys() - self._replaced.keys():
+            log.warning("%s: %s", _FAILED, _told(replaced[id_]))
+        if replaced.keys() != self._replaced.keys():
+            self._done = None
+        self._replaced = replaced
+
+    def _readable(self, snapshot: Snapshot) -> list[Stream]:
+        return [stream for stream in snapshot.catalog.streams if stream.id not in self._replaced]
 
     def _fail(self, error: Exception) -> None:
         """Nothing was committed; the same is tried again, later and later."""
-        told = f"keeping streams failed: {type(error).__name__}: {error}"
-        if told != self.last_error:
+        told = f"{_FAILED}: {_told(error)}"
+        if told != self._failed:
             log.warning("%s", told)
-        self.last_error = told
+        self._failed = told
         self._done = None
         self._retry_at = time.monotonic() + min(RETRY_SECONDS * 2**self.failures, RETRY_SECONDS_MAX)
         if not is_shortage(error):  # a shortage is waited for, however long it lasts
@@ -180,7 +187,7 @@ class PartKeeping:
             return True  # a declaration, or ALTER VIEW, which may leave the catalog
         return may_be_mended(snapshot) or any(
             self._intake.end(stream.id) > StreamProgress.from_dict(snapshot.progress.get(stream.id)).position
-            for stream in snapshot.catalog.streams
+            for stream in self._readable(snapshot)
         )
 
     def _finish(self, term: Term, running: _Running) -> bool:
@@ -189,7 +196,7 @@ class PartKeeping:
             stage = running.result.result()
             self._more = running.round.more
             committed = not stage.is_empty and self._commit(term, running.round, stage)
-            self.failures, self.last_error = 0, None
+            self.failures, self._failed = 0, None
             return committed
         except Fenced:
             raise
@@ -221,12 +228,16 @@ class PartKeeping:
         if now - self._looked_idle < IDLE_LOOK_SECONDS:
             return
         self._looked_idle = now
-        for stream in snapshot.catalog.streams:
+        for stream in self._readable(snapshot):
             if stream.idle is not None:
                 progress = StreamProgress.from_dict(snapshot.progress.get(stream.id))
                 upto = idle_seal(stream, progress, self._intake.last_append(stream.id), now)
                 if upto is not None:
                     self._intake.seal(stream, upto, f"idle for {stream.idle} s")
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _fits(now: Snapshot, then: Snapshot) -> bool:
@@ -246,17 +257,31 @@ class StreamGoal:
     sealed: int | None
 
 
-def stream_goals(snapshot: Snapshot) -> dict[int, StreamGoal]:
-    """What the logs of all streams hold now, by stream id."""
+def stream_goals(snapshot: Snapshot) -> tuple[dict[int, StreamGoal], list[StoreReplaced]]:
+    """What the logs of all streams hold now, by stream id; and of which streams they are not those that were read."""
     goals: dict[int, StreamGoal] = {}
     if not snapshot.catalog.streams:
-        return goals
+        return goals, []
     with StreamLog(snapshot.storage.root, snapshot.storage.disk) as intake:
+        replaced = replaced_streams(intake, snapshot)
         for stream in snapshot.catalog.streams:
-            progress = StreamProgress.from_dict(snapshot.progress.get(stream.id))
-            reach = intake.reach(stream.id, progress.position, progress.hash)
-            goals[stream.id] = StreamGoal(reach.end, sealed_after(stream, progress, reach))
-    return goals
+            if stream.id not in replaced:
+                progress = StreamProgress.from_dict(snapshot.progress.get(stream.id))
+                reach = intake.reach(stream.id, progress.position, progress.hash)
+                goals[stream.id] = StreamGoal(reach.end, sealed_after(stream, progress, reach))
+    return goals, list(replaced.values())
+
+
+def replaced_streams(intake: StreamLog, snapshot: Snapshot) -> dict[int, StoreReplaced]:
+    """The streams whose log is another than the one that their parts were taken from, by id."""
+    found: dict[int, StoreReplaced] = {}
+    for stream in snapshot.catalog.streams:
+        progress = StreamProgress.from_dict(snapshot.progress.get(stream.id))
+        try:
+            intake.require_same(stream, progress.position, progress.hash)
+        except StoreReplaced as error:
+            found[stream.id] = error
+    return found
 
 
 def streams_caught_up(snapshot: Snapshot, goals: Mapping[int, StreamGoal]) -> bool:
@@ -265,7 +290,7 @@ def streams_caught_up(snapshot: Snapshot, goals: Mapping[int, StreamGoal]) -> bo
     for stream in catalog.streams:
         at, goal = StreamProgress.from_dict(progress.get(stream.id)), goals.get(stream.id)
         if goal is None:
-            continue  # declared later
+            continue  # declared later, or its log was replaced
         if at.position < goal.position or (goal.sealed is not None and (at.next is None or at.next < goal.sealed)):
             return False
         # What was sealed since does not count.

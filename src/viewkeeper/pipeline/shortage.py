@@ -63,7 +63,7 @@ def _brief(error: Exception) -> str:
     """What is short, without the pages that Spark wraps around it."""
     lines = str(error).strip().splitlines()
     named = [line.strip() for line in lines if TOLD_SHORTAGE.search(line)]
-    return f"{type(error).__name__}: {(named or lines or ['there was not enough'])[0]}"
+    return f"{type(error).__name__}: {(named or lines or ['memory, or address space (ulimit -v)'])[0]}"
 
 
 class Apart:

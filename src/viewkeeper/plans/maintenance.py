@@ -73,7 +73,7 @@ class Operator:
 
     @property
     def class_(self) -> str:
-        """What a change costs: linear, bilinear (its rows and their partners) or by key (02, "Operators")."""
+        """What a change costs: linear, bilinear (its rows and their partners) or by key."""
         return self.usual_class
 
     def text(self, shown: Shown) -> str:

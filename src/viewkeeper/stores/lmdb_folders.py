@@ -121,6 +121,8 @@ def open_environment(folder: Path, sync: bool) -> Any:
     map_bytes, rights = MAP_BYTES, file_rights(folder)
     while file.exists() and map_bytes < 2 * file.stat().st_size:
         map_bytes *= 2
+    while map_bytes > _MAP_BYTES_LEAST and not _has_room(2 * map_bytes):
+        map_bytes >>= 1  # as much again is left for the work
     while True:
         try:
             opened = lmdb.open(
@@ -134,6 +136,15 @@ def open_environment(folder: Path, sync: bool) -> Any:
             if map_bytes < _MAP_BYTES_LEAST:
                 raise StorageError(f"{folder}: this process has no address space left to map the store; close "
                                    "databases that are not used, or raise `ulimit -v`") from error  # fmt: skip
+
+
+def _has_room(size: int) -> bool:
+    """Whether this process has so much address space left (`ulimit -v`)."""
+    try:
+        mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ).close()
+    except OSError:
+        return False
+    return True
 
 
 def open_tables(environment: Any, lock: WriterLock, tables: Mapping[bytes, Mapping[str, bool]]) -> list[Any]:

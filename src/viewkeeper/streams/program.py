@@ -57,7 +57,7 @@ class PartProgram(Protocol):
     """How one generated view is computed.  `inputs[0]` is its source, `outputs[0]` the view.
 
     Part j is computed where any part that `inputs` name for it has rows; else neither step is called, all helpers are
-    empty there, and the view is too, or has the rows `Work.empty`.  Values of the class can be pickled and compared.
+    empty there, and the view is too, or has the rows `PartWork.empty`.  Values can be pickled and compared.
     """
 
     @property

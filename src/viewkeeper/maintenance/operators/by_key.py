@@ -1,6 +1,6 @@
 """By key: any function of all rows that its inputs hold of a key, computed for the touched keys before and after.
 
-The general fallback for what is neither linear nor bilinear (02, "Theory"), and the reference that quicker operators
+The general fallback for what is neither linear nor bilinear, and the reference that quicker operators
 are compared with in tests.  A batch costs the rows of the keys that it touches.
 """
 

@@ -1,4 +1,4 @@
-"""DELTA: operations on base rows to old rows (-1) and new rows (+1) (paper 000, section 5; 02, "Rows").
+"""DELTA: operations on base rows to old rows (-1) and new rows (+1) (paper 000, section 5).
 
 A log holds only puts and deletes; the old row is read from the state.  Within a key the operations are folded in the
 order of their sequence, for all keys at once: what decides is always the last operation of some kind in the key's run,

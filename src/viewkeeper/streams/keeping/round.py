@@ -87,6 +87,8 @@ class Round:
         """Takes the entries of one stream's log: rows of open parts, late rows, what is sealed, what is rejected."""
         progress = stage.stream(stream.id)
         upto = self.upto.get(stream.id, 0)  # a stream that was declared since has its turn in the next round
+        if upto <= progress.position:
+            return
         entries = self.log.entries(stream.id, progress.position, min(ENTRIES, upto - progress.position), progress.hash)
         if not entries:
             return

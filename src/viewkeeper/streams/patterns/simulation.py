@@ -32,7 +32,7 @@ class LiveMatches:
 
 
 class Simulation:
-    """One part.  `limit_text` names the view where a group has more partial matches than it may."""
+    """One part.  `view` is named where a group has more partial matches than it may."""
 
     def __init__(self, machine: Machine, rows: Sequences, crossing: Crossing, view: str, dominance: bool) -> None:
         self._machine, self._rows, self._crossing, self._view = machine, rows, crossing, view

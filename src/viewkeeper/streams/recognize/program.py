@@ -46,7 +46,7 @@ def match_program(catalog: Catalog, view: PartView) -> MatchProgram:
 
 @dataclass(frozen=True)
 class MatchProgram(OfRows, Shuffled):
-    """See `streams.program.Program`; `helper` is the id of the open rows, None where a part needs none before it."""
+    """See `streams.program.PartProgram`; `helper` is the id of the open rows, None where no part needs any."""
 
     view: int
     name: str
