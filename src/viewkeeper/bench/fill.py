@@ -95,8 +95,8 @@ def _row(lags: Series, when: str, seen: np.ndarray, start: float, end: float) ->
 
 def _kill_and_resume(db: Database, seconds: float, report: BenchReport) -> None:
     """Kills a pipeline in another process in the middle of the fill; the next one fills the views by itself."""
+    db.catch_up()  # before: both would want to be the driver
     with Client(maintain, db.root) as pipeline:
-        db.catch_up()
         _declare(db)
         _wait_until_filled(db, or_says="is being filled")
         time.sleep(seconds * KILLED_AFTER)
