@@ -42,7 +42,7 @@ class Batches:
         self.counters: Counter[str] = Counter()
         self.last_error: str | None = None
         self._store, self._executor, self._operations_max = store, executor, operations_max
-        self._operations = operations_max  # of the next batch: fewer while the machine is short of something
+        self._limit = operations_max  # of the next batch: fewer while the machine is short of something
         self._apart = Apart()
 
     def step(self, term: Term) -> Cut | None:
@@ -50,7 +50,7 @@ class Batches:
         after = term.snapshot.positions
         if is_reached(self._store.ends(), after):
             return None
-        cut = self._store.log.cut(self._operations, after, term.snapshot.hashes)
+        cut = self._store.log.cut(self._limit, after, term.snapshot.hashes)
         if not cut.operations:
             return None
         for tried in range(1, ATTEMPTS + 1):
@@ -62,8 +62,8 @@ class Batches:
                     raise
                 except Exception as error:  # noqa: BLE001 - whatever went wrong in a task, a new attempt may succeed
                     if is_shortage(error):
-                        fewer = max(min(cut.operations, self._operations) // 2, OPERATIONS_LEAST)
-                        self._operations = min(fewer, self._operations_max)
+                        fewer = max(min(cut.operations, self._limit) // 2, OPERATIONS_LEAST)
+                        self._limit = min(fewer, self._operations_max)
                         if self._stop_for_shortage(term, cut, str(error)):
                             return cut
                         raise
@@ -112,7 +112,7 @@ class Batches:
         term.commit(change)
         self.last_error = None
         self._apart.went_well()
-        self._operations = min(2 * self._operations, self._operations_max)
+        self._limit = min(2 * self._limit, self._operations_max)
         self.operations += cut.operations
         for receipt in receipts:
             self.counters.update(receipt.counters)
