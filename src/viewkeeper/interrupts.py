@@ -48,8 +48,17 @@ class uninterrupted:  # noqa: N801 - used as a function is
         if self._before:
             _shield = self._around
             self._put_back()
-            for number in self._came:
-                signal.raise_signal(number)
+            if self._came:
+                self._raise_again(list(dict.fromkeys(self._came)))
+
+    def _raise_again(self, numbers: list[int]) -> None:
+        """One that raises keeps no other from its handler: a SIGTERM is not lost behind a timeout."""
+        try:
+            while numbers:
+                signal.raise_signal(numbers.pop(0))
+        finally:
+            if numbers:
+                self._raise_again(numbers)
 
     def _put_back(self) -> None:
         """Handlers that are there again may raise at once: the others are put back all the same."""

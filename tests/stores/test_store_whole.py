@@ -20,6 +20,7 @@ import pytest
 from child import SUPPORT
 from store_model import BAG, ORDERS, PAIRS, as_dicts, in_order, read_all, read_range, replay, stored_rows
 from store_processes import CALLS, call_once, put_again_and_again, put_one_row, run_with_faults
+from viewkeeper.interrupts import uninterrupted
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.trace import points
 
@@ -233,6 +234,27 @@ def test_interrupts_leave_put_many_whole_or_undone_and_the_store_usable(tmp_path
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 and time.monotonic() - begin < 9
     assert in_order(stored_rows(store, ORDERS)) == in_order(replay(ORDERS, read_all(store, ORDERS)).values())
     store.close()
+
+
+def test_a_signal_whose_handler_raises_keeps_no_other_from_its_own() -> None:
+    came: list[int] = []
+
+    def timed_out(number: int, _: object) -> None:
+        came.append(number)
+        raise TimeoutError
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGALRM, signal.SIGHUP)}
+    signal.signal(signal.SIGALRM, timed_out)
+    signal.signal(signal.SIGHUP, lambda number, _: came.append(number))
+    try:
+        with pytest.raises(TimeoutError), uninterrupted():
+            for number in (signal.SIGALRM, signal.SIGHUP):
+                signal.raise_signal(number)
+            assert came == []
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert came == [signal.SIGALRM, signal.SIGHUP]
 
 
 def test_what_an_intent_took_is_freed_with_the_trimming_of_the_log(tmp_path: Path) -> None:
