@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from viewkeeper import bench
-from viewkeeper.bench import viewdf, w3
-from viewkeeper.bench.baselines import DuckDbRecompute, SparkRecompute, SqliteTriggers
-from viewkeeper.bench.orders import Workload, differing
-from viewkeeper.bench.report import BenchReport
-from viewkeeper.bench.viewdf_minutes import FIRST, Minutes, Question
+import benchmarks
+from benchmarks import viewdf, w3
+from benchmarks.support.baselines import DuckDbRecompute, SparkRecompute, SqliteTriggers
+from benchmarks.support.orders import Workload, differing
+from benchmarks.support.report import BenchReport
+from benchmarks.support.viewdf_minutes import FIRST, Minutes, Question
 from viewkeeper.errors import InputError
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def test_a_report_prints_figures_beside_their_targets(capsys: pytest.CaptureFixt
 def test_an_unknown_experiment_is_refused_by_name() -> None:
     """The message lists what there is."""
     with pytest.raises(InputError, match="no experiment 'w4'; there are: w3, "):
-        bench.run("w4", (), folder=None, as_json=False)
+        benchmarks.run("w4", (), folder=None, as_json=False)
 
 
 @pytest.mark.spark
@@ -124,7 +124,7 @@ def test_the_spark_baseline_leaves_the_session_that_is_there_alone(spark: SparkS
 @pytest.mark.parametrize("name", ["latency", "many", "get", "scale", "memory", "fill"])
 def test_an_experiment_runs_and_gives_its_figures(name: str, spark: SparkSession, tmp_path: Path) -> None:
     """Small, so that the figures mean nothing; but all are there, and each promised one has its target."""
-    report = bench.measure(name, small=True, folder=tmp_path)
+    report = benchmarks.measure(name, small=True, folder=tmp_path)
     assert report.figures
     assert any(figure.target for figure in report.figures)
     assert all(np.isfinite(figure.value) for figure in report.figures)
@@ -172,7 +172,7 @@ def test_the_options_of_viewdf_are_read_and_refused_by_name() -> None:
 @pytest.mark.parametrize("figure", ["6", "9", "11"])
 def test_viewdf_draws_a_figure_in_which_every_system_is_right(figure: str, spark: SparkSession, tmp_path: Path) -> None:
     """Each row of its table says "equal"; viewkeeper and all baselines are in it."""
-    report = bench.measure("viewdf", small=True, folder=tmp_path / "made", figures=[figure], plots=tmp_path)
+    report = benchmarks.measure("viewdf", small=True, folder=tmp_path / "made", figures=[figure], plots=tmp_path)
     (table,) = report.series
     assert {row[-1] for row in table.rows} == {"equal"}
     assert len({row[1] for row in table.rows}) == (4 if figure == "6" else 5)
@@ -182,7 +182,7 @@ def test_viewdf_draws_a_figure_in_which_every_system_is_right(figure: str, spark
 @pytest.mark.spark
 def test_viewdf_measures_late_rows(spark: SparkSession, tmp_path: Path) -> None:
     """Each late row changes parts of its view: of a window as many as it has."""
-    report = bench.measure("viewdf", small=True, folder=tmp_path, figures=["late"])
+    report = benchmarks.measure("viewdf", small=True, folder=tmp_path, figures=["late"])
     (table,) = report.series
     assert [row[2] for row in table.rows[1:]] == [10, 100, 10, 100]
     assert all(figure.value > 0 for figure in report.figures)

@@ -203,3 +203,14 @@ def test_init_makes_a_database(tmp_path: Path) -> None:
     (tmp_path / "home" / "letter").write_text("dear")
     refused = CliRunner().invoke(cli, ["init", "--db", str(tmp_path / "home")])
     assert "is not a viewkeeper database, and holds 'letter'" in str(refused.exception)
+
+
+def test_the_benchmarks_are_found_beside_the_source_and_missed_in_one_line_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are not in the package, so what is installed without the source tree has none."""
+    listed = CliRunner().invoke(cli, ["bench", "--json"])
+    assert {"w3", "latency", "viewdf"} <= {line["name"] for line in lines(listed)}
+    monkeypatch.setattr("viewkeeper.commands.programs._SOURCE_TREE", tmp_path)
+    with pytest.raises(NotFound, match="come with viewkeeper's source tree: clone it"):
+        CliRunner().invoke(cli, ["bench", "w3"], catch_exceptions=False)

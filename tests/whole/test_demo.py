@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from viewkeeper.demo.changes import OrderBook, OrderChange
 from viewkeeper.demo.outcome import DemoOutcome, ViewOutcome, show
 from viewkeeper.demo.process import Process
 from viewkeeper.demo.streams.network import Network
-from viewkeeper.demo.tpch import SCHEMA
+from viewkeeper.demo.tpch import SCHEMA, generate
 from viewkeeper.demo.views import INDEX, VIEWS
 
 if TYPE_CHECKING:
@@ -78,6 +79,13 @@ def test_a_folder_that_is_taken_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tpch").mkdir()
     with pytest.raises(viewkeeper.Error, match="is there already"):
         demo.run(folder=tmp_path, scale=0.001, seconds=1, as_json=True)
+
+
+def test_where_nothing_makes_its_data_it_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The data generator is no part of what everyone installs."""
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    with pytest.raises(viewkeeper.Error, match=re.escape("pip install 'viewkeeper[demo]'")):
+        generate(0.001, tmp_path)
 
 
 def test_a_wrong_view_is_named_and_fails_the_run() -> None:

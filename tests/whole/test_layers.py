@@ -18,7 +18,7 @@ ORDER = (
 )  # fmt: skip
 """The layers in the order in which data flows; each may import only itself and those before it."""
 
-PROGRAMS = {"demo", "bench"}
+PROGRAMS = {"demo"}
 """They use viewkeeper as a user would and may import anything; only the command line starts them."""
 
 MODULES = {module: ast.parse(module.read_text(), module) for module in sorted(SOURCE.rglob("*.py"))}

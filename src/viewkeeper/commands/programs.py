@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from pathlib import Path
 
 import click
 
 from viewkeeper.commands.output import debug_option, json_option
+from viewkeeper.errors import NotFound
 
 _folder_option = click.option("--db", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
                               help="Keep the databases in this folder; without it they go at the end.")  # fmt: skip
@@ -15,6 +17,9 @@ _folder_option = click.option("--db", type=click.Path(file_okay=False, path_type
 
 _DEMOS = {"tpch": ("viewkeeper.demo", 0.1, 60), "streams": ("viewkeeper.demo.streams", 1.0, 30)}
 """Where each demo is, how large and how long (in seconds) it is if nothing is said."""
+
+_SOURCE_TREE = Path(__file__).parents[3]
+"""Where `benchmarks/` is, if this is a clone; what pip installs from elsewhere has none."""
 
 
 @click.command()
@@ -55,10 +60,14 @@ def demo(name: str, db: Path | None, scale: float | None, seconds: int | None, a
 @json_option
 @debug_option
 def bench(name: str | None, arguments: tuple[str, ...], db: Path | None, as_json: bool) -> None:
-    """Measure; without NAME, list what can be measured.
+    """Measure; without NAME, list what can be measured.  Works in a clone: the benchmarks are not in the package.
 
     \b
     viewkeeper bench
     viewkeeper bench w3
     """
-    importlib.import_module("viewkeeper.bench").run(name, arguments, folder=db, as_json=as_json)
+    if not (_SOURCE_TREE / "benchmarks" / "__init__.py").exists():
+        raise NotFound("the benchmarks come with viewkeeper's source tree: clone it, then run './run bench' there")
+    # At the front, so that this `benchmarks` is found and no other; the processes that they spawn get the path too.
+    sys.path.insert(0, str(_SOURCE_TREE))
+    importlib.import_module("benchmarks").run(name, arguments, folder=db, as_json=as_json)

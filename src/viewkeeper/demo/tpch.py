@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from viewkeeper.database import Database
-from viewkeeper.errors import Error
+from viewkeeper.errors import Error, NotFound
 
 SCHEMA = """
 CREATE TABLE region (r_regionkey BIGINT, r_name STRING, r_comment STRING, PRIMARY KEY (r_regionkey));
@@ -38,7 +38,10 @@ def generate(scale: float, folder: Path) -> list[Path]:
     # Beside the interpreter, where pip puts it: the environment need not be activated.
     program = Path(sys.executable).with_name("tpchgen-cli")
     command = [str(program), "parquet", "--scale-factor", str(scale), "--output-dir", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except FileNotFoundError as error:
+        raise NotFound("the demo's data are made by tpchgen-cli: pip install 'viewkeeper[demo]'") from error
     if done.returncode != 0:
         raise Error(f"tpchgen-cli made no data: {done.stderr.strip()}")
     return sorted(folder.glob("*.parquet"))

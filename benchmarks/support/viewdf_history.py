@@ -7,9 +7,9 @@ import statistics
 import time
 from pathlib import Path
 
-from viewkeeper.bench.report import BenchReport, say
-from viewkeeper.bench.viewdf_minutes import FIRST, Minutes, Question
-from viewkeeper.bench.viewdf_systems import POLL_SECONDS, Viewkeeper
+from benchmarks.support.report import BenchReport, say
+from benchmarks.support.viewdf_minutes import FIRST, Minutes, Question
+from benchmarks.support.viewdf_systems import POLL_SECONDS, Viewkeeper
 from viewkeeper.database import Database
 
 LIMIT_SECONDS = 600.0

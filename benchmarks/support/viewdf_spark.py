@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from viewkeeper.bench.baselines import started
-from viewkeeper.bench.viewdf_minutes import FIRST, Minutes, Question, StoredParts, write_files
-from viewkeeper.bench.viewdf_systems import ALWAYS, limited, naive_sql
+from benchmarks.support.baselines import started
+from benchmarks.support.viewdf_minutes import FIRST, Minutes, Question, StoredParts, write_files
+from benchmarks.support.viewdf_systems import ALWAYS, limited, naive_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,4 +1,4 @@
-"""Measurements of what viewkeeper promises: `viewkeeper bench`, one module an experiment.
+"""Measurements of what viewkeeper promises: `viewkeeper bench` in the source tree, one file an experiment.
 
 Everything is measured through what a user holds (`connect`, `sql`, `put_many`, `maintain`, real Spark), except where an
 experiment says otherwise.  `--small` makes any of them a matter of seconds, to see that it works.
@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from viewkeeper.bench.report import BenchReport
+from benchmarks.support.report import BenchReport
 from viewkeeper.commands.output import console, print_json
 from viewkeeper.errors import InputError
 
@@ -26,7 +26,7 @@ def run(name: str | None, arguments: Sequence[str], *, folder: Path | None, as_j
         return
     if name not in EXPERIMENTS:
         raise InputError(f"there is no experiment {name!r}; there are: {', '.join(EXPERIMENTS)}")
-    read = getattr(import_module(f"viewkeeper.bench.{name}"), "options", None)
+    read = getattr(import_module(f"benchmarks.{name}"), "options", None)
     options = read(arguments) if read is not None else _options(name, arguments)
     measure(name, folder=folder, **options).print(as_json)
 
@@ -34,7 +34,7 @@ def run(name: str | None, arguments: Sequence[str], *, folder: Path | None, as_j
 def measure(name: str, *, small: bool = False, folder: Path | None, **options: Any) -> BenchReport:
     """Runs an experiment with its databases in `folder`, or, without it, in one that goes at the end; `options` are
     those that it has of its own."""
-    experiment = import_module(f"viewkeeper.bench.{name}")
+    experiment = import_module(f"benchmarks.{name}")
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         return experiment.run(folder, small, **options)
@@ -51,7 +51,7 @@ def _options(name: str, arguments: Sequence[str]) -> dict[str, Any]:
 
 def _list(as_json: bool) -> None:
     for name in EXPERIMENTS:
-        about = str(import_module(f"viewkeeper.bench.{name}").__doc__).partition("\n")[0]
+        about = str(import_module(f"benchmarks.{name}").__doc__).partition("\n")[0]
         if as_json:
             print_json({"name": name, "about": about})
         else:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import viewkeeper
-from viewkeeper.bench.viewdf_minutes import FIRST, Minutes, Question, StoredParts
+from benchmarks.support.viewdf_minutes import FIRST, Minutes, Question, StoredParts
 
 POLL_SECONDS = 0.002
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from viewkeeper.bench.viewdf_measuring import CUT_SECONDS, PATTERN_BASELINES, WINDOW_BASELINES, Measured, Timing
-from viewkeeper.bench.viewdf_minutes import Kind, Minutes, Question
-from viewkeeper.bench.viewdf_systems import System
+from benchmarks.support.viewdf_measuring import CUT_SECONDS, PATTERN_BASELINES, WINDOW_BASELINES, Measured, Timing
+from benchmarks.support.viewdf_minutes import Kind, Minutes, Question
+from benchmarks.support.viewdf_systems import System
 
 PATTERN_ROWS, WINDOW_ROWS = 1_000_000, 10_000_000
 EACH = 10

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 import viewkeeper
-from viewkeeper.bench.orders import Workload
+from benchmarks.support.orders import Workload
 
 _PROBE_IDS = 10**12
 """Orders written by `wait_for_own_writes` have ids from here on."""

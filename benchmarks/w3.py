@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import viewkeeper
-from viewkeeper.bench.baselines import Baseline, DuckDbRecompute, SparkRecompute, SqliteTriggers
-from viewkeeper.bench.machine import CpuMeter
-from viewkeeper.bench.orders import VIEWS, Workload, answers, differing, write
-from viewkeeper.bench.report import BenchReport, Series, say
+from benchmarks.support.baselines import Baseline, DuckDbRecompute, SparkRecompute, SqliteTriggers
+from benchmarks.support.machine import CpuMeter
+from benchmarks.support.orders import VIEWS, Workload, answers, differing, write
+from benchmarks.support.report import BenchReport, Series, say
 from viewkeeper.database import Database
 from viewkeeper.errors import Timeout
 from viewkeeper.pipeline.batches import OPERATIONS_MAX

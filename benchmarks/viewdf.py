@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from viewkeeper.bench import viewdf_history
-from viewkeeper.bench.report import BenchReport, Series, number
-from viewkeeper.bench.viewdf_figures import FIGURES, PATTERN_ROWS, WINDOW_ROWS, Drawn, PaperFigure, draw
-from viewkeeper.bench.viewdf_measuring import CUT_SECONDS, OURS, Measured, Measuring, Timing
-from viewkeeper.bench.viewdf_spark import warm_java
-from viewkeeper.bench.viewdf_systems import System
+from benchmarks.support import viewdf_history
+from benchmarks.support.report import BenchReport, Series, number
+from benchmarks.support.viewdf_figures import FIGURES, PATTERN_ROWS, WINDOW_ROWS, Drawn, PaperFigure, draw
+from benchmarks.support.viewdf_measuring import CUT_SECONDS, OURS, Measured, Measuring, Timing
+from benchmarks.support.viewdf_spark import warm_java
+from benchmarks.support.viewdf_systems import System
 from viewkeeper.errors import InputError
 
 OTHERS = ("flat", "late")

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 import viewkeeper
-from viewkeeper.bench.clients import Client, maintain, watch_lag, write_steadily
-from viewkeeper.bench.orders import VIEWS, Workload
-from viewkeeper.bench.report import BenchReport, Series, say
+from benchmarks.support.clients import Client, maintain, watch_lag, write_steadily
+from benchmarks.support.orders import VIEWS, Workload
+from benchmarks.support.report import BenchReport, Series, say
 from viewkeeper.database import Database
 
 ADDED = {

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from viewkeeper.bench.orders import QUERIES, OrderOperations, Workload, comparable
+from benchmarks.support.orders import QUERIES, OrderOperations, Workload, comparable
 from viewkeeper.pipeline.spark import JAVA_OPTIONS
 from viewkeeper.spark.starting import local_spark
 

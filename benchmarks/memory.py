@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 
 import viewkeeper
-from viewkeeper.bench.clients import Client, write_steadily
-from viewkeeper.bench.machine import anonymous_bytes
-from viewkeeper.bench.orders import VIEWS, Workload
-from viewkeeper.bench.report import BenchReport, say
+from benchmarks.support.clients import Client, write_steadily
+from benchmarks.support.machine import anonymous_bytes
+from benchmarks.support.orders import VIEWS, Workload
+from benchmarks.support.report import BenchReport, say
 from viewkeeper.database import Database
 from viewkeeper.maintenance.declare import states
 from viewkeeper.trace.commit import Storage

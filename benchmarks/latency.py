@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 import viewkeeper
-from viewkeeper.bench.clients import Client, wait_for_own_writes, write_steadily
-from viewkeeper.bench.machine import CpuMeter
-from viewkeeper.bench.orders import VIEWS, Workload
-from viewkeeper.bench.report import BenchReport, Series, say
+from benchmarks.support.clients import Client, wait_for_own_writes, write_steadily
+from benchmarks.support.machine import CpuMeter
+from benchmarks.support.orders import VIEWS, Workload
+from benchmarks.support.report import BenchReport, Series, say
 
 PER_SECOND = 10_000
 CALL = 100

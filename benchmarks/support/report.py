@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.table import Table
 
-from viewkeeper.bench.machine import describe
+from benchmarks.support.machine import describe
 from viewkeeper.commands.output import console, print_json
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from viewkeeper.bench.report import number, say
-from viewkeeper.bench.viewdf_minutes import FIRST, Minutes, Question
-from viewkeeper.bench.viewdf_spark import HandCoded, SparkNaive, SparkStreaming
-from viewkeeper.bench.viewdf_systems import DuckDb, GivenUp, System, Viewkeeper
+from benchmarks.support.report import number, say
+from benchmarks.support.viewdf_minutes import FIRST, Minutes, Question
+from benchmarks.support.viewdf_spark import HandCoded, SparkNaive, SparkStreaming
+from benchmarks.support.viewdf_systems import DuckDb, GivenUp, System, Viewkeeper
 
 CUT_SECONDS = 120.0
 """A part that takes longer cuts its point, and those to the right of it."""

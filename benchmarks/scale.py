@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import viewkeeper
-from viewkeeper.bench.baselines import SparkRecompute
-from viewkeeper.bench.orders import CALL, VIEWS, Workload, answers, differing, write
-from viewkeeper.bench.report import BenchReport, Series, say
+from benchmarks.support.baselines import SparkRecompute
+from benchmarks.support.orders import CALL, VIEWS, Workload, answers, differing, write
+from benchmarks.support.report import BenchReport, Series, say
 from viewkeeper.database import Database
 from viewkeeper.jobs.job import Job
 from viewkeeper.pipeline.batches import Batches

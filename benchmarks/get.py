@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 import viewkeeper
-from viewkeeper.bench.clients import Client, read_by_key, write_steadily
-from viewkeeper.bench.orders import Workload
-from viewkeeper.bench.report import BenchReport, Series, say
+from benchmarks.support.clients import Client, read_by_key, write_steadily
+from benchmarks.support.orders import Workload
+from benchmarks.support.report import BenchReport, Series, say
 from viewkeeper.database import Database
 
 BATCHES_PER_SECOND = 5

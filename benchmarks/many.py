@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 import viewkeeper
-from viewkeeper.bench.report import BenchReport, Series, say
+from benchmarks.support.report import BenchReport, Series, say
 from viewkeeper.database import Database
 
 FEW = 10

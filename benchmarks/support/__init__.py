@@ -1,0 +1,1 @@
+"""What the experiments share: data, other systems, other processes, the machine, the report."""
