@@ -11,7 +11,7 @@ from benchmarks.support.machine import anonymous_bytes
 from benchmarks.support.orders import VIEWS, Workload
 from benchmarks.support.report import BenchReport, say
 from viewkeeper.database import Database
-from viewkeeper.maintenance.declare import states
+from viewkeeper.maintenance.declare_tables import states
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.disk import STATE
 from viewkeeper.trace.local import local_storage

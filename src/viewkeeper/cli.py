@@ -9,7 +9,7 @@ from types import TracebackType
 import click
 
 from viewkeeper.commands.programs import bench, demo
-from viewkeeper.commands.rows import get, load, put, sql
+from viewkeeper.commands.row_commands import get, load, put, sql
 from viewkeeper.commands.upkeep import catch_up, check, explain, init, maintain, rebase, rejected, status
 
 

@@ -34,12 +34,12 @@ from viewkeeper.views.answering import READING, answer, explain
 from viewkeeper.views.opening import Opened, Opening
 from viewkeeper.views.reader import ViewReader
 from viewkeeper.views.result import Result
-from viewkeeper.views.source import Held, Newest, Versions
 from viewkeeper.views.spark_frames import SparkFrames, run_on_spark
 from viewkeeper.views.spark_session import SparkUse
 from viewkeeper.views.stream_handle import StreamHandle
 from viewkeeper.views.stream_reader import PartsReader
 from viewkeeper.views.version import Version
+from viewkeeper.views.version_sources import Held, Newest, Versions
 
 
 def connect(

@@ -22,13 +22,13 @@ from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import SelectStatement
 from viewkeeper.plans.relations import Relation
 from viewkeeper.stores.contract import Store
-from viewkeeper.stores.values import to_python
+from viewkeeper.stores.value_conversion import to_python
 from viewkeeper.streams.part_files import PART, read_part, verify_part_file
-from viewkeeper.streams.parts import PartIndex, read_index
+from viewkeeper.streams.part_index import PartIndex, read_index
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
-from viewkeeper.views.parts import Parts
+from viewkeeper.views.parts_at_version import Parts
 from viewkeeper.views.shape import Shape, logical_table
 from viewkeeper.views.version import Version, repeated
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from viewkeeper.catalog.types import BIGINT, DATE, DOUBLE, FLOAT, INT, TIMESTAMP, TIMESTAMP_NTZ, TINYINT, decimal
-from viewkeeper.checker.values import (
+from viewkeeper.checker.value_rules import (
     Raised,
     arithmetic,
     canonical,

@@ -9,8 +9,8 @@ from sqlglot import exp
 
 import paper_views
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.compiler.parts import place_in_text
-from viewkeeper.compiler.source import Script
+from viewkeeper.compiler.part_references import place_in_text
+from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.statements import (
     AlterView,
     CreateMatchView,

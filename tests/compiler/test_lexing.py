@@ -6,7 +6,7 @@ import pytest
 
 from viewkeeper.compiler.lexing import lexemes, printed
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.compiler.source import Script
+from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.errors import DeclarationError
 

@@ -15,7 +15,7 @@ import pytest
 from stream_database import StreamDatabase, moment, sorted_rows, to_table
 from viewkeeper.catalog.model import Table
 from viewkeeper.streams.intake.append import append
-from viewkeeper.streams.parts import PartIndex, read_index
+from viewkeeper.streams.part_index import PartIndex, read_index
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.trace import points

@@ -12,7 +12,7 @@ from viewkeeper.checker.part_check import check_parts
 from viewkeeper.errors import DeclarationError
 from viewkeeper.evidence import PartEvidence
 from viewkeeper.pipeline.fills import unfilled
-from viewkeeper.streams.parts import PartIndex, read_index
+from viewkeeper.streams.part_index import PartIndex, read_index
 from viewkeeper.streams.view_progress import Rebuilt, ViewProgress
 from viewkeeper.views.version import Version
 

@@ -17,7 +17,7 @@ from viewkeeper.pipeline.maintain import catch_up
 from viewkeeper.streams import past
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.keeping import rollup
-from viewkeeper.streams.parts import PartIndex, read_index
+from viewkeeper.streams.part_index import PartIndex, read_index
 from viewkeeper.trace.local import local_storage
 
 NOW = 29_700_000

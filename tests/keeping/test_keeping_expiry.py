@@ -11,11 +11,11 @@ import pytest
 from stream_database import StreamDatabase, moment
 from viewkeeper.catalog.model import PartView
 from viewkeeper.errors import DeclarationError, NotFound
-from viewkeeper.streams.parts import PartIndex, read_index
+from viewkeeper.streams.part_index import PartIndex, read_index
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.view_progress import ViewProgress
-from viewkeeper.views.source import Newest
 from viewkeeper.views.version import Version
+from viewkeeper.views.version_sources import Newest
 
 COLUMNS = "(ts TIMESTAMP NOT NULL, g BIGINT, x BIGINT) TIMESTAMP BY ts PARTITION LENGTH 60"
 VIEWS = {

@@ -9,7 +9,7 @@ import pytest
 
 import paper_views
 from stream_database import StreamDatabase, moment
-from viewkeeper.streams.parts import PartIndex, read_index
+from viewkeeper.streams.part_index import PartIndex, read_index
 
 MILLION = 1_000_000
 FIRST = 23_000_000
@@ -119,7 +119,7 @@ def test_only_idle_lets_the_clock_seal(database: StreamDatabase, monkeypatch: py
     send(database, FIRST, FIRST + 1)
     database.append("awake", [{"ts": moment(60 * FIRST), "x": 1}])
     later = time.time() + 31
-    monkeypatch.setattr("viewkeeper.pipeline.parts.time.time", lambda: later)
+    monkeypatch.setattr("viewkeeper.pipeline.part_keeping.time.time", lambda: later)
     maintainer = database.maintainer()
     for _ in range(4):
         maintainer.parts.step(maintainer.term)

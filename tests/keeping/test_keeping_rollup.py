@@ -11,10 +11,10 @@ from stream_database import StreamDatabase, moment, sorted_rows
 from viewkeeper.catalog.model import PartView
 from viewkeeper.streams.keeping import rollup
 from viewkeeper.streams.part_files import close_part_files_except, to_table
-from viewkeeper.streams.parts import read_index
+from viewkeeper.streams.part_index import read_index
 from viewkeeper.trace.snapshot import Snapshot
-from viewkeeper.views.source import Newest
 from viewkeeper.views.version import Version
+from viewkeeper.views.version_sources import Newest
 
 STREAM = "CREATE STREAM m (ts TIMESTAMP NOT NULL, g BIGINT, x BIGINT) TIMESTAMP BY ts PARTITION LENGTH 60;"
 VIEWS = """

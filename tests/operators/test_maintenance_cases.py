@@ -11,9 +11,9 @@ from memory_engine import MemoryEngine
 from oracle.model import Operation
 from oracle.traps import RAISES, TRAPS, Trap
 from viewkeeper.catalog.model import Catalog
-from viewkeeper.maintenance import declare
+from viewkeeper.maintenance import declare_tables
 from viewkeeper.maintenance.explain import explain_view
-from viewkeeper.maintenance.program import ZonePrograms
+from viewkeeper.maintenance.zone_programs import ZonePrograms
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.text import expression_text
 
@@ -60,14 +60,14 @@ def test_aggregates_and_joins_by_one_key_share_their_exchange_and_pre_aggregatio
 def test_views_that_differ_by_a_constant_are_one_operator() -> None:
     """A thousand selections by constant: one Select, one view table, one state more than a table alone has."""
     engine = MemoryEngine([ORDERS])
-    before = len(declare.states(engine.catalog))
+    before = len(declare_tables.states(engine.catalog))
     engine.declare(
         [f"CREATE VIEW v{i} AS SELECT * FROM orders WHERE customer = {i}" for i in range(1000)], together=True
     )
     (select,) = operators(engine.catalog, plan.Select)
     assert isinstance(select, plan.Select)
     assert len(select.members) == 1000
-    assert len(declare.states(engine.catalog)) == before + 1
+    assert len(declare_tables.states(engine.catalog)) == before + 1
     engine.fill()
     engine.apply([Operation("put_many", "orders", tuple({"id": i, "customer": i % 7} for i in range(20)))])
     assert sorted(engine.rows("v3")) == [(3, 3, None), (10, 3, None), (17, 3, None)]
@@ -95,7 +95,7 @@ def test_a_dropped_view_takes_its_own_work_with_it_and_no_other() -> None:
     engine.declare([BY_SEGMENT, EXTREMES])
     engine.fill()
     gone = [v.id for v in engine.catalog.views if v.name != "sums"]
-    engine.catalog = declare.drop(engine.catalog, gone)
+    engine.catalog = declare_tables.drop(engine.catalog, gone)
     assert not operators(engine.catalog, plan.Join)
     assert ZonePrograms(engine.catalog).depth == 2
     engine.apply([Operation("put", "orders", ({"id": 1, "customer": 1, "price": 2},))])
@@ -108,8 +108,8 @@ def test_dropped_members_are_named_for_merges_and_their_numbers_not_used_again()
     text = "CREATE VIEW a AS SELECT * FROM orders WHERE customer = 1"
     engine.declare([text, "CREATE VIEW b AS SELECT * FROM orders WHERE customer = 2"])
     first = engine.catalog.views[0].stored
-    engine.catalog = declare.drop(engine.catalog, [engine.catalog.views[0].id])
-    assert declare.dead_members(engine.catalog) == {first.state.id: {first.member}}
+    engine.catalog = declare_tables.drop(engine.catalog, [engine.catalog.views[0].id])
+    assert declare_tables.dead_members(engine.catalog) == {first.state.id: {first.member}}
     engine.declare([text])
     assert engine.catalog.views[-1].stored.member != first.member
     assert engine.catalog.views[-1].stored.state == first.state

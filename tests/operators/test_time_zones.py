@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import viewkeeper
 from viewkeeper.catalog.time_zones import limits, start_of_day, to_local, to_utc
 from viewkeeper.catalog.types import DATE, TIMESTAMP
-from viewkeeper.checker.values import convert
+from viewkeeper.checker.value_rules import convert
 from viewkeeper.compiler.literals import convert as constant
 
 EPOCH, MICROSECOND = dt.datetime(1970, 1, 1), dt.timedelta(microseconds=1)

@@ -12,7 +12,7 @@ from stream_database import DuckAnalyst
 from viewkeeper.catalog.model import Catalog, HelperParts
 from viewkeeper.errors import DeclarationError, Error
 from viewkeeper.pipeline import requests
-from viewkeeper.pipeline.declare import run, runs_without_use
+from viewkeeper.pipeline.declare_script import run, runs_without_use
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.term import Term
 from viewkeeper.streams.existing import ExistingParts

@@ -12,7 +12,7 @@ from viewkeeper.catalog.model import Catalog, Column, PartPlan, PartView
 from viewkeeper.catalog.types import INT, STRING
 from viewkeeper.checker.recognize import expected_parts
 from viewkeeper.errors import ViewBroken
-from viewkeeper.streams.recognize.program import match_program
+from viewkeeper.streams.recognize.match_program import match_program
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 

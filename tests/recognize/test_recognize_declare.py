@@ -11,13 +11,13 @@ from recognize_history import LENGTH, STREAM, declared, matching
 from viewkeeper.catalog import codec
 from viewkeeper.catalog.model import Catalog, Column, PartPlan, PartView
 from viewkeeper.catalog.types import BIGINT, INT, STRING
-from viewkeeper.compiler.source import QueryText, Script
+from viewkeeper.compiler.source_text import QueryText, Script
 from viewkeeper.compiler.statements import Identifier
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.match import MatchElement
-from viewkeeper.streams.recognize.declare import source_name
+from viewkeeper.streams.recognize.declare_match import source_name
 from viewkeeper.streams.recognize.explain import explain
-from viewkeeper.streams.recognize.program import match_program
+from viewkeeper.streams.recognize.match_program import match_program
 
 BEFORE = "PARTITION BY g ORDER BY ts MEASURES count(*) AS n"
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from viewkeeper.checker.recognize import decided_matches
-from viewkeeper.streams.recognize import machine
-from viewkeeper.streams.recognize.machine import Automaton, DecidedMatches
+from viewkeeper.streams.recognize import automaton
+from viewkeeper.streams.recognize.automaton import Automaton, DecidedMatches
 
 Element = tuple[int, int, int | None]
 
@@ -62,7 +62,7 @@ def test_the_preferred_matches_are_found(
 ) -> None:
     """The machine finds the first way in the order of preference, also where long groups are cut into pieces."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(machine, "_LONGEST", longest)
+        patch.setattr(automaton, "_LONGEST", longest)
         found = search(elements, groups, past)
     expected, begin = [], 0
     for group in groups:

@@ -18,7 +18,7 @@ from viewkeeper import Database
 from viewkeeper.checker.spark_judge import SparkJudge
 from viewkeeper.cli import cli
 from viewkeeper.compiler.lexing import lexemes, printed
-from viewkeeper.compiler.source import Script
+from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.errors import DeclarationError, Error, InputError
 from viewkeeper.spark.asking import ask, one_query

@@ -9,7 +9,7 @@ import pytest
 
 from stream_database import StreamDatabase, moment
 from stream_intake import Intake, at
-from viewkeeper.pipeline.parts import stream_goals
+from viewkeeper.pipeline.part_keeping import stream_goals
 from viewkeeper.pipeline.status import status
 from viewkeeper.streams.intake import entered as entered_module
 from viewkeeper.streams.intake import entries as bytes_of
@@ -17,7 +17,7 @@ from viewkeeper.streams.intake import log as log_module
 from viewkeeper.streams.intake.entries import Append, Entry
 from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.streams.intake.taking import advance, sealed_upto
-from viewkeeper.streams.parts import read_index
+from viewkeeper.streams.part_index import read_index
 
 DECLARED = """
 CREATE STREAM m (ts TIMESTAMP NOT NULL, src STRING) TIMESTAMP BY ts PARTITION LENGTH 60;

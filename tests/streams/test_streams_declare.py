@@ -20,7 +20,7 @@ from viewkeeper.plans.inputs import inputs
 from viewkeeper.plans.viewdf import PlainPlan
 from viewkeeper.streams.alter import Altered, alter_view, drop, rebuild_view, users_of_dimension
 from viewkeeper.streams.analyst import Analyst, LazyAnalyst
-from viewkeeper.streams.declare import Known, Nothing, declare_stream, declare_view
+from viewkeeper.streams.declare_streams import Known, Nothing, declare_stream, declare_view
 from viewkeeper.streams.explain import explain
 
 TABLES = "CREATE TABLE dims (src STRING PRIMARY KEY, site STRING);"

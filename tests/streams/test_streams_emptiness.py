@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from viewkeeper.compiler.parts import read_view_query
-from viewkeeper.compiler.source import Script
+from viewkeeper.compiler.part_references import read_view_query
+from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.plans.references import PartQuery
 from viewkeeper.streams.emptiness import Emptiness

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from viewkeeper.catalog.model import PARTS, Catalog
-from viewkeeper.streams import parts
-from viewkeeper.streams.parts import Part, PartIndex, read_index, rows_of
+from viewkeeper.streams import part_index
+from viewkeeper.streams.part_index import Part, PartIndex, read_index, rows_of
 from viewkeeper.streams.work import Piece
 from viewkeeper.trace.file import ZoneFile
 from viewkeeper.trace.local import local_storage
@@ -39,7 +39,7 @@ def changed_rows(before: Mapping[int, PartIndex], after: Mapping[int, PartIndex]
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cuts and joins of chunks come with few rows."""
-    monkeypatch.setattr(parts, "_CHUNK_ROWS", 2)
+    monkeypatch.setattr(part_index, "_CHUNK_ROWS", 2)
 
 
 def alone(row: Part, part: int) -> Part:
@@ -203,7 +203,7 @@ def test_the_catalog_of_every_version_is_read_from_its_manifest(
         for snapshot, expected in data.draw(st.permutations(kept)):
             assert spelled(read_index(snapshot)) == expected
             if data.draw(st.booleans()):
-                parts._known.clear()
+                part_index._known.clear()
 
 
 def test_the_index_of_a_version_is_kept(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from part_database import LOSSES, M, PartDatabase
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.errors import DeclarationError, NotFound, NotReady, NotSupported, ViewBroken
 from viewkeeper.views.answering import answer
-from viewkeeper.views.parts import Parts
+from viewkeeper.views.parts_at_version import Parts
 from viewkeeper.views.result import Result
 from viewkeeper.views.version import Version
 

@@ -15,9 +15,9 @@ import pytest
 from part_database import HOSTS, LOSSES, M, PartDatabase
 from viewkeeper.errors import Damaged, InputError, NotFound, NotReady, ViewBroken
 from viewkeeper.evidence import PartEvidence
-from viewkeeper.views.source import Held, Newest
 from viewkeeper.views.stream_reader import PartsReader
 from viewkeeper.views.version import Version
+from viewkeeper.views.version_sources import Held, Newest
 
 Row = tuple[datetime.datetime, str, int]
 

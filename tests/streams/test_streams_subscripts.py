@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from viewkeeper.compiler.source import Script
+from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.subscript_text import read_subscript
 from viewkeeper.errors import DeclarationError
 from viewkeeper.plans.references import Subscript

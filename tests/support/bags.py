@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from viewkeeper.checker.values import canonical
+from viewkeeper.checker.value_rules import canonical
 
 
 def bag(rows: Iterable[Iterable[Any]]) -> Counter[tuple[Any, ...]]:

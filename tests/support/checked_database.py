@@ -18,7 +18,7 @@ from viewkeeper.evidence import PartEvidence
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.keeping.stage import RoundStage, new_files
 from viewkeeper.streams.part_files import PartWriter, read_part
-from viewkeeper.streams.parts import read_index
+from viewkeeper.streams.part_index import read_index
 from viewkeeper.trace.naming import file_name
 from viewkeeper.views.version import Version
 

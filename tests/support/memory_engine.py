@@ -15,9 +15,9 @@ from viewkeeper.catalog.types import logical_type, physical_type, to_logical, to
 from viewkeeper.compiler.bind import bind_table, bind_view
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import CreateTable, CreateView
-from viewkeeper.maintenance import declare
-from viewkeeper.maintenance.program import ZonePrograms
+from viewkeeper.maintenance import declare_tables
 from viewkeeper.maintenance.task import Sent
+from viewkeeper.maintenance.zone_programs import ZonePrograms
 from viewkeeper.maintenance.zones import run_zone
 from viewkeeper.plans.relations import Relation
 from viewkeeper.trace.hashing import hash_columns
@@ -67,7 +67,7 @@ class MemoryEngine:
             (statement,) = parse_script(text)
             assert isinstance(statement, CreateTable)
             columns, key = bind_table(statement)
-            self.catalog = declare.declare_table(self.catalog, statement.name.name, columns, key)
+            self.catalog = declare_tables.declare_table(self.catalog, statement.name.name, columns, key)
 
     def declare(self, views: Sequence[str], *, together: bool = False) -> None:
         """Declares views, one after another or in one declaration (then none reads another)."""
@@ -75,7 +75,7 @@ class MemoryEngine:
         for text in texts:
             statements = [s for s in parse_script(text) if isinstance(s, CreateView)]
             bound = [bind_view(self.catalog, statement) for statement in statements]
-            self.catalog = declare.declare_views(self.catalog, bound)
+            self.catalog = declare_tables.declare_views(self.catalog, bound)
             self.relations.update({view.name: view.relation for view in bound})
 
     def unfilled(self) -> frozenset[int]:
@@ -111,7 +111,7 @@ class MemoryEngine:
         _add(self.private, self._run(program, self._sent(program, inbox), before, seed=False))
         for id_, runs in self.private.items():
             self.states[id_] = runs + self.states.get(id_, [])
-        self.catalog = declare.mark_filled(self.catalog, self.filling, 1)
+        self.catalog = declare_tables.mark_filled(self.catalog, self.filling, 1)
 
     def apply(self, batch: Sequence[Operation]) -> None:
         """One batch of operations."""

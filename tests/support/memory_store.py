@@ -27,7 +27,7 @@ from viewkeeper.errors import Damaged, InputError, StoreReplaced
 from viewkeeper.jobs import ring
 from viewkeeper.stores.contract import NO_HASHES, WHOLE_RING, Interval, Moment, Store, TableScan, Traits
 from viewkeeper.stores.intake import TableIntake
-from viewkeeper.stores.values import to_python
+from viewkeeper.stores.value_conversion import to_python
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.rows import Rows
 

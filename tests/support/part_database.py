@@ -15,7 +15,7 @@ from viewkeeper.plans.references import PartQuery, Subscript
 from viewkeeper.plans.viewdf import NamedInput, PlannedQuery, ViewDFPlan
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_files import PartWriter
-from viewkeeper.streams.parts import Part, PartIndex, read_index, rows_of
+from viewkeeper.streams.part_index import Part, PartIndex, read_index, rows_of
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.trace.file import ZoneFile

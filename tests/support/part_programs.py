@@ -21,7 +21,7 @@ from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.computing import compute
 from viewkeeper.streams.part_files import PartWriter, read_part
-from viewkeeper.streams.program import Carry, OfRows, Output, Past, Shuffled
+from viewkeeper.streams.part_program import Carry, OfRows, Output, Past, Shuffled
 from viewkeeper.streams.work import Outcome, PartExecutor, PartWork, Piece, Place
 from viewkeeper.trace import hashing
 from viewkeeper.trace.grouping import group_rows

@@ -20,9 +20,9 @@ from viewkeeper.compiler.statements import CreatePatternView
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.patterns import simulation
 from viewkeeper.streams.patterns.answer import AnswerProgram
-from viewkeeper.streams.patterns.declare import declare_pattern
-from viewkeeper.streams.patterns.machine import MatchesProgram
-from viewkeeper.streams.patterns.program import pattern_program
+from viewkeeper.streams.patterns.declare_pattern import declare_pattern
+from viewkeeper.streams.patterns.matches_program import MatchesProgram
+from viewkeeper.streams.patterns.pattern_program import pattern_program
 
 Row = tuple[Any, ...]
 LENGTH = 60

@@ -24,11 +24,11 @@ from viewkeeper.catalog.types import (
     to_logical,
     to_physical,
 )
-from viewkeeper.compiler.source import QueryText, Script
+from viewkeeper.compiler.source_text import QueryText, Script
 from viewkeeper.compiler.statements import CreateMatchView, Identifier
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.recognize.declare import declare_match
-from viewkeeper.streams.recognize.program import match_program
+from viewkeeper.streams.recognize.declare_match import declare_match
+from viewkeeper.streams.recognize.match_program import match_program
 
 Row = tuple[Any, ...]
 LENGTH = 60

@@ -20,14 +20,14 @@ from viewkeeper.errors import Error
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.driver import Maintainer, caught_up
 from viewkeeper.pipeline.local import LocalExecutor
-from viewkeeper.pipeline.parts import stream_goals, streams_caught_up
+from viewkeeper.pipeline.part_keeping import stream_goals, streams_caught_up
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.intake.append import append
 from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.streams.part_files import PartWriter, to_table
-from viewkeeper.streams.parts import read_index
+from viewkeeper.streams.part_index import read_index
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.streams.work import Made, Outcome, QueryWork

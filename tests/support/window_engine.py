@@ -17,9 +17,9 @@ from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import CreateWindowView
 from viewkeeper.jobs.ring import are_within, interval
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.program import Dividing, PartProgram, Shuffled
-from viewkeeper.streams.windows.declare import declare_window
-from viewkeeper.streams.windows.program import window_program
+from viewkeeper.streams.part_program import Dividing, PartProgram, Shuffled
+from viewkeeper.streams.windows.declare_window import declare_window
+from viewkeeper.streams.windows.window_programs import window_program
 
 Rows = list[tuple[Any, ...]]
 

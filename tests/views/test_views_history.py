@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from viewkeeper.catalog.model import Column, View
 from viewkeeper.catalog.types import BIGINT, DOUBLE, STRING
 from viewkeeper.views.reader import ViewReader
-from viewkeeper.views.source import Held, Newest
+from viewkeeper.views.version_sources import Held, Newest
 from written import Written, stored_as
 
 COLUMNS = (Column("a", BIGINT), Column("x", DOUBLE), Column("s", STRING))

@@ -28,7 +28,7 @@ from viewkeeper.catalog.types import (
 from viewkeeper.changes.positions import Token
 from viewkeeper.errors import InputError, NotFound, NotReady, Timeout, ViewBroken
 from viewkeeper.views.reader import ViewReader
-from viewkeeper.views.source import Held, Newest
+from viewkeeper.views.version_sources import Held, Newest
 from written import Written, physical, stored_as
 
 SPEND = (Column("total", decimal(25, 2)), Column("Customer", BIGINT), Column("n", BIGINT, False))

@@ -18,7 +18,7 @@ from local_maintenance import catch_up
 from stream_database import StreamDatabase, moment
 from viewkeeper.errors import Busy, DeclarationError, Error, NotFound
 from viewkeeper.streams.intake.append import append
-from viewkeeper.streams.parts import read_index
+from viewkeeper.streams.part_index import read_index
 from viewkeeper.streams.view_progress import ViewProgress
 
 BY_TIME = "(ts TIMESTAMP NOT NULL, k STRING, v BIGINT) TIMESTAMP BY ts PARTITION LENGTH"

@@ -13,7 +13,7 @@ from viewkeeper.catalog.model import Catalog, Column, PartView, StateSpec, Store
 from viewkeeper.catalog.types import BIGINT, DOUBLE, STRING, TIMESTAMP, decimal
 from viewkeeper.errors import DeclarationError, NotSupported, ViewBroken
 from viewkeeper.streams.windows.explain import explain
-from viewkeeper.streams.windows.program import Sliding, cover, level_count, window_program
+from viewkeeper.streams.windows.window_programs import Sliding, cover, level_count, window_program
 from window_engine import Engine, block_of, declare
 
 STREAM = Stream(16, "s", (

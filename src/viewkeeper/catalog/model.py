@@ -204,7 +204,7 @@ PARTS = StateSpec(
                  Column("rows", BIGINT, False), Column("updated", BIGINT, False), Column("stamp", BIGINT, False),
                  Column("pieces", STRING, False), Column("dimensions", STRING, False)), 2)  # fmt: skip
 """The part catalog (paper 003, section 4.1): a row for each part that has rows or was ever changed after it was made,
-and one for each run of empty parts (`part` to `last`).  See streams/parts.py."""
+and one for each run of empty parts (`part` to `last`).  See streams/part_index.py."""
 
 FIRST_FREE_ID = 16
 

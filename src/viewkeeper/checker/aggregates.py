@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from viewkeeper.checker.values import NAN, canonical, exact_average, exact_sum, order_key
+from viewkeeper.checker.value_rules import NAN, canonical, exact_average, exact_sum, order_key
 from viewkeeper.compiler.bind_window import fraction_of
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.relations import AggregateCall

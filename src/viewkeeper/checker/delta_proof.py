@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.checker.compare import Comparison, canonical_floats, compare
-from viewkeeper.checker.values import canonical
+from viewkeeper.checker.value_rules import canonical
 
 Key = tuple[Any, ...]
 

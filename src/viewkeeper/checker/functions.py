@@ -8,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from viewkeeper.catalog.types import INTEGER_BITS
-from viewkeeper.checker.values import Raised
+from viewkeeper.checker.value_rules import Raised
 from viewkeeper.functions.upper import UPPER_SINCE_14
 from viewkeeper.plans.expressions import FunctionCall
 

@@ -14,7 +14,7 @@ from viewkeeper.checker.patterns import matches
 from viewkeeper.checker.recognize import expected_parts
 from viewkeeper.checker.row_evaluator import Answer, Row, evaluate, place_text
 from viewkeeper.checker.tables import table_of
-from viewkeeper.checker.values import Raised, canonical
+from viewkeeper.checker.value_rules import Raised, canonical
 from viewkeeper.plans.match import MatchPlan
 from viewkeeper.plans.pattern import BoundPattern, PatternAnswer, PatternMatches
 from viewkeeper.plans.relations import Project, Scan

@@ -21,7 +21,7 @@ from viewkeeper.checker.part_evidence import (
     schema_of,
 )
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
-from viewkeeper.compiler.parts import quoted
+from viewkeeper.compiler.part_references import quoted
 
 AT_ONCE = 64
 """So many parts are read, and asked for, at once."""

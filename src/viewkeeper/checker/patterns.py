@@ -16,7 +16,7 @@ from functools import cmp_to_key
 from typing import Any
 
 from viewkeeper.checker.row_evaluator import Answer, Row, evaluate
-from viewkeeper.checker.values import Raised, canonical, exact_average, exact_sum, order_key
+from viewkeeper.checker.value_rules import Raised, canonical, exact_average, exact_sum, order_key
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.pattern import BoundPattern, PatternCall
 from viewkeeper.plans.relations import Project, Scan

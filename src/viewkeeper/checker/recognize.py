@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.checker.row_evaluator import Answer, ErrorRow, Row, evaluate, place_text
-from viewkeeper.checker.values import Raised, canonical, exact_average, exact_sum, order_key
+from viewkeeper.checker.value_rules import Raised, canonical, exact_average, exact_sum, order_key
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.relations import Project, Scan
 

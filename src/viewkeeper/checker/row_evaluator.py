@@ -17,7 +17,7 @@ from typing import Any
 from viewkeeper.catalog.types import BOOLEAN
 from viewkeeper.checker.aggregates import distinct, further
 from viewkeeper.checker.functions import called
-from viewkeeper.checker.values import (
+from viewkeeper.checker.value_rules import (
     Raised,
     arithmetic,
     canonical,

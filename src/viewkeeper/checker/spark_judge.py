@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from viewkeeper.compiler.parts import quoted
+from viewkeeper.compiler.part_references import quoted
 from viewkeeper.spark.asking import ask
 from viewkeeper.spark.sessions import active, own_session
 from viewkeeper.streams.spark.quiet import failures_unlogged

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import logical_type
-from viewkeeper.checker.values import moment
+from viewkeeper.checker.value_rules import moment
 
 Row = tuple[Any, ...]
 

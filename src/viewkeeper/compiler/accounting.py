@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from viewkeeper.compiler.source import QueryText
+from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.supported import FUNCTIONS
 from viewkeeper.errors import NotSupported
 from viewkeeper.functions.registry import BY_NODE

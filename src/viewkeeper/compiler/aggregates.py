@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from viewkeeper.catalog.types import BIGINT, DOUBLE, STRING, VOID, Type
 from viewkeeper.compiler.coercion import bounded_decimal
 from viewkeeper.compiler.conversion import Refused, converted
-from viewkeeper.compiler.source import Place
+from viewkeeper.compiler.source_text import Place
 from viewkeeper.plans.expressions import ColumnRef, Expression, Literal
 from viewkeeper.plans.relations import AggregateCall, GroupBy, Relation
 from viewkeeper.plans.rewriting import identity, rewrite, walk

@@ -11,7 +11,7 @@ from viewkeeper.catalog.types import VOID
 from viewkeeper.compiler.bind_select import SelectBinder
 from viewkeeper.compiler.namespace import Namespace
 from viewkeeper.compiler.scope import did_you_mean
-from viewkeeper.compiler.source import QueryText
+from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import CreateIndex, CreateTable, CreateView, Identifier, SelectStatement
 from viewkeeper.compiler.view_key import view_key
 from viewkeeper.errors import DeclarationError, NotSupported

@@ -33,7 +33,7 @@ from viewkeeper.compiler.conversion import (
 )  # fmt: skip
 from viewkeeper.compiler.names import INFIX, Namer
 from viewkeeper.compiler.scope import Scope, Unresolved
-from viewkeeper.compiler.source import Place, QueryText, raw_text
+from viewkeeper.compiler.source_text import Place, QueryText, raw_text
 from viewkeeper.compiler.supported import FUNCTIONS, number_suffix, typed_literal
 from viewkeeper.errors import NotSupported
 from viewkeeper.functions.registry import BY_NODE

@@ -14,7 +14,7 @@ from sqlglot import exp
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.namespace import Derived, Namespace
 from viewkeeper.compiler.scope import FromItem, Scope, did_you_mean
-from viewkeeper.compiler.source import QueryText
+from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.expressions import Compare, Expression
 from viewkeeper.plans.relations import Filter, InnerJoin, OuterJoin, Relation, Scan

@@ -20,7 +20,7 @@ from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.conversion import Refused
 from viewkeeper.compiler.names import Namer
 from viewkeeper.compiler.scope import FromItem, Scope
-from viewkeeper.compiler.source import QueryText
+from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import CreatePatternView, Identifier
 from viewkeeper.compiler.supported import ADMITTED, function_refused, refuse_unsupported
 from viewkeeper.compiler.syntax import query_tokens

@@ -14,7 +14,7 @@ from viewkeeper.compiler.bind_from import bind_from
 from viewkeeper.compiler.coercion import cannot_fail
 from viewkeeper.compiler.namespace import Namespace
 from viewkeeper.compiler.scope import Unresolved
-from viewkeeper.compiler.source import QueryText
+from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import Cast, ColumnRef, Expression
 from viewkeeper.plans.relations import Filter, GroupBy, Order, Project, Query, Relation

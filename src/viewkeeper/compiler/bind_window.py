@@ -19,7 +19,7 @@ from viewkeeper.compiler.bind_select import SelectBinder
 from viewkeeper.compiler.conversion import Refused, converted
 from viewkeeper.compiler.names import Namer
 from viewkeeper.compiler.scope import Scope
-from viewkeeper.compiler.source import QueryText, raw_text
+from viewkeeper.compiler.source_text import QueryText, raw_text
 from viewkeeper.compiler.supported import ADMITTED, FUNCTIONS
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import NotSupported

@@ -17,7 +17,7 @@ from viewkeeper.compiler.coercion import (
     may_become_null,
 )  # fmt: skip
 from viewkeeper.compiler.literals import convert, smallest_decimal
-from viewkeeper.compiler.source import Place
+from viewkeeper.compiler.source_text import Place
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.expressions import Arithmetic, Cast, ColumnRef, Compare, Expression, Literal, comparison
 from viewkeeper.plans.rewriting import walk

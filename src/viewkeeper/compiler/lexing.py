@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from sqlglot.tokens import Token, TokenType
 
-from viewkeeper.compiler.source import Script
+from viewkeeper.compiler.source_text import Script
 
 
 class Lexeme(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from viewkeeper.compiler.source import IS_NOT
+from viewkeeper.compiler.source_text import IS_NOT
 from viewkeeper.compiler.supported import FUNCTIONS
 from viewkeeper.functions.registry import BY_NODE
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from sqlglot.tokens import TokenType
 
 from viewkeeper.compiler.parse_streams import AnyView, StreamReader
-from viewkeeper.compiler.source import Script
+from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.statements import (
     ColumnDeclaration,
     CreateIndex,

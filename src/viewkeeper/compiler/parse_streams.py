@@ -9,8 +9,8 @@ from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.compiler.accounting import refuse_unaccounted
 from viewkeeper.compiler.lengths import LengthReader
-from viewkeeper.compiler.parts import PartText, has_brackets, quoted, read_query, read_view_query
-from viewkeeper.compiler.source import QueryText, Script
+from viewkeeper.compiler.part_references import PartText, has_brackets, quoted, read_query, read_view_query
+from viewkeeper.compiler.source_text import QueryText, Script
 from viewkeeper.compiler.statements import (
     AlterView,
     ColumnDeclaration,

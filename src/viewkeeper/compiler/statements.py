@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from viewkeeper.catalog.types import Type
-from viewkeeper.compiler.source import Place, QueryText
+from viewkeeper.compiler.source_text import Place, QueryText
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.references import PartQuery
 

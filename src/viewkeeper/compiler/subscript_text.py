@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from math import gcd
 
-from viewkeeper.compiler.source import Script
+from viewkeeper.compiler.source_text import Script
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.references import Subscript
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from viewkeeper.compiler.source import QueryText, raw_text, written_name
+from viewkeeper.compiler.source_text import QueryText, raw_text, written_name
 from viewkeeper.errors import NotSupported
 from viewkeeper.functions.registry import BY_NODE
 from viewkeeper.functions.registry import FUNCTIONS as SCALARS

@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.compiler.lexing import require_one_reading
-from viewkeeper.compiler.source import IS_NOT, QueryText, Script
+from viewkeeper.compiler.source_text import IS_NOT, QueryText, Script
 from viewkeeper.errors import DeclarationError, NotSupported
 
 

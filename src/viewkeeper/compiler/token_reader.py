@@ -24,7 +24,7 @@ from viewkeeper.catalog.types import (
     Type,
     decimal,
 )  # fmt: skip
-from viewkeeper.compiler.source import Script
+from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.statements import ColumnDeclaration, Identifier, Statement
 from viewkeeper.errors import DeclarationError, NotSupported
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from viewkeeper.catalog.model import Catalog, StateSpec, View
 from viewkeeper.compiler.bind import bind_view
 from viewkeeper.compiler.statements import CreateView
-from viewkeeper.maintenance import declare
+from viewkeeper.maintenance import declare_tables
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.text import listed
 
@@ -19,7 +19,7 @@ _FALLS_BACK = "{}, to all rows of each key that a batch touches, since more than
 def explain_new_view(catalog: Catalog, statement: CreateView) -> str:
     """The plan that CREATE VIEW would make; nothing is declared."""
     bound = bind_view(catalog, statement)
-    declared = declare.declare_views(catalog, [bound])
+    declared = declare_tables.declare_views(catalog, [bound])
     return explain_view(declared, declared.views[-1])
 
 

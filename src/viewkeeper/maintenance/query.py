@@ -14,9 +14,9 @@ from viewkeeper.catalog.model import Catalog, StateSpec, Table
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.errors import ViewBroken
 from viewkeeper.maintenance.builder import PlanBuilder
-from viewkeeper.maintenance.program import ZonePrograms
 from viewkeeper.maintenance.rules.rewriter import rewritten
 from viewkeeper.maintenance.task import Sent
+from viewkeeper.maintenance.zone_programs import ZonePrograms
 from viewkeeper.maintenance.zones import run_zone
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.relations import Relation

@@ -18,25 +18,25 @@ from viewkeeper.maintenance.operators import (
     by_key,
     delta,
     exchange,
+    given_rows,
     join,
     pick,
     pre_aggregate,
     reverse_join,
     select,
     semi_join,
-    source,
     store,
     union,
 )
-from viewkeeper.maintenance.program import ZonePrograms
 from viewkeeper.maintenance.task import Context, Sent, Task
+from viewkeeper.maintenance.zone_programs import ZonePrograms
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.sums import sum_columns
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.rows import Rows
 
 _RUN: dict[type, Callable[[Any, Task], None]] = {
-    plan.GivenRows: source.run, plan.Delta: delta.run, plan.Select: select.run, plan.Pick: pick.run,
+    plan.GivenRows: given_rows.run, plan.Delta: delta.run, plan.Select: select.run, plan.Pick: pick.run,
     plan.PreAggregate: pre_aggregate.run, plan.Aggregate: aggregate.run, plan.ReverseJoin: reverse_join.run,
     plan.Join: join.run, plan.SemiJoin: semi_join.run, plan.Union: union.run, plan.ByKey: by_key.run,
     plan.ViewTable: store.run,

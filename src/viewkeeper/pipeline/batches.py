@@ -7,10 +7,10 @@ from collections import Counter
 
 from viewkeeper.changes.positions import Cut, is_reached
 from viewkeeper.errors import Fenced, is_shortage
-from viewkeeper.maintenance import declare
+from viewkeeper.maintenance import declare_tables
 from viewkeeper.maintenance.zones import failed_operator
 from viewkeeper.pipeline import tasks
-from viewkeeper.pipeline.declare import declared_anew
+from viewkeeper.pipeline.declare_script import declared_anew
 from viewkeeper.pipeline.shortage import APART_SECONDS, Apart
 from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import DriverExecutor, LogRange, ZoneWork
@@ -137,7 +137,7 @@ def _told(message: str) -> str:
 
 def _stop(term: Term, ids: set[int], reason: str) -> None:
     snapshot = term.snapshot
-    catalog = declare.stop(snapshot.catalog, ids, reason)
+    catalog = declare_tables.stop(snapshot.catalog, ids, reason)
     log.error("views are stopped: %s", reason)
     # What waits to be filled must not share what these views needed, which nobody keeps any more.
     term.commit(Change("catalog", snapshot.version + 1, catalog=declared_anew(catalog)))

@@ -18,7 +18,7 @@ from viewkeeper.pipeline.dropped import forget_dropped
 from viewkeeper.pipeline.fills import Fills, unfilled
 from viewkeeper.pipeline.merging import AT_ONCE, Merging
 from viewkeeper.pipeline.note import Note
-from viewkeeper.pipeline.parts import PartKeeping
+from viewkeeper.pipeline.part_keeping import PartKeeping
 from viewkeeper.pipeline.shortage import Patience
 from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import DriverExecutor

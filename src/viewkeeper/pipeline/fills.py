@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from viewkeeper.catalog.model import Catalog, Index, Stored, Table, View
 from viewkeeper.changes.positions import operations_between
 from viewkeeper.errors import Fenced, is_shortage
-from viewkeeper.maintenance.declare import mark_filled
+from viewkeeper.maintenance.declare_tables import mark_filled
 from viewkeeper.maintenance.zones import failed_operator
 from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.batches import CHAINED_MAX

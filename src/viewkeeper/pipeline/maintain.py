@@ -13,7 +13,7 @@ from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.driver import IDLE_SECONDS, Maintainer, caught_up
 from viewkeeper.pipeline.fills import GIVEN_UP, unfilled
 from viewkeeper.pipeline.note import read_note
-from viewkeeper.pipeline.parts import entries_in, stream_goals, streams_caught_up
+from viewkeeper.pipeline.part_keeping import entries_in, stream_goals, streams_caught_up
 from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import DriverExecutor
 from viewkeeper.stores.contract import Store

@@ -14,7 +14,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 
 from viewkeeper.errors import Fenced
-from viewkeeper.maintenance.declare import dead_members, states
+from viewkeeper.maintenance.declare_tables import dead_members, states
 from viewkeeper.pipeline.tasks import run_merge
 from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import DriverExecutor, MergeWork

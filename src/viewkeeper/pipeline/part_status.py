@@ -13,7 +13,7 @@ from viewkeeper.plans.match import MatchPlan
 from viewkeeper.plans.pattern import PatternAnswer
 from viewkeeper.streams.intake.entries import Append
 from viewkeeper.streams.intake.log import StreamLog
-from viewkeeper.streams.parts import PartIndex, read_index
+from viewkeeper.streams.part_index import PartIndex, read_index
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.subscripts import UNBOUNDED
 from viewkeeper.streams.view_progress import ViewProgress

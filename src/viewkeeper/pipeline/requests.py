@@ -27,7 +27,7 @@ from typing import Any
 from viewkeeper import errors
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.errors import Busy, DeclarationError, Error, Fenced, NotFound, StorageError, Timeout
-from viewkeeper.pipeline import declare
+from viewkeeper.pipeline import declare_script
 from viewkeeper.pipeline.dropped import forget_dropped
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.contract import Store
@@ -211,7 +211,7 @@ def _answer(term: Term, request: str, analyst: Analyst | None) -> None:
         disk.delete([request + suffix for suffix in IN_LINE])
         return
     try:
-        declared = declare.run(term.snapshot.catalog, asked["sql"], analyst, ExistingParts(term.snapshot))
+        declared = declare_script.run(term.snapshot.catalog, asked["sql"], analyst, ExistingParts(term.snapshot))
     except Error as error:
         _finish(disk, request, _refusal(error))
         return
@@ -232,7 +232,7 @@ def _answer(term: Term, request: str, analyst: Analyst | None) -> None:
     if prepared is not None:  # of a commit that never came to be
         disk.delete([request + PREPARED], lasting=True)
     create_own(disk, request + PREPARED, json.dumps(proof).encode())
-    gone = declare.runs_without_use(term.snapshot, declared.catalog)
+    gone = declare_script.runs_without_use(term.snapshot, declared.catalog)
     progress = {id_: _altered(term.snapshot, id_, declared) for id_ in _altered_views(term.snapshot.catalog, declared)}
     term.commit(Change("catalog", version, removed=gone, catalog=declared.catalog, progress=progress or None), identity)
     _finish(disk, request, answer)
@@ -247,14 +247,14 @@ def _take(disk: Disk, request: str) -> bool:
     return False
 
 
-def _altered_views(before: Catalog, declared: declare.Declared) -> set[int]:
+def _altered_views(before: Catalog, declared: declare_script.Declared) -> set[int]:
     """The ids of views over streams that have parts to be computed anew, or another definition than before."""
     old = {view.id: view for view in before.part_views}
     new = declared.catalog.part_views
     return {view.id for view in new if view.id in declared.redo or old.get(view.id, view) is not view}
 
 
-def _altered(snapshot: Snapshot, id_: int, declared: declare.Declared) -> dict[str, Any]:
+def _altered(snapshot: Snapshot, id_: int, declared: declare_script.Declared) -> dict[str, Any]:
     """The progress of a view with what is to be computed anew of it.  Where it is stale that is tried again."""
     progress = ViewProgress.from_dict(snapshot.progress.get(id_))
     redo, renew = (_lowest(old, new.get(id_)) for old, new in ((progress.redo, declared.redo),

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.jobs.job import Job, Stage
-from viewkeeper.maintenance import declare, zones
-from viewkeeper.maintenance.program import ZonePrograms
+from viewkeeper.maintenance import declare_tables, zones
 from viewkeeper.maintenance.task import Sent
+from viewkeeper.maintenance.zone_programs import ZonePrograms
 from viewkeeper.pipeline import blocks, sources
 from viewkeeper.pipeline.context import ZoneContext
 from viewkeeper.pipeline.work import DriverExecutor, MergeWork, ZoneWork
@@ -130,7 +130,7 @@ def _state(work: ZoneWork) -> tuple[Storage, Snapshot]:
 def programs_without(catalog: Catalog, fill: frozenset[int] | None, left_out: frozenset[int]) -> ZonePrograms:
     """`zone_programs`, without the programs of the views and indexes `left_out`."""
     if left_out:  # seldom, and never the same again
-        return ZonePrograms(declare.stop(catalog, left_out, "left out"), fill)
+        return ZonePrograms(declare_tables.stop(catalog, left_out, "left out"), fill)
     return zone_programs(catalog, fill)
 
 

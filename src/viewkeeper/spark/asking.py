@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from viewkeeper.compiler.lexing import Lexeme, lexemes, printed
-from viewkeeper.compiler.source import Script
+from viewkeeper.compiler.source_text import Script
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.spark.sessions import active
 

@@ -18,7 +18,7 @@ from viewkeeper.changes.operations import Operations, TableForm
 from viewkeeper.errors import InputError, RowError
 from viewkeeper.stores.intake import TableIntake
 from viewkeeper.stores.node import Node
-from viewkeeper.stores.values import to_python
+from viewkeeper.stores.value_conversion import to_python
 from viewkeeper.trace.hashing import hash_columns, hash_values
 
 _PREFIX = struct.Struct(">I")

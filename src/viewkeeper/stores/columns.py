@@ -24,7 +24,7 @@ from viewkeeper.changes.layout import numbers
 from viewkeeper.changes.verify import outside_time
 from viewkeeper.files import Texts
 from viewkeeper.stores.texts import plain, reader
-from viewkeeper.stores.values import Converter, ValueRefused, to_physical
+from viewkeeper.stores.value_conversion import Converter, ValueRefused, to_physical
 
 BLOCK_ROWS = 1024
 """`each` looks so many values through one by one where one among them is bad."""

@@ -17,7 +17,7 @@ from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, PUT, Operation
 from viewkeeper.errors import InputError, RowError
 from viewkeeper.files import FileRows
 from viewkeeper.stores.columns import BadValue, ColumnIntake, from_pandas, is_pandas
-from viewkeeper.stores.values import ValueRefused
+from viewkeeper.stores.value_conversion import ValueRefused
 from viewkeeper.trace.hashing import canonical
 
 

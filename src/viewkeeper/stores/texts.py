@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from viewkeeper.catalog.types import Type, logical_type
 from viewkeeper.files import binary
-from viewkeeper.stores.values import Converter, ValueRefused
+from viewkeeper.stores.value_conversion import Converter, ValueRefused
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|nan|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)

@@ -14,7 +14,7 @@ from viewkeeper.plans.match import MatchPlan
 from viewkeeper.plans.viewdf import Earlier, QueryPlan
 from viewkeeper.streams.analyst import Analyst
 from viewkeeper.streams.bind_plain import sources_in
-from viewkeeper.streams.declare import Known, declare_view, is_over_parts, new_views
+from viewkeeper.streams.declare_streams import Known, declare_view, is_over_parts, new_views
 from viewkeeper.streams.subscripts import lowest_at_least
 
 

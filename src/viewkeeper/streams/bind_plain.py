@@ -12,9 +12,9 @@ from sqlglot import exp
 from viewkeeper.catalog.model import Catalog, Column, InParts, PartView, Stream, Table, View
 from viewkeeper.compiler.bind import bind_view_query
 from viewkeeper.compiler.namespace import with_parts
-from viewkeeper.compiler.parts import is_common, read_view_query
+from viewkeeper.compiler.part_references import is_common, read_view_query
 from viewkeeper.compiler.scope import did_you_mean
-from viewkeeper.compiler.source import QueryText
+from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import CreateView
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import DeclarationError, NotSupported

@@ -12,9 +12,9 @@ from viewkeeper.catalog.model import Catalog, Column, InParts, PartView, Stream,
 from viewkeeper.catalog.types import VOID, Type
 from viewkeeper.compiler.coercion import cannot_fail, common_type
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
-from viewkeeper.compiler.parts import place_in_text
+from viewkeeper.compiler.part_references import place_in_text
 from viewkeeper.compiler.scope import did_you_mean
-from viewkeeper.compiler.source import Place, Script
+from viewkeeper.compiler.source_text import Place, Script
 from viewkeeper.compiler.statements import CreateViewDF
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.errors import DeclarationError, NotSupported

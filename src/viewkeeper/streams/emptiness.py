@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from viewkeeper.compiler.source import Script
+from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.plans.references import PartQuery
 

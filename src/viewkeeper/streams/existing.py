@@ -9,7 +9,7 @@ import numpy as np
 
 from viewkeeper.catalog.model import Stream
 from viewkeeper.streams.part_files import read_part
-from viewkeeper.streams.parts import read_index
+from viewkeeper.streams.part_index import read_index
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.trace.hashing import hash_columns

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from viewkeeper.catalog.model import Catalog, PartPlan, PartView
 from viewkeeper.compiler.parse_streams import AnyView
-from viewkeeper.compiler.source import Script
+from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.plans.match import MatchPlan
 from viewkeeper.plans.pattern import PatternAnswer, PatternMatches
@@ -17,7 +17,7 @@ from viewkeeper.plans.references import Subscript
 from viewkeeper.plans.viewdf import NamedInput, PlainPlan, PlannedQuery, QueryPlan, ViewDFPlan
 from viewkeeper.plans.window import Window
 from viewkeeper.streams.analyst import Analyst
-from viewkeeper.streams.declare import Known, Nothing, declare_view
+from viewkeeper.streams.declare_streams import Known, Nothing, declare_view
 from viewkeeper.streams.emptiness import Emptiness
 from viewkeeper.streams.patterns.explain import explain as explain_pattern
 from viewkeeper.streams.recognize.explain import explain as explain_match

@@ -11,7 +11,7 @@ from viewkeeper.errors import ViewBroken
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_files import read_part
 from viewkeeper.streams.query_parts import made_part
-from viewkeeper.streams.rows import rows_of
+from viewkeeper.streams.query_rows import rows_of
 from viewkeeper.streams.work import Outcome, QueryWork
 
 OWN_ROWS = 1 << 20

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_files import Selection, read_part
-from viewkeeper.streams.program import Shuffled
+from viewkeeper.streams.part_program import Shuffled
 from viewkeeper.streams.touched import Touched, chosen
 from viewkeeper.streams.work import PartWork, Piece, Place
 

@@ -14,7 +14,7 @@ from viewkeeper.jobs.ring import are_within, split
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.calling import called, require_shape
 from viewkeeper.streams.part_files import ROW_GROUP_ROWS, read_part, read_piece
-from viewkeeper.streams.program import Dividing, Shuffled
+from viewkeeper.streams.part_program import Dividing, Shuffled
 from viewkeeper.streams.touched import Touched, are_in, union
 from viewkeeper.streams.work import GREATEST_HASH, PartWork, Piece
 from viewkeeper.trace.disk import Disk

@@ -18,9 +18,9 @@ from viewkeeper.jobs.ring import interval
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.calling import DEFECT, ProgramFailed, called, require_shape
 from viewkeeper.streams.part_files import PartWriter, Selection, by_hash, narrowed, read_part
+from viewkeeper.streams.part_program import Output, Shuffled
 from viewkeeper.streams.past import MEMORY_BYTES, History, PartPast
 from viewkeeper.streams.preparing import prepare_here, touched_anywhere
-from viewkeeper.streams.program import Output, Shuffled
 from viewkeeper.streams.touched import Touched, chosen, left_out, union, within
 from viewkeeper.streams.work import Made, Outcome, PartWork, Piece, Place
 from viewkeeper.trace.grouping import group_rows

@@ -13,7 +13,7 @@ from viewkeeper.jobs import job as jobs
 from viewkeeper.plans.references import PartQuery
 from viewkeeper.plans.relations import Relation
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.program import PartProgram
+from viewkeeper.streams.part_program import PartProgram
 from viewkeeper.trace.disk import Disk
 from viewkeeper.trace.receipt import FileRef
 

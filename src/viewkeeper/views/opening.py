@@ -13,9 +13,9 @@ from viewkeeper.stores.contract import Store, require_durability
 from viewkeeper.stores.kinds import open_store
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.local import local_storage
-from viewkeeper.views.source import Newest
 from viewkeeper.views.spark_frames import SparkFrames
 from viewkeeper.views.spark_session import SparkUse
+from viewkeeper.views.version_sources import Newest
 
 
 @dataclass(frozen=True)

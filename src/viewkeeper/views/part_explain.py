@@ -10,7 +10,7 @@ from viewkeeper.compiler.statements import CreateView
 from viewkeeper.errors import InputError
 from viewkeeper.pipeline.note import read_note
 from viewkeeper.streams.analyst import Analyst, LazyAnalyst
-from viewkeeper.streams.declare import is_over_parts
+from viewkeeper.streams.declare_streams import is_over_parts
 from viewkeeper.streams.existing import ExistingParts
 from viewkeeper.streams.explain import explain, explain_new_view
 from viewkeeper.views.version import Version

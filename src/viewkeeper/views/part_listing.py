@@ -11,7 +11,7 @@ from viewkeeper.catalog.model import PartPlan, PartView, Stream
 from viewkeeper.plans.match import MatchPlan
 from viewkeeper.plans.viewdf import PlainPlan, ViewDFPlan
 from viewkeeper.streams.progress import StreamProgress
-from viewkeeper.views.parts import Parts
+from viewkeeper.views.parts_at_version import Parts
 from viewkeeper.views.version import Version
 
 STREAM_COLUMNS = {

@@ -15,7 +15,7 @@ from viewkeeper.plans.references import Reference
 from viewkeeper.plans.relations import Relation
 from viewkeeper.trace.rows import Rows
 from viewkeeper.views.part_pruning import Use, uses
-from viewkeeper.views.parts import Parts
+from viewkeeper.views.parts_at_version import Parts
 from viewkeeper.views.version import Version, require_whole
 
 _RANGES_SHOWN = 10

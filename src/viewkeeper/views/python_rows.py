@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from viewkeeper.catalog.types import DATE, TIMESTAMP, TIMESTAMP_NTZ
-from viewkeeper.stores.values import to_python
+from viewkeeper.stores.value_conversion import to_python
 
 _AT_ONCE = 10_000
 

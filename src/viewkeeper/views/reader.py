@@ -15,9 +15,9 @@ from viewkeeper.trace.rows import Rows
 from viewkeeper.views.ordering import OrderTerm, before, sort_indices
 from viewkeeper.views.python_rows import data_frame, dicts
 from viewkeeper.views.shape import Shape
-from viewkeeper.views.source import Versions
 from viewkeeper.views.spark_frames import SparkFrames
 from viewkeeper.views.version import Readable, Version, repeated, require_whole
+from viewkeeper.views.version_sources import Versions
 
 _FILL_POLL_SECONDS = 0.02
 

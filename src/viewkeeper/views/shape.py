@@ -11,7 +11,7 @@ from viewkeeper.catalog.model import Column, Index, Stored, Table, View
 from viewkeeper.catalog.types import to_logical
 from viewkeeper.errors import InputError
 from viewkeeper.stores.intake import canonical_value
-from viewkeeper.stores.values import ValueRefused, to_physical, to_python
+from viewkeeper.stores.value_conversion import ValueRefused, to_physical, to_python
 from viewkeeper.trace.rows import Rows
 
 

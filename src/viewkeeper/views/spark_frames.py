@@ -17,8 +17,8 @@ import pyarrow.parquet
 
 from viewkeeper.catalog.model import Index, PartView, Stream
 from viewkeeper.compiler.lexing import lexemes
-from viewkeeper.compiler.parts import has_brackets, quoted, read_query
-from viewkeeper.compiler.source import Script
+from viewkeeper.compiler.part_references import has_brackets, quoted, read_query
+from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.references import Reference
@@ -32,7 +32,7 @@ from viewkeeper.streams.spark.reading import frame
 from viewkeeper.trace.lease import Lease
 from viewkeeper.trace.manifest import ManifestRef
 from viewkeeper.views.part_query import meant
-from viewkeeper.views.parts import Parts
+from viewkeeper.views.parts_at_version import Parts
 from viewkeeper.views.result import Result
 from viewkeeper.views.spark_session import SparkUse
 from viewkeeper.views.version import Version, repeated

@@ -25,10 +25,10 @@ from viewkeeper.streams.spark.follow import follow
 from viewkeeper.trace.commit import Storage
 from viewkeeper.views.python_rows import data_frame, dicts
 from viewkeeper.views.shape import logical_table
-from viewkeeper.views.source import Versions
 from viewkeeper.views.spark_frames import SparkFrames
 from viewkeeper.views.stream_reader import PartsReader, whole
 from viewkeeper.views.version import Version
+from viewkeeper.views.version_sources import Versions
 
 ENTRIES_AT_ONCE = 1_000
 

@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from viewkeeper.catalog.types import TIMESTAMP
 from viewkeeper.errors import InputError, NotFound, NotSupported
-from viewkeeper.stores.values import ValueRefused, to_physical
+from viewkeeper.stores.value_conversion import ValueRefused, to_physical
 from viewkeeper.trace.lease import LeaseLost
-from viewkeeper.views.parts import Changed, Parts
+from viewkeeper.views.parts_at_version import Changed, Parts
 from viewkeeper.views.python_rows import data_frame, dicts
-from viewkeeper.views.source import Versions
 from viewkeeper.views.spark_frames import SparkFrames
 from viewkeeper.views.version import Version, require_whole
+from viewkeeper.views.version_sources import Versions
 
 
 class PartRows:

@@ -13,12 +13,12 @@ from viewkeeper.catalog.model import ERRORS, Catalog, Index, InParts, PartView, 
 from viewkeeper.errors import NotFound, NotReady, ViewBroken
 from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.status import progress
-from viewkeeper.streams.parts import PartIndex, read_index
+from viewkeeper.streams.part_index import PartIndex, read_index
 from viewkeeper.trace.commit import Snapshot
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.run import hold
 from viewkeeper.trace.trace import Trace
-from viewkeeper.views.parts import Parts
+from viewkeeper.views.parts_at_version import Parts
 from viewkeeper.views.shape import Shape
 
 

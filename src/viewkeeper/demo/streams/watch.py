@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from viewkeeper.database import Database
 from viewkeeper.demo.streams.views import VIEWS
-from viewkeeper.views.parts import Changed
+from viewkeeper.views.parts_at_version import Changed
 
 SHOWN = 6
 """So many repairs are remembered."""

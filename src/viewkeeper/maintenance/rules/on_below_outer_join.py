@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from viewkeeper.maintenance.rules.parts import by_side, filtered, keys_can_raise
+from viewkeeper.maintenance.rules.conjuncts import by_side, filtered, keys_can_raise
 from viewkeeper.maintenance.rules.rule import Rule
 from viewkeeper.plans.relations import OuterJoin, Relation
 from viewkeeper.plans.rewriting import conjunction, conjuncts

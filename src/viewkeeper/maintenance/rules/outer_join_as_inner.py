@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from viewkeeper.maintenance.raising import can_raise
-from viewkeeper.maintenance.rules.parts import keys_can_raise
+from viewkeeper.maintenance.rules.conjuncts import keys_can_raise
 from viewkeeper.maintenance.rules.rule import Rule
 from viewkeeper.plans.expressions import (
     Arithmetic,

@@ -21,7 +21,7 @@ from viewkeeper.changes.layout import is_null, numbers
 from viewkeeper.files import Number, Texts
 from viewkeeper.stores.columns import ColumnIntake
 from viewkeeper.stores.texts import value_of
-from viewkeeper.stores.values import ValueRefused
+from viewkeeper.stores.value_conversion import ValueRefused
 from viewkeeper.streams.intake.given import Given, Values
 from viewkeeper.streams.intake.taking import MICROSECONDS, too_late
 

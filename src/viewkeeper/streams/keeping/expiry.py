@@ -15,8 +15,8 @@ from viewkeeper.plans.references import Input
 from viewkeeper.plans.viewdf import QueryPlan
 from viewkeeper.streams.intake.taking import MICROSECONDS, too_late
 from viewkeeper.streams.keeping.stage import RoundStage
-from viewkeeper.streams.program import Carry
-from viewkeeper.streams.programs import program_of
+from viewkeeper.streams.part_program import Carry
+from viewkeeper.streams.program_of_view import program_of
 from viewkeeper.streams.subscripts import UNBOUNDED, lowest_at_least
 from viewkeeper.trace.points import reached
 

@@ -16,9 +16,9 @@ from viewkeeper.streams.keeping.repairs import Repairs
 from viewkeeper.streams.keeping.stage import new_files, pieces_between
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep, ViewFailed
 from viewkeeper.streams.part_files import PartWriter, read_part
-from viewkeeper.streams.parts import Range
-from viewkeeper.streams.program import Shuffled
-from viewkeeper.streams.programs import program_of
+from viewkeeper.streams.part_index import Range
+from viewkeeper.streams.part_program import Shuffled
+from viewkeeper.streams.program_of_view import program_of
 from viewkeeper.streams.subscripts import UNBOUNDED
 from viewkeeper.streams.touched import Touched, union
 from viewkeeper.streams.view_progress import ViewProgress

@@ -12,7 +12,7 @@ from typing import Protocol
 from viewkeeper.plans.references import Input
 from viewkeeper.streams.keeping.stage import RoundStage
 from viewkeeper.streams.keeping.stretches import stretches
-from viewkeeper.streams.parts import Range
+from viewkeeper.streams.part_index import Range
 from viewkeeper.streams.subscripts import naming
 from viewkeeper.streams.touched import Touched, union
 from viewkeeper.streams.view_progress import ViewProgress

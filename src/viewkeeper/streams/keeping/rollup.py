@@ -13,7 +13,7 @@ from viewkeeper.plans.viewdf import QueryPlan
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.keeping.stage import RoundStage, new_files
 from viewkeeper.streams.part_files import PartWriter, read_part
-from viewkeeper.streams.parts import Part
+from viewkeeper.streams.part_index import Part
 from viewkeeper.streams.work import Piece
 from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.points import reached

@@ -22,7 +22,7 @@ from viewkeeper.streams.keeping.query_upkeep import QueryUpkeep
 from viewkeeper.streams.keeping.rollup import roll_up
 from viewkeeper.streams.keeping.stage import RoundStage, new_files
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep
-from viewkeeper.streams.parts import Part
+from viewkeeper.streams.part_index import Part
 from viewkeeper.streams.work import PartExecutor
 from viewkeeper.trace.points import reached
 from viewkeeper.trace.snapshot import Snapshot

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from viewkeeper.catalog.model import PARTS, REJECTED, Catalog, Column, PartView, Stream
-from viewkeeper.streams.parts import Part, PartIndex, Range, read_index, rows_of
+from viewkeeper.streams.part_index import Part, PartIndex, Range, read_index, rows_of
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.touched import Touched, union
 from viewkeeper.streams.view_progress import ViewProgress

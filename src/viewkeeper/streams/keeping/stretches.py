@@ -12,7 +12,7 @@ from viewkeeper.plans.references import Input
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.keeping.stage import RoundStage
 from viewkeeper.streams.part_files import read_part
-from viewkeeper.streams.parts import Range
+from viewkeeper.streams.part_index import Range
 from viewkeeper.streams.running import changed_hashes
 from viewkeeper.streams.subscripts import UNBOUNDED, greatest_at_most
 

@@ -22,7 +22,7 @@ from viewkeeper.streams.keeping.dimensions import Dimensions, Unreadable, last_c
 from viewkeeper.streams.keeping.repairs import Repairs, plan_repairs
 from viewkeeper.streams.keeping.stage import RoundStage, new_files
 from viewkeeper.streams.keeping.stretches import are_equal, reads_same_until
-from viewkeeper.streams.parts import Range
+from viewkeeper.streams.part_index import Range
 from viewkeeper.streams.subscripts import UNBOUNDED, greatest_at_most, lowest_at_least
 from viewkeeper.streams.touched import Touched
 from viewkeeper.streams.view_progress import ViewProgress

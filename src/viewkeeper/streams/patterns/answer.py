@@ -18,9 +18,9 @@ from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.plans.pattern import PatternAnswer, PatternCall, PatternMatches
 from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.streams.blocks import Block
+from viewkeeper.streams.part_program import Carry, OfRows, Output, Past
 from viewkeeper.streams.patterns.faults import group_text
 from viewkeeper.streams.patterns.shape import BEST, helper_shape
-from viewkeeper.streams.program import Carry, OfRows, Output, Past
 
 
 @dataclass(frozen=True)

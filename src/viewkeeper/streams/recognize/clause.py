@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from sqlglot.tokens import Token
 
-from viewkeeper.compiler.source import Place, QueryText
+from viewkeeper.compiler.source_text import Place, QueryText
 from viewkeeper.compiler.statements import Identifier
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.compiler.token_reader import TokenReader
 from viewkeeper.errors import NotSupported
-from viewkeeper.streams.recognize.machine import MOST_POSITIONS
+from viewkeeper.streams.recognize.automaton import MOST_POSITIONS
 
 Tokens = tuple[Token, ...]
 

@@ -11,7 +11,7 @@ from sqlglot.tokens import Token, TokenType
 from viewkeeper.catalog.model import Column
 from viewkeeper.compiler.accounting import refuse_unaccounted
 from viewkeeper.compiler.scope import FromItem, Scope, Unresolved, did_you_mean
-from viewkeeper.compiler.source import QueryText
+from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.supported import refuse_unsupported
 from viewkeeper.compiler.syntax import syntax_tree
 from viewkeeper.errors import DeclarationError, NotSupported

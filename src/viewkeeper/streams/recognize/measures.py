@@ -10,7 +10,7 @@ from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import STRING
 from viewkeeper.compiler.aggregates import UngroupedCall
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
-from viewkeeper.compiler.source import QueryText
+from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import ColumnRef, Expression
 from viewkeeper.plans.match import MatchElement, MatchSlot

@@ -12,8 +12,8 @@ from sqlglot.tokens import Token, TokenType
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import logical_type
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
-from viewkeeper.compiler.parts import quoted
-from viewkeeper.compiler.source import Script
+from viewkeeper.compiler.part_references import quoted
+from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.errors import DeclarationError
 from viewkeeper.spark.asking import ask, one_query, parsed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from viewkeeper.compiler.parts import place_in_text
-from viewkeeper.compiler.source import Place
+from viewkeeper.compiler.part_references import place_in_text
+from viewkeeper.compiler.source_text import Place
 from viewkeeper.errors import DeclarationError, Error, StorageError, is_shortage
 from viewkeeper.plans.references import PartQuery
 from viewkeeper.streams.spark.hidden import HiddenQuery

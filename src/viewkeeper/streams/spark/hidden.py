@@ -14,7 +14,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
-from viewkeeper.compiler.source import Place, Script, offset_of
+from viewkeeper.compiler.source_text import Place, Script, offset_of
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.streams.spark.conditions import conditions
 from viewkeeper.streams.spark.hidden_names import Item, Scopes, select_above, span

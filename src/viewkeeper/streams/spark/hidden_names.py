@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
-from viewkeeper.compiler.source import Script, offset_of
+from viewkeeper.compiler.source_text import Script, offset_of
 
 _NAME = PART_TIMESTAMP.name.lower()
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import logical_type, to_physical
-from viewkeeper.compiler.parts import quoted
+from viewkeeper.compiler.part_references import quoted
 from viewkeeper.errors import ViewBroken
 from viewkeeper.spark.asking import ask
 from viewkeeper.streams.blocks import Block

@@ -16,7 +16,7 @@ import pyarrow as pa
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, logical_type
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
-from viewkeeper.compiler.parts import quoted
+from viewkeeper.compiler.part_references import quoted
 from viewkeeper.spark.asking import ask
 from viewkeeper.streams.part_files import PART, to_table
 from viewkeeper.streams.spark.failures import failures, raise_unless_of_query

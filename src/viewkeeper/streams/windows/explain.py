@@ -10,8 +10,8 @@ from viewkeeper.plans.relations import Filter, InnerJoin, Project, Relation, Sca
 from viewkeeper.plans.text import expression_text
 from viewkeeper.plans.window import BLOCKS, CUMULATIVE, GREATEST, LEAST, RUNNING, Layout, PartAggregate, WindowPiece
 from viewkeeper.streams.windows.cost import NAIVE, Sizes, candidates
-from viewkeeper.streams.windows.declare import KnownSizes
-from viewkeeper.streams.windows.program import level_count
+from viewkeeper.streams.windows.declare_window import KnownSizes
+from viewkeeper.streams.windows.window_programs import level_count
 
 _STATES = {LEAST: "min", GREATEST: "max"}
 

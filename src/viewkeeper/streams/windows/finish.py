@@ -12,9 +12,9 @@ from viewkeeper.errors import ViewBroken
 from viewkeeper.maintenance import error_codes, exact, exact_square
 from viewkeeper.plans.window import Layout, Window, WindowCall, WindowPiece
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.rows import computed, filtered
+from viewkeeper.streams.query_rows import computed, filtered
+from viewkeeper.streams.windows.distinct_values import result, values_of
 from viewkeeper.streams.windows.states import align
-from viewkeeper.streams.windows.values import result, values_of
 from viewkeeper.trace.keys import numbers
 
 Column = tuple[pa.Array, np.ndarray | None]

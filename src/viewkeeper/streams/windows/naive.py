@@ -8,8 +8,8 @@ from dataclasses import replace
 from sqlglot.tokens import TokenType
 
 from viewkeeper.catalog.model import Column, PartView, Stream
-from viewkeeper.compiler.parts import read_view_query
-from viewkeeper.compiler.source import Script
+from viewkeeper.compiler.part_references import read_view_query
+from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.statements import CreateWindowView
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import NotSupported

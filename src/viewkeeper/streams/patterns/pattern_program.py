@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from viewkeeper.catalog.model import Catalog, PartView
 from viewkeeper.plans.pattern import PatternAnswer, PatternMatches
+from viewkeeper.streams.part_program import PartProgram
 from viewkeeper.streams.patterns.answer import AnswerProgram
-from viewkeeper.streams.patterns.machine import MatchesProgram
-from viewkeeper.streams.program import PartProgram
+from viewkeeper.streams.patterns.matches_program import MatchesProgram
 
 
 def pattern_program(catalog: Catalog, view: PartView) -> PartProgram:

@@ -9,7 +9,7 @@ from viewkeeper.catalog.model import Catalog, Column, Index, InParts, Table, Vie
 from viewkeeper.compiler.bind import BoundView, bind_index, bind_table, bind_view, require_free
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.parse_streams import AnyView
-from viewkeeper.compiler.parts import quoted
+from viewkeeper.compiler.part_references import quoted
 from viewkeeper.compiler.statements import (
     AlterView,
     CreateIndex,
@@ -22,9 +22,8 @@ from viewkeeper.compiler.statements import (
     Statement,
 )
 from viewkeeper.errors import DeclarationError, Error
-from viewkeeper.maintenance import declare
-from viewkeeper.streams import alter
-from viewkeeper.streams import declare as streams
+from viewkeeper.maintenance import declare_tables
+from viewkeeper.streams import alter, declare_streams
 from viewkeeper.streams.analyst import Analyst
 from viewkeeper.trace.receipt import RunRef
 from viewkeeper.trace.snapshot import Snapshot
@@ -44,12 +43,14 @@ class Declared:
     renew: dict[int, int] = field(default_factory=dict)
 
 
-def run(catalog: Catalog, script: str, analyst: Analyst | None = None, known: streams.Known | None = None) -> Declared:
+def run(
+    catalog: Catalog, script: str, analyst: Analyst | None = None, known: declare_streams.Known | None = None
+) -> Declared:
     """Applies all statements of `script`, in order, to `catalog`; raises `DeclarationError` for the first wrong one.
 
     `analyst` is asked about queries that Spark will run (None: there must not be any), `known` says which parts exist.
     """
-    declaring = _Declaring(catalog, analyst or _NoAnalyst(), known or streams.Nothing())
+    declaring = _Declaring(catalog, analyst or _NoAnalyst(), known or declare_streams.Nothing())
     for statement in parse_script(script):
         declaring.apply(statement)
     declaring.flush()
@@ -59,8 +60,9 @@ def run(catalog: Catalog, script: str, analyst: Analyst | None = None, known: st
 def runs_without_use(snapshot: Snapshot, catalog: Catalog) -> list[RunRef]:
     """The runs of `snapshot` whose states `catalog` does not have, and those of parts of objects that it has not: parts
     of streams and of views over them, and the copies of dimension tables, which have the table's id."""
-    kept = {*declare.states(catalog), *(table.id for table in catalog.tables), *(view.id for view in catalog.views)}
-    kept.update(item.id for item in catalog.in_parts)
+    kept = {*declare_tables.states(catalog)}
+    for items in (catalog.tables, catalog.views, catalog.in_parts):
+        kept.update(item.id for item in items)
     kept.update(helper.id for view in catalog.part_views for helper in view.helpers)
     return [run for state, runs in snapshot.states.items() if state not in kept for run in runs]
 
@@ -78,7 +80,7 @@ def declared_anew(catalog: Catalog) -> Catalog:
     waiting: list[View | Index] = [*views, *indexes]
     ids = {item.name: item.id for item in waiting}
     names = {item.id: item.name for item in catalog.whole}
-    anew = _Declaring(declare.drop(catalog, list(ids.values())), _NoAnalyst(), streams.Nothing())
+    anew = _Declaring(declare_tables.drop(catalog, list(ids.values())), _NoAnalyst(), declare_streams.Nothing())
     for view in views:
         columns = ", ".join(quoted(column.name) for column in view.columns)
         (statement,) = parse_script(f"CREATE VIEW {quoted(view.name)} ({columns}) AS {view.sql}")
@@ -88,7 +90,7 @@ def declared_anew(catalog: Catalog) -> Catalog:
     for index in indexes:
         on = anew.catalog.find(names[index.on])
         assert on is not None
-        anew.catalog = declare.declare_index(anew.catalog, index.name, on.id, index.columns)
+        anew.catalog = declare_tables.declare_index(anew.catalog, index.name, on.id, index.columns)
     given = {item.id: ids.get(item.name, item.id) for item in anew.catalog.whole}
     made: list[Table | View | Index] = [
         *anew.catalog.tables,
@@ -111,7 +113,7 @@ class _NoAnalyst:
 class _Declaring:
     """Views that follow one another are declared together, so that thousands of them cost one new catalog."""
 
-    def __init__(self, catalog: Catalog, analyst: Analyst, known: streams.Known) -> None:
+    def __init__(self, catalog: Catalog, analyst: Analyst, known: declare_streams.Known) -> None:
         self.catalog = catalog
         self.objects: list[tuple[str, str, str]] = []
         self.redo: dict[int, int] = {}
@@ -127,19 +129,19 @@ class _Declaring:
         if isinstance(statement, CreateTable):
             self._require_free(statement.name)
             columns, key = bind_table(statement)
-            self.catalog = declare.declare_table(self.catalog, statement.name.name, columns, key)
+            self.catalog = declare_tables.declare_table(self.catalog, statement.name.name, columns, key)
             self._made("TABLE", statement.name)
         elif isinstance(statement, CreateIndex):
             self._require_free(statement.name)
             index = bind_index(self.catalog, statement)
             self._require_kept(index.on, statement.name)
-            self.catalog = declare.declare_index(self.catalog, index.name, index.on, index.columns)
+            self.catalog = declare_tables.declare_index(self.catalog, index.name, index.on, index.columns)
             self._made("INDEX", statement.name)
         elif isinstance(statement, CreateStream):
-            self.catalog = streams.declare_stream(self.catalog, statement)
+            self.catalog = declare_streams.declare_stream(self.catalog, statement)
             self._made("STREAM", statement.name)
         elif isinstance(statement, AnyView):
-            self.catalog = streams.declare_view(self.catalog, statement, self._analyst, self._known)
+            self.catalog = declare_streams.declare_view(self.catalog, statement, self._analyst, self._known)
             self._made("VIEW", statement.name)
         elif isinstance(statement, AlterView):
             self._alter(alter.alter_view(self.catalog, statement, self._analyst, self._known))
@@ -153,7 +155,7 @@ class _Declaring:
             raise DeclarationError("this statement declares nothing", *statement.place)
 
     def _is_over_parts(self, statement: CreateView) -> bool:
-        over = bool(self.catalog.streams) and streams.is_over_parts(self.catalog, statement)
+        over = bool(self.catalog.streams) and declare_streams.is_over_parts(self.catalog, statement)
         if statement.expire is not None and not over:
             raise DeclarationError(f"{statement.name} reads no stream, nor a view over one: it has no parts that could "
                                    "expire; leave out EXPIRE AFTER", *statement.name.place)  # fmt: skip
@@ -170,7 +172,7 @@ class _Declaring:
     def flush(self) -> None:
         """Declares the views that wait for it."""
         if self._views:
-            self.catalog = declare.declare_views(self.catalog, list(self._views.values()))
+            self.catalog = declare_tables.declare_views(self.catalog, list(self._views.values()))
             self._views = {}
 
     def _create_view(self, statement: CreateView) -> None:
@@ -224,7 +226,7 @@ class _Declaring:
             shown = ", ".join(users[:5]) + (f" and {len(users) - 5} more" if len(users) > 5 else "")
             raise DeclarationError(f"{item.name} is used by {shown}; drop what uses it first", *name.place)
         indexes = [index for index in self.catalog.indexes if index.on == item.id]
-        self.catalog = declare.drop(self.catalog, [item.id, *(index.id for index in indexes)])
+        self.catalog = declare_tables.drop(self.catalog, [item.id, *(index.id for index in indexes)])
         self.catalog = declared_anew(self.catalog)
         self.objects += [("DROP", "INDEX", index.name) for index in indexes] + [("DROP", kind, item.name)]
 

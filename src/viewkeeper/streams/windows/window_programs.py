@@ -1,4 +1,4 @@
-"""The programs of window views and their helpers (streams/program.py)."""
+"""The programs of window views and their helpers (streams/part_program.py)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from viewkeeper.plans.inputs import inputs, optional_inputs
 from viewkeeper.plans.references import Input
 from viewkeeper.plans.window import BLOCKS, CUMULATIVE, GREATEST, LEAST, MERGE, RUNNING, Layout, Slot, WindowPiece
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.program import Carry, OfRows, Output, PartProgram, Past, Shuffled, Wanted
-from viewkeeper.streams.rows import computed, rows_of
+from viewkeeper.streams.part_program import Carry, OfRows, Output, PartProgram, Past, Shuffled, Wanted
+from viewkeeper.streams.query_rows import computed, rows_of
 from viewkeeper.streams.windows.finish import finish
 from viewkeeper.streams.windows.states import combine, lift, reduce
 from viewkeeper.trace.hashing import hash_columns

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import PartView, Stream
 from viewkeeper.errors import NotFound, NotReady, NotSupported
-from viewkeeper.stores.values import aware
+from viewkeeper.stores.value_conversion import aware
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_files import read_part
-from viewkeeper.streams.parts import Part, PartIndex
+from viewkeeper.streams.part_index import Part, PartIndex
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.subscripts import UNBOUNDED
 from viewkeeper.streams.view_progress import ViewProgress

@@ -40,7 +40,7 @@ from viewkeeper.plans.window import (
 )
 from viewkeeper.streams.windows.cost import NAIVE, Candidate, Sizes, candidates
 from viewkeeper.streams.windows.naive import naive_window
-from viewkeeper.streams.windows.program import cumulated_layout, level_count
+from viewkeeper.streams.windows.window_programs import cumulated_layout, level_count
 
 _KINDS: dict[str, tuple[str, ...]] = {
     "count_star": (ROWS,), "count": (COUNT,), "sum": (COUNT, SUM), "avg": (COUNT, SUM), "min": (LEAST,),

@@ -27,10 +27,10 @@ from viewkeeper.plans.viewdf import PlannedQuery, ViewDFPlan
 from viewkeeper.streams.analyst import Analyst
 from viewkeeper.streams.bind_plain import bind_plain, sources_in
 from viewkeeper.streams.bind_viewdf import bind_viewdf, refused_names, viewdf_columns
-from viewkeeper.streams.patterns.declare import declare_pattern
-from viewkeeper.streams.recognize.declare import declare_match
+from viewkeeper.streams.patterns.declare_pattern import declare_pattern
+from viewkeeper.streams.recognize.declare_match import declare_match
 from viewkeeper.streams.subscripts import lowest_at_least
-from viewkeeper.streams.windows.declare import declare_window
+from viewkeeper.streams.windows.declare_window import declare_window
 
 
 class Known(Protocol):

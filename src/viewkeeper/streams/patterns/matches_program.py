@@ -16,6 +16,7 @@ from viewkeeper.plans.pattern import PatternMatches
 from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.plans.rewriting import conjunction, references
 from viewkeeper.streams.blocks import Block
+from viewkeeper.streams.part_program import Carry, OfRows, Output, Past, Shuffled
 from viewkeeper.streams.patterns.crossing import Crossing
 from viewkeeper.streams.patterns.faults import raise_first
 from viewkeeper.streams.patterns.fsm import Machine
@@ -24,7 +25,6 @@ from viewkeeper.streams.patterns.sequences import Sequences
 from viewkeeper.streams.patterns.shape import LIVE, HelperShape, PreparedShape, helper_shape, prepared_shape
 from viewkeeper.streams.patterns.simulation import Simulation
 from viewkeeper.streams.patterns.writing import helper_block
-from viewkeeper.streams.program import Carry, OfRows, Output, Past, Shuffled
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical
 

@@ -23,10 +23,10 @@ from viewkeeper.plans.match import MatchPlan
 from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.plans.rewriting import references
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.program import Carry, OfRows, Output, Past, Shuffled
+from viewkeeper.streams.part_program import Carry, OfRows, Output, Past, Shuffled
 from viewkeeper.streams.recognize.arrange import in_order
-from viewkeeper.streams.recognize.declare import TRUTH
-from viewkeeper.streams.recognize.machine import Automaton, DecidedMatches
+from viewkeeper.streams.recognize.automaton import Automaton, DecidedMatches
+from viewkeeper.streams.recognize.declare_match import TRUTH
 from viewkeeper.streams.recognize.slots import Matched, slot_values
 from viewkeeper.trace.grouping import spread
 from viewkeeper.trace.hashing import hash_columns

@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.compiler.lexing import printed
-from viewkeeper.compiler.source import Place, Script, offset_of
+from viewkeeper.compiler.source_text import Place, Script, offset_of
 from viewkeeper.compiler.subscript_text import read_subscript
 from viewkeeper.compiler.supported import NOT_DETERMINISTIC
 from viewkeeper.compiler.syntax import syntax_tree, tokenize

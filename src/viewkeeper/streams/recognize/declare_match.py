@@ -14,7 +14,7 @@ from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.bind_select import SelectBinder
 from viewkeeper.compiler.namespace import PART_TIMESTAMP, Beside, Derived
 from viewkeeper.compiler.scope import did_you_mean
-from viewkeeper.compiler.source import QueryText
+from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import CreateMatchView, Identifier
 from viewkeeper.compiler.supported import refuse_unsupported
 from viewkeeper.compiler.syntax import syntax_tree

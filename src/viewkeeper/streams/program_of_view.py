@@ -5,10 +5,10 @@ from __future__ import annotations
 from viewkeeper.catalog.model import Catalog, PartView
 from viewkeeper.plans.match import MatchPlan
 from viewkeeper.plans.pattern import PatternAnswer, PatternMatches
-from viewkeeper.streams.patterns.program import pattern_program
-from viewkeeper.streams.program import PartProgram
-from viewkeeper.streams.recognize.program import match_program
-from viewkeeper.streams.windows.program import window_program
+from viewkeeper.streams.part_program import PartProgram
+from viewkeeper.streams.patterns.pattern_program import pattern_program
+from viewkeeper.streams.recognize.match_program import match_program
+from viewkeeper.streams.windows.window_programs import window_program
 
 
 def program_of(catalog: Catalog, view: PartView) -> PartProgram:
