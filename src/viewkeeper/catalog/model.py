@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.types import BIGINT, BINARY, INT, STRING, Type
@@ -136,6 +136,10 @@ class PartPlan:
     hidden: ClassVar[bool] = False
 
 
+class CatalogPlan:
+    """How tables, views over them and indexes are kept, all in one: the root of `plans.maintenance.Plan`."""
+
+
 class HelperPlan(PartPlan):
     """How a helper is kept, which other views read and people do not."""
 
@@ -240,13 +244,13 @@ def kind_of(item: CatalogObject) -> str:
 @dataclass(frozen=True)
 class Catalog:
     """All declarations at one version: `objects` in the order in which they were made, but each view behind what it
-    reads; of names, whatever the case of their letters, and ids each has its own.  `plan` is the maintenance plan
-    (`plans.maintenance`)."""
+    reads; of names, whatever the case of their letters, and ids each has its own.  `plan` is what
+    `plans.maintenance.plan_of` gives, None before there is a table."""
 
     objects: tuple[CatalogObject, ...] = ()
     next_id: int = FIRST_FREE_ID
     zone: str = "UTC"
-    plan: Any = field(default=None, hash=False, compare=False)
+    plan: CatalogPlan | None = field(default=None, hash=False, compare=False)
 
     def find(self, name: object) -> CatalogObject | None:
         """What is called `name`, in any case of letters; nothing is called by what is no text."""

@@ -33,7 +33,7 @@ class PlanBuilder(SharedPlan):
     """Extends a plan.  With `sources`, every scanned object is a `GivenRows` (for ad hoc queries)."""
 
     def __init__(self, catalog: Catalog, *, sources: bool = False) -> None:
-        old = catalog.plan if catalog.plan is not None and not sources else plan.Plan()
+        old = plan.Plan() if sources else plan.plan_of(catalog)
         super().__init__(old, catalog.next_id, None if sources else Current.of(catalog))
         self._catalog = catalog
         self._sources = sources

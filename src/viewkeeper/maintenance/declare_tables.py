@@ -125,7 +125,7 @@ def stop(catalog: Catalog, ids: Collection[int], reason: str) -> Catalog:
 def drop(catalog: Catalog, ids: Collection[int]) -> Catalog:
     """`catalog` without the tables, views and indexes `ids`, and without the work that only they needed."""
     left = catalog.without(ids)
-    old: plan.Plan = catalog.plan
+    old = plan.plan_of(catalog)
     roots = {item.stored.state.id for item in left.whole}
     live = plan.needed(old, [o for o in old.operators if {s.id for s in plan.states_of(o)} & roots])
     picked = {(o.input, o.wanted) for o in old.operators if isinstance(o, plan.Pick) and o.id in live}
@@ -178,15 +178,14 @@ def _member_used(
 def dead_members(catalog: Catalog) -> dict[int, set[int]]:
     """For each state, the members whose rows merges leave out, since their views were dropped."""
     dead: dict[int, set[int]] = {}
-    for state, member in (catalog.plan or plan.Plan()).dropped:
+    for state, member in plan.plan_of(catalog).dropped:
         dead.setdefault(state, set()).add(member)
     return dead
 
 
 def states(catalog: Catalog) -> dict[int, StateSpec]:
     """All states that the catalog's plan writes, by id."""
-    operators = catalog.plan.operators if catalog.plan is not None else ()
-    found = [ERRORS, REJECTED, PARTS, *(s for o in operators for s in plan.states_of(o))]
+    found = [ERRORS, REJECTED, PARTS, *(s for o in plan.plan_of(catalog).operators for s in plan.states_of(o))]
     return {spec.id: spec for spec in found}
 
 

@@ -25,7 +25,7 @@ def explain_new_view(catalog: Catalog, statement: CreateView) -> str:
 
 def explain_view(catalog: Catalog, view: View) -> str:
     """The plan by which `view` is kept."""
-    whole: plan.Plan = catalog.plan
+    whole = plan.plan_of(catalog)
     store = _store(whole, view)
     ids = plan.needed(whole, [store])
     others = _other_views(catalog, whole, view)

@@ -33,7 +33,7 @@ class Current:
         items: list[View | Index] = [*catalog.views, *catalog.indexes]
         if all(item.stopped is None for item in items):
             return None
-        whole: plan.Plan = catalog.plan
+        whole = plan.plan_of(catalog)
         kept = [item.stored for item in items if item.stopped is None]
         roots = {stored.state.id for stored in kept}
         stores = [o for o in whole.operators if isinstance(o, plan.ViewTable) and o.state.id in roots]

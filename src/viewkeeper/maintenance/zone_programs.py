@@ -20,7 +20,7 @@ class ZonePrograms:
     """The operators of one kind of batch, by zone."""
 
     def __init__(self, catalog: Catalog, fill: frozenset[int] | None = None) -> None:
-        whole: plan.Plan = catalog.plan if catalog.plan is not None else plan.Plan()
+        whole = plan.plan_of(catalog)
         items: list[View | Index] = [*catalog.views, *catalog.indexes]
         filled = {i.id for i in items if i.filled is not None and i.stopped is None}
         active = filled if fill is None else fill

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from viewkeeper.catalog.codec import stored
-from viewkeeper.catalog.model import Column, StateSpec
+from viewkeeper.catalog.model import Catalog, CatalogPlan, Column, StateSpec
 from viewkeeper.catalog.types import Type
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.text import expression_text, listed
@@ -364,13 +364,22 @@ class ViewTable(Operator):
 
 @stored
 @dataclass(frozen=True)
-class Plan:
+class Plan(CatalogPlan):
     """All operators, inputs before their users, and exchanges; `dropped` are (state, member) pairs whose rows merges
     leave out."""
 
     operators: tuple[Operator, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
     dropped: tuple[tuple[int, int], ...] = ()
+
+
+def plan_of(catalog: Catalog) -> Plan:
+    """The plan of a catalog; that of one without tables has no operators."""
+    found = catalog.plan
+    if found is None:
+        return Plan()
+    assert isinstance(found, Plan)
+    return found
 
 
 def inputs(operator: Operator) -> tuple[int, ...]:
