@@ -16,7 +16,7 @@ from viewkeeper.errors import InputError, NotFound
 from viewkeeper.files import json_object
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.contract import Store
-from viewkeeper.streams.intake.append import append
+from viewkeeper.streams.intake.append import StreamTarget, append
 from viewkeeper.streams.intake.conversion import Conversion
 from viewkeeper.streams.intake.given import batches
 from viewkeeper.streams.intake.log import StreamLog
@@ -116,7 +116,7 @@ def _append_again(storage: Storage, stream: Stream, zone: str, rows: Rows) -> np
             accepted.append(i)
             digest.update(f"{rows.columns[2][i]} {rows.weights[i]} {len(operation)} ".encode() + operation)
     if given:
-        append(storage.root, storage, stream, given, zone, f"rejected, and put again: {digest.hexdigest()}")
+        append(StreamTarget(storage, stream, zone), given, f"rejected, and put again: {digest.hexdigest()}")
     return np.array(accepted, dtype=np.int64)
 
 

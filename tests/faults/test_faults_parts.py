@@ -14,7 +14,7 @@ import pytest
 
 from stream_database import StreamDatabase, moment, sorted_rows, to_table
 from viewkeeper.catalog.model import Table
-from viewkeeper.streams.intake.append import append
+from viewkeeper.streams.intake.append import StreamTarget, append
 from viewkeeper.streams.part_index import PartIndex, read_index
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.view_progress import ViewProgress
@@ -69,15 +69,16 @@ class Watched(StreamDatabase):
                 for _ in range(chance.randrange(1, 6))]  # fmt: skip
         self.ids += 1
         for _ in range(chance.choice([1, 1, 2])):
-            append(self.root, self.storage, self.stream("m"),
-                   [{"ts": moment(at), "g": g, "x": x} for at, g, x in rows], "UTC", f"append {self.ids}")  # fmt: skip
+            append(StreamTarget(self.storage, self.stream("m"), "UTC"),
+                   [{"ts": moment(at), "g": g, "x": x} for at, g, x in rows], f"append {self.ids}")  # fmt: skip
         self.given += rows
 
     def send_late(self) -> None:
         """A row of the newest part that is built: a repair."""
         parts = kept(self.storage.newest(), "m")[0]
         if parts:
-            append(self.root, self.storage, self.stream("m"), [{"ts": moment(parts[-1] * 60), "g": 0, "x": 1}], "UTC")
+            append(StreamTarget(self.storage, self.stream("m"), "UTC"),
+                   [{"ts": moment(parts[-1] * 60), "g": 0, "x": 1}])  # fmt: skip
             self.given.append((parts[-1] * 60, 0, 1))
 
 

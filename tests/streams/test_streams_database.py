@@ -23,7 +23,7 @@ from viewkeeper.pipeline.driver import Maintainer
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.embedded import EmbeddedStore
-from viewkeeper.streams.intake.append import append
+from viewkeeper.streams.intake.append import StreamTarget, append
 from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.trace.local import LocalDisk, local_storage
 from viewkeeper.trace.lock import driver_lock
@@ -209,7 +209,7 @@ def test_a_stream_dropped_while_nobody_maintains_leaves_nothing(tmp_path: Path) 
         with pytest.raises(NotFound, match="m"):
             m.append([at(1)])
         with pytest.raises(NotFound, match="does not exist any more"):
-            append(root, local_storage(root), stream, [at(1)], "UTC")
+            append(StreamTarget(local_storage(root), stream, "UTC"), [at(1)])
         other = db.catalog.find("other")
         assert isinstance(other, Stream)
         with pytest.MonkeyPatch.context() as patch:

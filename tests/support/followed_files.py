@@ -13,7 +13,7 @@ from viewkeeper.streams.spark.follow import Follow, follow
 
 
 def followed(intake: Intake, df: DataFrame, name: str = "f", **more: object) -> Follow:
-    return follow(intake.root, intake.storage, intake.stream, intake.zone, df, name, **more)  # type: ignore[arg-type]
+    return follow(intake.target, df, name, **more)  # type: ignore[arg-type]
 
 
 class Files:

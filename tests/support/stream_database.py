@@ -24,7 +24,7 @@ from viewkeeper.pipeline.part_keeping import stream_goals, streams_caught_up
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.intake.append import append
+from viewkeeper.streams.intake.append import StreamTarget, append
 from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.streams.part_files import PartWriter, to_table
 from viewkeeper.streams.part_index import read_index
@@ -137,7 +137,7 @@ class StreamDatabase:
         return found
 
     def append(self, name: str, rows: Any) -> None:
-        append(self.root, self.storage, self.stream(name), rows, "UTC")
+        append(StreamTarget(self.storage, self.stream(name), "UTC"), rows)
 
     def seal(self, name: str, upto: int) -> None:
         self.log.seal(self.stream(name), upto)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from viewkeeper.catalog.model import Catalog, Column, Stream
 from viewkeeper.catalog.types import DOUBLE, INT, STRING, TIMESTAMP
-from viewkeeper.streams.intake.append import append
+from viewkeeper.streams.intake.append import StreamTarget, append
 from viewkeeper.streams.intake.entries import Append, Seal
 from viewkeeper.streams.intake.environment import Appended
 from viewkeeper.streams.intake.log import StreamLog
@@ -32,8 +32,12 @@ class Intake:
         self.stream = Stream(20, "m", columns, 0, **{"length": 60, **more})
         self.log = StreamLog(root, LocalDisk(str(root)))
 
+    @property
+    def target(self) -> StreamTarget:
+        return StreamTarget(self.storage, self.stream, self.zone)
+
     def append(self, rows: object, id_: object = None, now: float = NOW) -> Appended:
-        return append(self.root, self.storage, self.stream, rows, self.zone, id_, now=now)
+        return append(self.target, rows, id_, now=now)
 
     def entries(self) -> list[Append | Seal]:
         return self.log.entries(20, 0, 10**6)

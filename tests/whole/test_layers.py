@@ -144,6 +144,18 @@ def test_files_and_functions_are_short_enough_to_read() -> None:
     assert not long
 
 
+def test_no_function_takes_more_than_a_reader_keeps_in_mind() -> None:
+    """Eight things; what belongs together is a class."""
+    found = []
+    for file, tree in MODULES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                given = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+                if len(set(given) - {"self", "cls"}) > 8:
+                    found.append(f"{file.relative_to(ROOT)}: {node.name}")
+    assert not found
+
+
 def test_every_module_says_what_it_is_for() -> None:
     assert not [module for module, tree in MODULES.items() if not ast.get_docstring(tree)]
 

@@ -17,7 +17,7 @@ from faulty_database import INJECTED, FaultyDatabase
 from local_maintenance import catch_up
 from stream_database import StreamDatabase, moment
 from viewkeeper.errors import Busy, DeclarationError, Error, NotFound
-from viewkeeper.streams.intake.append import append
+from viewkeeper.streams.intake.append import StreamTarget, append
 from viewkeeper.streams.part_index import read_index
 from viewkeeper.streams.view_progress import ViewProgress
 
@@ -75,7 +75,7 @@ def test_a_late_row_goes_to_its_own_part_or_is_rejected_k139(database: StreamDat
         database.declare(f"CREATE STREAM {name} {BY_TIME} 5 {horizon}")
         database.declare(f"CREATE VIEW {name}_n AS SELECT k, count(*) AS n FROM {name} [WINDOW 5 SECONDS] GROUP BY k")
         for at in (10, 30, 11, 32, 40):
-            append(database.root, database.storage, database.stream(name), rows((at, "a", 1)), "UTC")
+            database.append(name, rows((at, "a", 1)))
     database.drive()
     assert [database.rows("s_n", part) for part in (2, 6)] == [[("a", 2)], [("a", 2)]]
     assert [database.rows("strict_n", part) for part in (2, 6)] == [[("a", 1)], [("a", 2)]]
@@ -176,7 +176,7 @@ def test_what_was_stored_before_a_crash_counts_once_m163(database: StreamDatabas
     """A writer that has not heard of its append sends it again with the same id: one row, one sum."""
     database.declare(f"CREATE STREAM s {BY_TIME} 60; CREATE VIEW t AS SELECT sum(v) AS v FROM s [WINDOW 1 MINUTE]")
     for _ in range(2):
-        append(database.root, database.storage, database.stream("s"), rows((1, "a", 10)), "UTC", "batch 1")
+        append(StreamTarget(database.storage, database.stream("s"), "UTC"), rows((1, "a", 10)), "batch 1")
         database.drive()
     send(database, (60, "a", 1))
     assert database.rows("t", 0) == [(10,)]
@@ -270,10 +270,10 @@ def test_a_join_reacts_to_both_streams_n187(database: StreamDatabase, order: str
     database.declare("""CREATE VIEW j AS INITIALIZE j[i] AS SELECT a.v, b.v AS w FROM a[i] JOIN b[i] ON a.k = b.k
         UPDATE j[j] AS SELECT a.v, b.v FROM a[j] JOIN b[j] ON a.k = b.k PARTITION LENGTH 60 BACKFILL""")
     for name in "ab":
-        append(database.root, database.storage, database.stream(name), rows((0, "x", None), (60, "x", None)), "UTC")
+        database.append(name, rows((0, "x", None), (60, "x", None)))
     database.drive()
     for name in order:
-        append(database.root, database.storage, database.stream(name), rows((1, "k", 1)), "UTC")
+        database.append(name, rows((1, "k", 1)))
         database.drive()
     assert (1, 1) in database.rows("j", 0)
 

@@ -14,7 +14,7 @@ from viewkeeper.catalog.types import logical_type
 from viewkeeper.errors import Error, NotFound
 from viewkeeper.files import read_rows as rows_of_file
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.intake.append import append
+from viewkeeper.streams.intake.append import StreamTarget, append
 from viewkeeper.streams.intake.entries import Append
 from viewkeeper.streams.intake.environment import Appended
 from viewkeeper.streams.intake.files import read_rows
@@ -72,7 +72,7 @@ class StreamHandle(PartsReader):
         are never late against each other.  An `id` that was used before stores nothing: what the first call did is
         returned.  Raises InputError, with nothing stored, for what are no rows.
         """
-        return append(self._storage.root, self._storage, self._stream(), rows, self._zone, id)
+        return append(self._target(), rows, id)
 
     def seal(self, part: int) -> None:
         """Seals all parts up to and including `part`, whatever has come: rows for them are late from now on."""
@@ -87,7 +87,7 @@ class StreamHandle(PartsReader):
         `trigger` are the arguments of Spark's `DataStreamWriter.trigger`.  Raises Busy while another follow of the name
         is live.
         """
-        return follow(self._storage.root, self._storage, self._stream(), self._zone, df, name, trigger=trigger)
+        return follow(self._target(), df, name, trigger=trigger)
 
     def load(self, *files: str | Path, id: str | None = None, null: str | None = None) -> Iterator[Appended]:
         """Appends the rows of Parquet, CSV, Arrow or JSON-lines files, each file in one step.
@@ -136,6 +136,9 @@ class StreamHandle(PartsReader):
     @property
     def _zone(self) -> str:
         return self._source.version().catalog.zone
+
+    def _target(self) -> StreamTarget:
+        return StreamTarget(self._storage, self._stream(), self._zone)
 
     def _stream(self) -> Stream:
         found = self._source.version().catalog.find(self.name)

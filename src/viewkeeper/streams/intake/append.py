@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.catalog.model import Stream
@@ -18,10 +18,16 @@ from viewkeeper.streams.spark.frames import write_frame
 from viewkeeper.trace.commit import Storage
 
 
-def append(
-    root: str | Path, storage: Storage, stream: Stream, rows: Any, zone: str, id: str | Numbered | None = None, *,
-    now: float | None = None,
-) -> Appended:  # fmt: skip
+@dataclass(frozen=True)
+class StreamTarget:
+    """A stream to write, of the database `storage`; naive times are in `zone`."""
+
+    storage: Storage
+    stream: Stream
+    zone: str
+
+
+def append(target: StreamTarget, rows: Any, id: str | Numbered | None = None, *, now: float | None = None) -> Appended:
     """Store the good rows of `rows` (see `given.batches`), reject the bad ones; durable when it returns.
 
     All of it, or after a crash nothing.  Rows of one call are never late against each other, and a reader of record
@@ -30,15 +36,16 @@ def append(
 
     Raises InputError, with nothing stored, for what are no rows and for columns that the stream has not.
     """
-    with StreamLog(root, storage.disk) as log:
+    storage, stream = target.storage, target.stream
+    with StreamLog(storage.root, storage.disk) as log:
         if (known := log.known(stream.id, id)) is not None:
             return known
         now = time.time() if now is None else now
-        writing = Writing(storage.disk, stream, Conversion(stream, zone, now))
+        writing = Writing(storage.disk, stream, Conversion(stream, target.zone, now))
         watermark = log.watermark(stream.id)
         try:
             if _is_spark_frame(rows):
-                draft = write_frame(writing, zone, now, rows, watermark)
+                draft = write_frame(writing, target.zone, now, rows, watermark)
             else:
                 draft = writing.draft(batches(stream, rows), watermark)
             appended, kept = _enter(log, stream, writing, draft, id, now)

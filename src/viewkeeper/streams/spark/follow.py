@@ -16,14 +16,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from viewkeeper.catalog.model import Stream
 from viewkeeper.errors import Busy, Error, InputError, NotFound
 from viewkeeper.permissions import make_folder
-from viewkeeper.streams.intake.append import append
+from viewkeeper.streams.intake.append import StreamTarget, append
 from viewkeeper.streams.intake.environment import Appended, Numbered
 from viewkeeper.streams.intake.given import whole_positions
 from viewkeeper.streams.intake.log import StreamLog
-from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.lock import FileLock, Holder
 
 if TYPE_CHECKING:
@@ -34,10 +32,7 @@ JAVA_SECONDS = 60.0
 """How long the Java process of a follow that was killed may take to end."""
 
 
-def follow(
-    root: str | Path, storage: Storage, stream: Stream, zone: str, df: Any, name: str, *,
-    trigger: dict[str, Any] | None = None,
-) -> Follow:  # fmt: skip
+def follow(target: StreamTarget, df: Any, name: str, *, trigger: dict[str, Any] | None = None) -> Follow:
     """Append all that comes in `df`, a Spark streaming DataFrame, until stopped; goes on where the last follow of this
     name ended.
 
@@ -45,13 +40,14 @@ def follow(
     {"availableNow": True}; by default the next micro-batch begins when the last one is stored.  Raises Busy where a
     live process follows under this name, InputError for what is no streaming DataFrame of the stream's columns.
     """
+    stream = target.stream
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InputError(f"name={name!r}: a follow's name is made of letters, digits, _ and -, at most 100")
     if not getattr(df, "isStreaming", False):
         given = "one that is not streaming: append it" if hasattr(df, "isStreaming") else type(df).__name__
         raise InputError(f"{stream.name}: follow takes a streaming DataFrame, made by spark.readStream, not {given}")
     whole_positions(stream, df.columns)
-    folder = Path(root).resolve() / "streams" / "follow" / str(stream.id) / name
+    folder = target.storage.root.resolve() / "streams" / "follow" / str(stream.id) / name
     for each in reversed((folder, *list(folder.parents)[:3])):
         make_folder(each)
     what = f"stream {stream.name} is followed under the name {name!r}"
@@ -65,7 +61,7 @@ def follow(
     locks.callback(lock.release)
     try:
         locks.callback(_JavaLock(df.sparkSession, folder / "java.lock", what).release)
-        return Follow(Path(root), storage, stream, zone, df, name, folder / "checkpoint", locks, trigger)
+        return Follow(target, df, name, folder / "checkpoint", locks, trigger)
     except BaseException:
         locks.close()
         raise
@@ -75,13 +71,12 @@ class Follow:
     """A running follow.  It ends by `stop`, at the end of its block, with its process, or by an error."""
 
     def __init__(
-        self, root: Path, storage: Storage, stream: Stream, zone: str, df: Any, name: str, checkpoint: Path,
-        locks: ExitStack, trigger: dict[str, Any] | None,
+        self, target: StreamTarget, df: Any, name: str, checkpoint: Path, locks: ExitStack,
+        trigger: dict[str, Any] | None,
     ) -> None:  # fmt: skip
-        self.name, self.stream = name, stream
+        self.name, self.stream = name, target.stream
         self.last: Appended | None = None
-        self._root, self._storage, self._zone = root, storage, zone
-        self._checkpoint, self._locks = checkpoint, locks
+        self._target, self._checkpoint, self._locks = target, checkpoint, locks
         self._source: str | None = None
         self._failure: BaseException | None = None
         self._stopping, self._storing = False, threading.Lock()
@@ -144,9 +139,7 @@ class Follow:
                 self._require_stream()
                 if self._source is None:
                     self._source = f"follow:{self.name}:{self._incarnation()}"
-                self.last = append(
-                    self._root, self._storage, self.stream, frame, self._zone, Numbered(self._source, number)
-                )
+                self.last = append(self._target, frame, Numbered(self._source, number))
             except BaseException as failure:
                 if not self._stopping:
                     self._failure = failure
@@ -154,7 +147,8 @@ class Follow:
 
     def _require_stream(self) -> None:
         """Raises NotFound where the stream was dropped meanwhile, and this follow's checkpoint with it."""
-        with StreamLog(self._root, self._storage.disk) as log:
+        storage = self._target.storage
+        with StreamLog(storage.root, storage.disk) as log:
             log.require_there(self.stream)
 
     def _incarnation(self) -> str:
