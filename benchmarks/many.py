@@ -25,7 +25,7 @@ _LOADED_AT_ONCE = 50_000
 
 
 @dataclass(frozen=True)
-class Kind:
+class ManyViews:
     """Many views of one shape: `declare(n)` gives the first n as (name, query)."""
 
     name: str
@@ -49,8 +49,8 @@ def run(folder: Path, small: bool) -> BenchReport:
     """Runs the experiment, with all that it makes in `folder`."""
     rows, batch = (2_000, 500) if small else (100_000, 10_000)
     kinds = (
-        Kind("selections", 100 if small else 12_800, _selections),
-        Kind("aggregates", 20 if small else GROUPINGS * SELECTIONS, _aggregates),
+        ManyViews("selections", 100 if small else 12_800, _selections),
+        ManyViews("aggregates", 20 if small else GROUPINGS * SELECTIONS, _aggregates),
     )
     report = BenchReport("many", f"{rows:,} rows, batches of {batch:,} operations", "everything synced")
     declared = report.table("declared by one script, s", "views", "kind", "declared", "filled", "read by key", "all")
@@ -70,8 +70,9 @@ def run(folder: Path, small: bool) -> BenchReport:
 
 
 def _measure(
-    db: Database, kind: Kind, count: int, rows: int, batch: int, declared: Series, batches: Series, report: BenchReport
-) -> float:
+    db: Database, kind: ManyViews, count: int, rows: int, batch: int, declared: Series, batches: Series,
+    report: BenchReport,
+) -> float:  # fmt: skip
     """Declares `count` views, fills, reads and checks them; the median seconds of a batch."""
     say(f"many: {count:,} {kind.name}")
     chance = np.random.default_rng(1)

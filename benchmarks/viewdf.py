@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.support import viewdf_history
 from benchmarks.support.report import BenchReport, Series, number
 from benchmarks.support.viewdf_figures import FIGURES, PATTERN_ROWS, WINDOW_ROWS, Drawn, PaperFigure, draw
-from benchmarks.support.viewdf_measuring import CUT_SECONDS, OURS, Measured, Measuring, Timing
+from benchmarks.support.viewdf_measuring import CUT_SECONDS, OURS, Measuring, Probe, Timing
 from benchmarks.support.viewdf_spark import warm_java
 from benchmarks.support.viewdf_systems import System
 from viewkeeper.errors import InputError
@@ -101,7 +101,7 @@ def _figure(measuring: Measuring, figure: PaperFigure, extent: Extent, report: B
                          "parts", "results")  # fmt: skip
     for system in (OURS, *figure.baselines):
         line = drawn.lines[system.name] = []
-        before: Measured | None = None
+        before: Probe | None = None
         for place in figure.few if extent.few else figure.places:
             point = figure.at(place, scale)
             if line and line[-1][1].seconds is None:
@@ -116,7 +116,7 @@ def _figure(measuring: Measuring, figure: PaperFigure, extent: Extent, report: B
     return drawn
 
 
-def _largest(measuring: Measuring, system: type[System], fits: Measured, cut: Measured, table: Series) -> None:
+def _largest(measuring: Measuring, system: type[System], fits: Probe, cut: Probe, table: Series) -> None:
     """Measures at the largest size that fits, and says so in a row of its own."""
     found = measuring.largest_that_fits(system, fits, cut)
     if found is not None:

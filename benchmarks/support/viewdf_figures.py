@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.support.viewdf_measuring import CUT_SECONDS, PATTERN_BASELINES, WINDOW_BASELINES, Measured, Timing
-from benchmarks.support.viewdf_minutes import Kind, Minutes, Question
+from benchmarks.support.viewdf_measuring import CUT_SECONDS, PATTERN_BASELINES, WINDOW_BASELINES, Probe, Timing
+from benchmarks.support.viewdf_minutes import Minutes, Question, QuestionKind
 from benchmarks.support.viewdf_systems import System
 
 PATTERN_ROWS, WINDOW_ROWS = 1_000_000, 10_000_000
@@ -26,7 +26,7 @@ class PaperFigure:
     axis: str
     places: Sequence[int]
     few: Sequence[int]
-    at: Callable[[int, float], Measured]
+    at: Callable[[int, float], Probe]
     baselines: tuple[type[System], ...]
 
     @property
@@ -35,19 +35,19 @@ class PaperFigure:
         return self.number <= 8
 
 
-def _pattern(rows: float, scope: int, percent: int = 10) -> Measured:
-    return Measured(Minutes(max(int(rows), 100), percent / 100), Question("pattern", scope))
+def _pattern(rows: float, scope: int, percent: int = 10) -> Probe:
+    return Probe(Minutes(max(int(rows), 100), percent / 100), Question("pattern", scope))
 
 
-def _window(kind: Kind, rows: float, window: int) -> Measured:
-    return Measured(Minutes(max(int(rows) // EACH, 100) * EACH, each=EACH), Question(kind, window))
+def _window(kind: QuestionKind, rows: float, window: int) -> Probe:
+    return Probe(Minutes(max(int(rows) // EACH, 100) * EACH, each=EACH), Question(kind, window))
 
 
 _FIFTHS = [20, 40, 60, 80, 100]
 _WINDOWS = [5, 10, 25, 50, 100]
 
 
-def _of_windows(number: int, kind: Kind) -> tuple[PaperFigure, PaperFigure]:
+def _of_windows(number: int, kind: QuestionKind) -> tuple[PaperFigure, PaperFigure]:
     by_rows = PaperFigure(
         number, f"sliding {kind.upper()}, window {FIXED_WINDOW}", "rows a part",
         [p * WINDOW_ROWS // 100 for p in _FIFTHS], [WINDOW_ROWS // 5, WINDOW_ROWS],

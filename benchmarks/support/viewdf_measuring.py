@@ -24,7 +24,7 @@ WINDOW_BASELINES: tuple[type[System], ...] = (*PATTERN_BASELINES, SparkStreaming
 
 
 @dataclass(frozen=True)
-class Measured:
+class Probe:
     """What is asked of a system."""
 
     minutes: Minutes
@@ -63,9 +63,9 @@ class Measuring:
     def __init__(self, folder: Path, warm: int, timed: int, budget: float) -> None:
         self.warm, self.timed, self.budget = warm, timed, budget
         self._folder = folder
-        self.known: dict[tuple[str, Measured], Timing] = {}
+        self.known: dict[tuple[str, Probe], Timing] = {}
 
-    def measure(self, make: type[System], point: Measured) -> Timing:
+    def measure(self, make: type[System], point: Probe) -> Timing:
         """The time of one system at one point."""
         if point.question.kind == "pattern" and not make.is_naive:
             point = replace(point, question=Question("pattern"))  # it knows no scope
@@ -74,7 +74,7 @@ class Measuring:
             say(f"viewdf: {make.name}: {point}: {found}")
         return self.known[make.name, point]
 
-    def largest_that_fits(self, make: type[System], smaller: Measured, cut: Measured) -> tuple[Measured, Timing] | None:
+    def largest_that_fits(self, make: type[System], smaller: Probe, cut: Probe) -> tuple[Probe, Timing] | None:
         """Between a point that was measured and one that was cut, as far as halving the way thrice finds it."""
         found = None
         for _ in range(3):
@@ -88,7 +88,7 @@ class Measuring:
                 found, smaller = (middle, timing), middle
         return found
 
-    def _measure(self, make: type[System], point: Measured) -> Timing:
+    def _measure(self, make: type[System], point: Probe) -> Timing:
         folder = self._folder / "system"
         system = make(folder, point.minutes, point.question)
         try:
@@ -99,7 +99,7 @@ class Measuring:
             system.close()
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _timed(self, system: System, point: Measured) -> Timing:
+    def _timed(self, system: System, point: Probe) -> Timing:
         first = FIRST + point.history
         known_from = system.fill(FIRST, first - 1)
         # What has no state gets warm by one part.
@@ -118,9 +118,9 @@ class Measuring:
         return Timing(statistics.fmean(counted), len(counted), max(counted), right)
 
 
-def _between(low: Measured, high: Measured) -> Measured:
+def _between(low: Probe, high: Probe) -> Probe:
     """The point in the middle, in whatever they differ."""
     each = low.minutes.each
     rows = (low.minutes.rows + high.minutes.rows) // (2 * each) * each
     window = (low.question.window + high.question.window) // 2
-    return Measured(replace(low.minutes, rows=rows), replace(low.question, window=window))
+    return Probe(replace(low.minutes, rows=rows), replace(low.question, window=window))

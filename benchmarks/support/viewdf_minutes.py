@@ -28,7 +28,7 @@ PERIOD = 100
 HIGH = 10
 """Losses above this are high."""
 
-Kind = Literal["pattern", "sum", "max"]
+QuestionKind = Literal["pattern", "sum", "max"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Question:
     """A view: the paper's View1, or a sliding SUM or MAX over `window` parts.  Of a pattern `window` is the scope: how
     many parts a naive recomputation looks at (0: all)."""
 
-    kind: Kind
+    kind: QuestionKind
     window: int = 0
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ class Minutes:
         return pa.table({"ts": pa.array([time], pa.timestamp("us", tz="UTC")), "src": [src], "dest": [dest],
                          "loss": pa.array([PERIOD], pa.int32())})  # fmt: skip
 
-    def aggregated(self, part: int, kind: Kind) -> np.ndarray:
+    def aggregated(self, part: int, kind: QuestionKind) -> np.ndarray:
         """int64[pairs]: the sum, or the maximum, of each pair's losses in a part."""
         pair, loss, _ = self._drawn(part)
         if kind == "sum":

@@ -12,7 +12,7 @@ import pyarrow as pa
 from viewkeeper.catalog.model import ERRORS, REJECTED, Column, PartView, StateSpec, Stream, Table, View
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.changes.operations import DELETE, TableForm
-from viewkeeper.changes.positions import Cut, Place
+from viewkeeper.changes.positions import Cut, LogPlace
 from viewkeeper.changes.verify import operation_from_bytes
 from viewkeeper.checker.check import ROW_ID, StoreRows
 from viewkeeper.checker.delta_proof import Key, LoggedOperation
@@ -88,7 +88,7 @@ class DatabaseEvidence:
         snapshot = self._version.snapshot
         for node in range(self._store.nodes):
             (place,) = self._store.compare(node, (snapshot.positions.get(node, 0), snapshot.hashes.get(node, "")))
-            if place in (Place.OTHER, Place.BEYOND):
+            if place in (LogPlace.OTHER, LogPlace.BEYOND):
                 self._store.require_same(snapshot.positions, snapshot.hashes)
 
     def _logged(self, table: Table, upto: dict[int, int]) -> Iterator[LoggedOperation]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.disk import MANIFESTS, Created, Outcome, Status, Taken, Unknown
+from viewkeeper.trace.disk import MANIFESTS, Created, CreateOutcome, Status, Taken, Unknown
 from viewkeeper.trace.receipt import FileRef
 
 LOST, LATE, NEVER, GONE = "lost", "late", "never", "gone"
@@ -42,7 +42,7 @@ class FaultyDisk:
     def make_folders(self) -> None:
         """Nothing has to be made."""
 
-    def create(self, name: str, data: bytes) -> Outcome:
+    def create(self, name: str, data: bytes) -> CreateOutcome:
         fault = self.faults.popleft() if self.faults and name.startswith(MANIFESTS) else None
         self.creates += name.startswith(MANIFESTS)
         if fault == LATE:

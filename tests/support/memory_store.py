@@ -21,7 +21,7 @@ import pyarrow as pa
 from viewkeeper.catalog.model import REJECTED, Table
 from viewkeeper.catalog.types import logical_type, physical_type, to_logical
 from viewkeeper.changes.operations import DELETE, PUT, Operations, TableForm
-from viewkeeper.changes.positions import Cut, Place, Positions, Token
+from viewkeeper.changes.positions import Cut, LogPlace, Positions, Token
 from viewkeeper.changes.verify import LogBatch, operation_from_bytes
 from viewkeeper.errors import Damaged, InputError, StoreReplaced
 from viewkeeper.jobs import ring
@@ -258,14 +258,14 @@ class MemoryStore(Store):
             found = self._state.log[max(0, position - self._state.trimmed) :]
             return found[0].stamp if found else None
 
-    def compare(self, node: int, *places: tuple[int, str]) -> list[Place]:
+    def compare(self, node: int, *places: tuple[int, str]) -> list[LogPlace]:
         state = self._state
-        return [Place.BEYOND if position > state.end else Place.TRIMMED if position < state.trimmed else Place.SAME
-                for position, _ in places]  # fmt: skip
+        return [LogPlace.BEYOND if position > state.end else LogPlace.TRIMMED if position < state.trimmed
+                else LogPlace.SAME for position, _ in places]  # fmt: skip
 
     def replaced(self, positions: Positions, hashes: Mapping[int, str]) -> dict[int, str]:
         (place,) = self.compare(0, (positions.get(0, 0), ""))
-        return {} if place is Place.SAME else {0: f"the log of node 0 is {place.value} there"}
+        return {} if place is LogPlace.SAME else {0: f"the log of node 0 is {place.value} there"}
 
     def require_same(self, positions: Positions, hashes: Mapping[int, str]) -> None:
         if reasons := self.replaced(positions, hashes):

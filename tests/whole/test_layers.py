@@ -160,10 +160,19 @@ def test_every_module_says_what_it_is_for() -> None:
     assert not [module for module, tree in MODULES.items() if not ast.get_docstring(tree)]
 
 
-def test_one_name_of_a_class_has_one_meaning() -> None:
+def type_names(tree: ast.Module) -> Iterator[str]:
+    """The public names that a module gives to classes and other types: `Name = ...` too, but no CONSTANT."""
+    for node in tree.body:
+        named = [node.name] if isinstance(node, ast.ClassDef) else []
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            named = [target.id for target in targets if isinstance(target, ast.Name)]
+        yield from (name for name in named if name[0].isupper() and not name.isupper())
+
+
+def test_one_name_of_a_type_has_one_meaning() -> None:
     places: dict[str, list[str]] = {}
     for module, tree in MODULES.items():
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places.setdefault(node.name, []).append(str(module.relative_to(SOURCE)))
+        for name in type_names(tree):
+            places.setdefault(name, []).append(str(module.relative_to(SOURCE)))
     assert not {name: where for name, where in places.items() if len(where) > 1}

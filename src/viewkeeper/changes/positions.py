@@ -41,7 +41,7 @@ def earlier(one: Positions, other: Positions) -> dict[int, int]:
     return {node: min(sequence, other.get(node, 0)) for node, sequence in one.items()}
 
 
-class Place(Enum):
+class LogPlace(Enum):
     """What a log holds at a position: what was read there, something else, nothing yet, or nothing any more."""
 
     SAME = "same"

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.types import BIGINT, DOUBLE
-from viewkeeper.checker.row_evaluator import Answer, Row, evaluate
+from viewkeeper.checker.row_evaluator import Answer, evaluate
+from viewkeeper.checker.tables import Row
 from viewkeeper.plans.expressions import Case, Cast, ColumnRef, Expression, Literal, Negate, comparison
 from viewkeeper.plans.relations import AggregateCall, Filter, GroupBy, InnerJoin, OuterJoin, Project, Relation
 

@@ -30,7 +30,7 @@ from viewkeeper.plans.pattern import PatternAnswer
 from viewkeeper.plans.viewdf import QueryPlan, ViewDFPlan
 from viewkeeper.plans.window import Window
 
-Progress = Callable[[str, int, int], None]
+CheckProgress = Callable[[str, int, int], None]
 """Told which view is checked, up to which part, and which is the last."""
 
 _SHOWN = 20
@@ -38,7 +38,7 @@ _NEAR = 1e-9
 
 
 def check_parts(
-    evidence: PartsEvidence, names: Iterable[str] | None, judge: Judge | None, progress: Progress | None = None
+    evidence: PartsEvidence, names: Iterable[str] | None, judge: Judge | None, progress: CheckProgress | None = None
 ) -> list[Report]:
     """Checks the streams and views over streams called `names` (None: all), and those that they read; lower ones come
     first.  Without a judge nothing is asked of Spark: what only it can answer is not judged."""
@@ -91,7 +91,7 @@ def _is_helper(item: Stream | PartView) -> bool:
 class _Checked:
     """The check of one stream or view, while it goes on."""
 
-    def __init__(self, evidence: PartsEvidence, of: Stream | PartView, progress: Progress | None) -> None:
+    def __init__(self, evidence: PartsEvidence, of: Stream | PartView, progress: CheckProgress | None) -> None:
         self._evidence, self._of, self._progress = evidence, of, progress
         self._started = time.perf_counter()
         self._counts = evidence.counts(of)

@@ -12,8 +12,8 @@ from viewkeeper.checker.part_rows import history
 from viewkeeper.checker.part_sql import Recomputed
 from viewkeeper.checker.patterns import matches
 from viewkeeper.checker.recognize import expected_parts
-from viewkeeper.checker.row_evaluator import Answer, Row, evaluate, place_text
-from viewkeeper.checker.tables import table_of
+from viewkeeper.checker.row_evaluator import Answer, evaluate, place_text
+from viewkeeper.checker.tables import Row, table_of
 from viewkeeper.checker.value_rules import Raised, canonical
 from viewkeeper.plans.match import MatchPlan
 from viewkeeper.plans.pattern import BoundPattern, PatternAnswer, PatternMatches

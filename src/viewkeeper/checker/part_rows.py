@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from viewkeeper.catalog.model import Catalog, PartView, Stream
 from viewkeeper.checker.part_evidence import PART, PartsEvidence, dimension_table, rows_by_part
 from viewkeeper.checker.part_sql import Asked
-from viewkeeper.checker.row_evaluator import Answer, Row, evaluate, evaluate_query
-from viewkeeper.checker.tables import rows_of
+from viewkeeper.checker.row_evaluator import Answer, evaluate, evaluate_query
+from viewkeeper.checker.tables import Row, rows_of
 from viewkeeper.compiler.bind import bind_query, bind_view_query
 from viewkeeper.compiler.bind_window import WindowBinder
 from viewkeeper.compiler.namespace import Beside, Derived, parts_derived

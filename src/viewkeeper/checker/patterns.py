@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Any
 
-from viewkeeper.checker.row_evaluator import Answer, Row, evaluate
+from viewkeeper.checker.row_evaluator import Answer, evaluate
+from viewkeeper.checker.tables import Row
 from viewkeeper.checker.value_rules import Raised, canonical, exact_average, exact_sum, order_key
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.pattern import BoundPattern, PatternCall
 from viewkeeper.plans.relations import Project, Scan
 
-Given = tuple[int, ...]
+Beginnings = tuple[int, ...]
 """Where each variable begins in a sequence: as many positions as variables have rows."""
 
 
@@ -29,7 +30,7 @@ Given = tuple[int, ...]
 class PatternMatch:
     """Rows `given[0]` to `end` of a sequence."""
 
-    given: Given
+    given: Beginnings
     end: int
 
     @property
@@ -121,14 +122,14 @@ def _compare(left: Any, right: Any, ascending: bool, nulls_first: bool) -> int:
 def _all_matches(pattern: BoundPattern, rows: Sequence[Row], zone: str) -> Iterator[PatternMatch]:
     """Every match; of those that differ only in where the first variable begins, the longest."""
     last = len(pattern.variables)
-    open_: set[Given] = set()
+    open_: set[Beginnings] = set()
     for at in range(len(rows)):
         test = _Test(pattern, rows, at, zone)
         taken = {given for given in open_ if pattern.plus[len(given) - 1] and test.passes(len(given), given)}
         taken |= {(*given, at) for given in open_ if len(given) < last and test.passes(len(given) + 1, (*given, at))}
         if test.passes(1, (at,)):
             taken.add((at,))
-        longest: dict[Given, Given] = {}
+        longest: dict[Beginnings, Beginnings] = {}
         for given in taken:
             rest = (len(given), *given[1:])
             longest[rest] = min(given, longest.get(rest, given))
@@ -143,7 +144,7 @@ class _Test:
         self._pattern, self._rows, self._at, self._zone = pattern, rows, at, zone
         self._alone: dict[int, bool] = {}
 
-    def passes(self, variable: int, given: Given) -> bool:
+    def passes(self, variable: int, given: Beginnings) -> bool:
         """Whether the row may be one of `variable`, the rows before it given as `given` says.
 
         Conditions on the row alone are taken first, then those with PREV, then those on an earlier variable's row.

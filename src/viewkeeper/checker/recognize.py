@@ -16,7 +16,8 @@ from functools import cmp_to_key
 from typing import Any, Protocol
 
 from viewkeeper.catalog.model import Column
-from viewkeeper.checker.row_evaluator import Answer, ErrorRow, Row, evaluate, place_text
+from viewkeeper.checker.row_evaluator import Answer, ErrorRow, evaluate, place_text
+from viewkeeper.checker.tables import Row
 from viewkeeper.checker.value_rules import Raised, canonical, exact_average, exact_sum, order_key
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.relations import Project, Scan

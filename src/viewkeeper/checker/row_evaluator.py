@@ -17,6 +17,7 @@ from typing import Any
 from viewkeeper.catalog.types import BOOLEAN
 from viewkeeper.checker.aggregates import distinct, further
 from viewkeeper.checker.functions import called
+from viewkeeper.checker.tables import Row
 from viewkeeper.checker.value_rules import (
     Raised,
     arithmetic,
@@ -59,7 +60,6 @@ from viewkeeper.plans.relations import (
     Scan,
 )
 
-Row = tuple[Any, ...]
 _TRUE = Literal(BOOLEAN, False, None, True)
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from viewkeeper.catalog.types import BIGINT, DOUBLE, STRING, VOID, Type
 from viewkeeper.compiler.coercion import bounded_decimal
 from viewkeeper.compiler.conversion import Refused, converted
-from viewkeeper.compiler.source_text import Place
-from viewkeeper.plans.expressions import ColumnRef, Expression, Literal
+from viewkeeper.plans.expressions import ColumnRef, Expression, Literal, TextPlace
 from viewkeeper.plans.relations import AggregateCall, GroupBy, Relation
 from viewkeeper.plans.rewriting import identity, rewrite, walk
 
@@ -23,7 +22,7 @@ class UngroupedCall(Expression):
     name: str = field(compare=False)
 
 
-def call(function: str, argument: Expression | None, name: str, place: Place | None, zone: str) -> UngroupedCall:
+def call(function: str, argument: Expression | None, name: str, place: TextPlace | None, zone: str) -> UngroupedCall:
     """`function(argument)`, typed as Spark types it; `argument` is None for COUNT(*)."""
     if function == "count":
         if argument is None or (isinstance(argument, Literal) and argument.value is not None):

@@ -33,7 +33,7 @@ from viewkeeper.compiler.conversion import (
 )  # fmt: skip
 from viewkeeper.compiler.names import INFIX, Namer
 from viewkeeper.compiler.scope import Scope, Unresolved
-from viewkeeper.compiler.source_text import Place, QueryText, raw_text
+from viewkeeper.compiler.source_text import QueryText, raw_text
 from viewkeeper.compiler.supported import FUNCTIONS, number_suffix, typed_literal
 from viewkeeper.errors import NotSupported
 from viewkeeper.functions.registry import BY_NODE
@@ -50,6 +50,7 @@ from viewkeeper.plans.expressions import (
     Negate,
     Not,
     Or,
+    TextPlace,
 )  # fmt: skip
 
 MAX_DEPTH = 100
@@ -100,7 +101,7 @@ class ExpressionBinder:
         finally:
             self._depth -= 1
 
-    def _place(self, node: exp.Expr) -> Place | None:
+    def _place(self, node: exp.Expr) -> TextPlace | None:
         return self.query.place(node)
 
     # Constants

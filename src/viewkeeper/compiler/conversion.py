@@ -17,9 +17,17 @@ from viewkeeper.compiler.coercion import (
     may_become_null,
 )  # fmt: skip
 from viewkeeper.compiler.literals import convert, smallest_decimal
-from viewkeeper.compiler.source_text import Place
 from viewkeeper.errors import DeclarationError, NotSupported
-from viewkeeper.plans.expressions import Arithmetic, Cast, ColumnRef, Compare, Expression, Literal, comparison
+from viewkeeper.plans.expressions import (
+    Arithmetic,
+    Cast,
+    ColumnRef,
+    Compare,
+    Expression,
+    Literal,
+    TextPlace,
+    comparison,
+)
 from viewkeeper.plans.rewriting import walk
 
 
@@ -59,7 +67,7 @@ def _why_not(expression: Expression, target: Type) -> str:
     return f"{what} is {expression.type} and would lose digits as {target} here; give both sides one type in the table"
 
 
-def compared(operator: str, left: Expression, right: Expression, place: Place | None, zone: str) -> Compare:
+def compared(operator: str, left: Expression, right: Expression, place: TextPlace | None, zone: str) -> Compare:
     """`left operator right`, both brought to Spark's common type."""
     left, right = _beside_integer(operator, left, right), _beside_integer(TURNED.get(operator, ""), right, left)
     left, right = _beside_decimal(left, right), _beside_decimal(right, left)
@@ -101,7 +109,7 @@ def to_common(expressions: list[Expression], what: str, zone: str) -> list[Expre
     return [converted(each, target, zone) for each in expressions]
 
 
-def arithmetic(operator: str, left: Expression, right: Expression, place: Place | None, zone: str) -> Expression:
+def arithmetic(operator: str, left: Expression, right: Expression, place: TextPlace | None, zone: str) -> Expression:
     """`left operator right` (`operator` is + - * / or %) as Spark types it; the last two may be NULL to Spark."""
     for side in (left, right):
         if not (side.type.is_number or side.type in (VOID, STRING)):

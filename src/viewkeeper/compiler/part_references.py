@@ -15,11 +15,12 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.compiler.lexing import printed
-from viewkeeper.compiler.source_text import Place, Script, offset_of
+from viewkeeper.compiler.source_text import Script, offset_of
 from viewkeeper.compiler.subscript_text import read_subscript
 from viewkeeper.compiler.supported import NOT_DETERMINISTIC
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.errors import NotSupported
+from viewkeeper.plans.expressions import TextPlace
 from viewkeeper.plans.references import PartQuery, Reference
 
 Tree = Callable[[Script, Sequence[Token]], exp.Expr]
@@ -222,7 +223,7 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def place_in_text(query: PartQuery, place: Place, start: Place) -> Place:
+def place_in_text(query: PartQuery, place: TextPlace, start: TextPlace) -> TextPlace:
     """A place in `query.sql` as one in the script, where the query's text begins at `start`."""
     sql, text = Script(query.sql), Script(query.text)
     wanted = sql.offset(place)
@@ -248,7 +249,7 @@ def place_in_text(query: PartQuery, place: Place, start: Place) -> Place:
     return _moved(text.place(max(in_text, min(in_text + wanted - in_sql, len(query.text)))), start)
 
 
-def _moved(place: Place, start: Place) -> Place:
+def _moved(place: TextPlace, start: TextPlace) -> TextPlace:
     return start[0] + place[0] - 1, place[1] + (start[1] - 1 if place[0] == 1 else 0)
 
 

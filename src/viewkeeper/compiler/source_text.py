@@ -10,8 +10,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from viewkeeper.errors import DeclarationError
-
-Place = tuple[int, int]
+from viewkeeper.plans.expressions import TextPlace
 
 IS_NOT = "is_not"
 """The mark in the meta of a syntax tree's NOT that was written `IS NOT`."""
@@ -23,11 +22,11 @@ class Script:
 
     text: str
 
-    def place(self, offset: int) -> Place:
+    def place(self, offset: int) -> TextPlace:
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
-    def offset(self, place: Place) -> int:
+    def offset(self, place: TextPlace) -> int:
         """The inverse of `place`; what lies beyond the text is its end."""
         line, column = place
         if line > len(self._line_starts):
@@ -58,7 +57,7 @@ class QueryText:
     def sql(self) -> str:
         return self.source.text[self.start : self.end]
 
-    def place(self, node: exp.Expr) -> Place | None:
+    def place(self, node: exp.Expr) -> TextPlace | None:
         """The place of `node` within this query's own text, so that equal queries have equal places."""
         offset = offset_of(node)
         if offset is None:
@@ -74,14 +73,14 @@ class QueryText:
             here = here.parent
         return self.source.error(message, self.start if here is None else offset_of(here), kind)
 
-    def error_at(self, message: str, place: Place | None) -> DeclarationError:
+    def error_at(self, message: str, place: TextPlace | None) -> DeclarationError:
         """An error pointing at a place that `place` has given."""
         line, column = place or (1, 1)
         first_line, first_column = self._first
         return DeclarationError(message, first_line + line - 1, column + first_column - 1 if line == 1 else column)
 
     @cached_property
-    def _first(self) -> Place:
+    def _first(self) -> TextPlace:
         return self.source.place(self.start)
 
 

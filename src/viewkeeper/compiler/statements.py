@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from viewkeeper.catalog.types import Type
-from viewkeeper.compiler.source_text import Place, QueryText
+from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.errors import NotSupported
+from viewkeeper.plans.expressions import TextPlace
 from viewkeeper.plans.references import PartQuery
 
 
@@ -15,7 +16,7 @@ class Identifier:
     """A name as written, and its place in the script."""
 
     name: str
-    place: Place
+    place: TextPlace
 
     def __str__(self) -> str:
         return self.name
@@ -26,7 +27,7 @@ class Statement:
     """`text` is the statement without its semicolon, `place` its (line, column) in the script."""
 
     text: str
-    place: Place
+    place: TextPlace
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class CreateViewDF(Statement):
     length: int
     backfill: bool
     expire: int | None
-    starts: tuple[Place, Place] = ((1, 1), (1, 1))
+    starts: tuple[TextPlace, TextPlace] = ((1, 1), (1, 1))
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ class CreateWindowView(Statement):
     columns: tuple[Identifier, ...]
     query: QueryText
     window: int
-    at: Place
+    at: TextPlace
     expire: int | None
 
 

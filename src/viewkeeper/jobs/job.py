@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-Task = Callable[[Any, int, Iterable[Any]], Iterable[tuple[int, Any]]]
+StageTask = Callable[[Any, int, Iterable[Any]], Iterable[tuple[int, Any]]]
 """A view server's share of a stage: called with the job's work, the server's number, and the parcels that it was sent
 (none in the first stage), it yields parcels, each with the number of its receiver in the next stage."""
 
@@ -28,7 +28,7 @@ class Stage:
     """So many tasks, numbered from 0."""
 
     tasks: int
-    run: Task
+    run: StageTask
 
 
 @dataclass(frozen=True)

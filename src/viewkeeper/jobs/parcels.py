@@ -11,11 +11,11 @@ import pyarrow as pa
 Label = str | int
 """Whose rows they are: a target's name, or a part's subscript."""
 
-Share = tuple[Label, list[pa.Array], np.ndarray]
+LabelledRows = tuple[Label, list[pa.Array], np.ndarray]
 """Rows of one label: their columns, and the hashes (uint64, a row each) by which they found their server."""
 
 
-def encode(shares: Sequence[Share]) -> pa.Buffer:
+def encode(shares: Sequence[LabelledRows]) -> pa.Buffer:
     """Shares of one shape as an Arrow IPC stream of one batch: a batch of each share's own would cost more than its
     rows, where there are many.  Which rows are whose stands in the metadata."""
     runs = [(label, len(hashes)) for label, _, hashes in shares]
@@ -31,7 +31,7 @@ def encode(shares: Sequence[Share]) -> pa.Buffer:
     return sink.getvalue()
 
 
-def decode(payload: pa.Buffer) -> Iterator[Share]:
+def decode(payload: pa.Buffer) -> Iterator[LabelledRows]:
     """The inverse of `encode`; shares the payload's memory."""
     reader = pa.ipc.open_stream(payload)
     runs, batch, at = json.loads(reader.schema.metadata[b"runs"]), reader.read_next_batch(), 0

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from viewkeeper.jobs.job import Task, Work
+from viewkeeper.jobs.job import StageTask, Work
 from viewkeeper.spark.processes import leave_interrupts_to_the_driver
 
 
-def first_stage(work: Work, task: Task, numbers: Iterable[int]) -> Iterator[tuple[int, Any]]:
+def first_stage(work: Work, task: StageTask, numbers: Iterable[int]) -> Iterator[tuple[int, Any]]:
     """The tasks `numbers`, which are sent nothing."""
     leave_interrupts_to_the_driver()
     for number in numbers:
         yield from task(work, number, ())
 
 
-def later_stage(work: Work, task: Task, number: int, sent: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+def later_stage(work: Work, task: StageTask, number: int, sent: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
     """The task `number`, and what was sent to it."""
     leave_interrupts_to_the_driver()
     yield from task(work, number, (parcel for _, parcel in sent))

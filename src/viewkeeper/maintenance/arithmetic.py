@@ -14,15 +14,13 @@ from viewkeeper.maintenance import decimals
 from viewkeeper.maintenance.division import division
 from viewkeeper.maintenance.error_codes import ARITHMETIC_OVERFLOW, pack_error
 from viewkeeper.maintenance.exact_integer import greatest_magnitude
-from viewkeeper.maintenance.vectors import Vector, both_valid, dtype, first_error, raise_where
-
-Place = tuple[int, int] | None
-Binary = Callable[[Vector, Vector], Vector]
+from viewkeeper.maintenance.vectors import Binary, Vector, both_valid, dtype, first_error, raise_where
+from viewkeeper.plans.expressions import TextPlace
 
 _UFUNCS = {"+": np.add, "-": np.subtract, "*": np.multiply}
 
 
-def arithmetic(operator: str, left: Type, right: Type, result: Type, place: Place) -> Binary:
+def arithmetic(operator: str, left: Type, right: Type, result: Type, place: TextPlace | None) -> Binary:
     """The function for `left operator right` of type `result`, raising at `place`."""
     if operator in ("/", "%"):
         return division(operator, left, right, result, place)
@@ -42,7 +40,7 @@ def _floats(operator: str) -> Binary:
     return run
 
 
-def _integers(operator: str, type_: Type, place: Place) -> Binary:
+def _integers(operator: str, type_: Type, place: TextPlace | None) -> Binary:
     compute, error = _UFUNCS[operator], pack_error(ARITHMETIC_OVERFLOW, place)
     overflows = {"+": _add_overflows, "-": _subtract_overflows, "*": _multiply_overflows}[operator]
 
@@ -73,7 +71,7 @@ def _multiply_overflows(left: np.ndarray, right: np.ndarray, data: np.ndarray) -
     return (lost & (right != 0)) | ((right == -1) & (left == smallest))
 
 
-def negation(type_: Type, place: Place) -> Callable[[Vector], Vector]:
+def negation(type_: Type, place: TextPlace | None) -> Callable[[Vector], Vector]:
     """The function for unary minus of `type_`, raising at `place`."""
     if type_.is_decimal:
         return decimals.negation(type_, place)

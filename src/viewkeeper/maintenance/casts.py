@@ -1,4 +1,4 @@
-"""Implicit conversions on vectors (the `Cast` node)."""
+"""Implicit conversions on vectors (the `CastFunction` node)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from viewkeeper.catalog.time_zones import start_of_day, to_utc
 from viewkeeper.catalog.types import Type
 from viewkeeper.maintenance import decimals
 from viewkeeper.maintenance.vectors import Vector, dtype, null
+from viewkeeper.plans.expressions import TextPlace
 
 _INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
 _DAY_US = 86_400_000_000
 
-Cast = Callable[[Vector, str], Vector]
+CastFunction = Callable[[Vector, str], Vector]
 
 
-def cast(source: Type, target: Type, place: tuple[int, int] | None) -> Cast:
+def cast(source: Type, target: Type, place: TextPlace | None) -> CastFunction:
     """The function of a vector of type `source` and the database's time zone that gives it as `target`.
 
     Raises TypeError for a pair that no implicit conversion has.
@@ -40,7 +41,7 @@ def cast(source: Type, target: Type, place: tuple[int, int] | None) -> Cast:
     return lambda argument, _: convert(argument)
 
 
-def _number(source: Type, target: Type, place: tuple[int, int] | None) -> Callable[[Vector], Vector]:
+def _number(source: Type, target: Type, place: TextPlace | None) -> Callable[[Vector], Vector]:
     if target.is_decimal and source.is_decimal:
         return decimals.rescale(source, target, place)
     if target.is_decimal and source.is_integer:

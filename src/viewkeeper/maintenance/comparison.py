@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from viewkeeper.catalog.types import Type
 from viewkeeper.maintenance.vectors import Vector, both_valid, first_error, in_arrow
 
-Comparison = Callable[[Any, Any], np.ndarray]
+CompareFunction = Callable[[Any, Any], np.ndarray]
 
 
 def _float_equal(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -23,7 +23,7 @@ def _float_less(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return (left < right) | ((right != right) & (left == left))
 
 
-_FLOATS: dict[str, Comparison] = {
+_FLOATS: dict[str, CompareFunction] = {
     "=": _float_equal,
     "<>": lambda left, right: ~_float_equal(left, right),
     "<": _float_less,
@@ -31,7 +31,7 @@ _FLOATS: dict[str, Comparison] = {
     ">": lambda left, right: _float_less(right, left),
     ">=": lambda left, right: ~_float_less(left, right),
 }
-_NUMBERS: dict[str, Comparison] = {
+_NUMBERS: dict[str, CompareFunction] = {
     "=": np.equal, "<>": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
 }  # fmt: skip
 _ARROW = {
@@ -39,7 +39,7 @@ _ARROW = {
 }  # fmt: skip
 
 
-def comparison(operator: str, type_: Type) -> Comparison:
+def comparison(operator: str, type_: Type) -> CompareFunction:
     """The function of two vectors' data for one of = <> < <= > >=; its result means nothing where either is NULL."""
     if in_arrow(type_):
         compute = _ARROW[operator]
@@ -47,13 +47,13 @@ def comparison(operator: str, type_: Type) -> Comparison:
     return (_FLOATS if type_.is_float else _NUMBERS)[operator]
 
 
-def compare(test: Comparison, left: Vector, right: Vector) -> Vector:
+def compare(test: CompareFunction, left: Vector, right: Vector) -> Vector:
     """NULL where either side is NULL."""
     valid = both_valid(left.valid, right.valid)
     return Vector(test(left.data, right.data), valid, first_error(left.errors, right.errors))
 
 
-def same(equal: Comparison, left: Vector, right: Vector) -> Vector:
+def same(equal: CompareFunction, left: Vector, right: Vector) -> Vector:
     """`<=>`: as `=`, but NULL <=> NULL is TRUE and NULL <=> anything else FALSE."""
     data = equal(left.data, right.data)
     errors = first_error(left.errors, right.errors)

@@ -18,18 +18,18 @@ from viewkeeper.catalog.types import MAX_PRECISION, Type, decimal, physical_type
 from viewkeeper.maintenance import limbs as wide
 from viewkeeper.maintenance.error_codes import NUMERIC_VALUE_OUT_OF_RANGE, pack_error
 from viewkeeper.maintenance.vectors import Vector, both_valid, first_error, raise_where
+from viewkeeper.plans.expressions import TextPlace
 
 _INT64_DIGITS = 18
 _LIMBS = 9  # 77 digits and the sign
 _LIMBS_MORE = 4  # 38 digits
 _NEGATION = Context(prec=34, rounding=ROUND_HALF_EVEN)
 
-Place = tuple[int, int] | None
 Valid = np.ndarray | None
 
 
 def decimal_arithmetic(
-    operator: str, left: Type, right: Type, result: Type, place: Place
+    operator: str, left: Type, right: Type, result: Type, place: TextPlace | None
 ) -> Callable[[Vector, Vector], Vector]:
     """The function for `left operator right` of type DECIMAL `result`, raising at `place`."""
     exact = _exact_type(operator, left, right)
@@ -47,7 +47,7 @@ def decimal_arithmetic(
     return run
 
 
-def rescale(source: Type, target: Type, place: Place) -> Callable[[Vector], Vector]:
+def rescale(source: Type, target: Type, place: TextPlace | None) -> Callable[[Vector], Vector]:
     """The function that brings DECIMAL `source` to DECIMAL `target`, raising at `place` what does not fit."""
     if source == target:
         return lambda argument: argument
@@ -61,7 +61,7 @@ def rescale(source: Type, target: Type, place: Place) -> Callable[[Vector], Vect
     return _through_limbs(source, target, digits, pack_error(NUMERIC_VALUE_OUT_OF_RANGE, place))
 
 
-def negation(type_: Type, place: Place) -> Callable[[Vector], Vector]:
+def negation(type_: Type, place: TextPlace | None) -> Callable[[Vector], Vector]:
     """The function for unary minus of DECIMAL `type_`.
 
     Spark's rounds to 34 digits, ties to even (Java's MathContext.DECIMAL128), and raises what then has too many.
@@ -89,7 +89,7 @@ def negation(type_: Type, place: Place) -> Callable[[Vector], Vector]:
     return run
 
 
-def from_integer(digits: int, target: Type, place: Place) -> Callable[[Vector], Vector]:
+def from_integer(digits: int, target: Type, place: TextPlace | None) -> Callable[[Vector], Vector]:
     """The function for CAST to DECIMAL `target` of integers of at most `digits` digits."""
     source = decimal(digits, 0)
     convert = rescale(source, target, place)

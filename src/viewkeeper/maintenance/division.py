@@ -21,10 +21,8 @@ from viewkeeper.maintenance.error_codes import (
     REMAINDER_BY_ZERO,
     pack_error,
 )
-from viewkeeper.maintenance.vectors import Vector, both_valid, first_error, raise_where
-
-Place = tuple[int, int] | None
-Binary = Callable[[Vector, Vector], Vector]
+from viewkeeper.maintenance.vectors import Binary, Vector, both_valid, first_error, raise_where
+from viewkeeper.plans.expressions import TextPlace
 
 _INT64_DIGITS = 18
 _SHORT_DIGITS = 9  # of a divisor below 2**32
@@ -32,7 +30,7 @@ _QUOTIENT_DIGITS = MAX_PRECISION + 1
 _WORD = 1 << 64
 
 
-def division(operator: str, left: Type, right: Type, result: Type, place: Place) -> Binary:
+def division(operator: str, left: Type, right: Type, result: Type, place: TextPlace | None) -> Binary:
     """The function for `left / right` or `left % right` of type `result`, raising at `place`."""
     by_zero = pack_error(DIVIDE_BY_ZERO if operator == "/" else REMAINDER_BY_ZERO, place)
     if result.is_decimal:
@@ -89,21 +87,21 @@ def _finished(vector: Vector, data: Any, type_: Type) -> Vector:
 
 # Integers and floats
 
-Computed = tuple[Any, np.ndarray | None]
+Quotients = tuple[Any, np.ndarray | None]
 """The data, and where they are beyond the type (None: nowhere)."""
 
 
-def _divided(a: Vector, b: Vector, zero: np.ndarray) -> Computed:
+def _divided(a: Vector, b: Vector, zero: np.ndarray) -> Quotients:
     with np.errstate(all="ignore"):
         return a.data / b.data, None
 
 
-def _rest_of_floats(a: Vector, b: Vector, zero: np.ndarray) -> Computed:
+def _rest_of_floats(a: Vector, b: Vector, zero: np.ndarray) -> Quotients:
     with np.errstate(all="ignore"):
         return np.fmod(a.data, b.data), None
 
 
-def _rest_of_integers(a: Vector, b: Vector, zero: np.ndarray) -> Computed:
+def _rest_of_integers(a: Vector, b: Vector, zero: np.ndarray) -> Quotients:
     # By -1 the remainder is that by 1; processors trap the smallest integer divided by -1.
     divisor = np.where(zero | (b.data == -1), b.data.dtype.type(1), b.data)
     return np.fmod(a.data, divisor), None
@@ -111,7 +109,7 @@ def _rest_of_integers(a: Vector, b: Vector, zero: np.ndarray) -> Computed:
 
 # Decimals
 
-Compute = Callable[[Vector, Vector, np.ndarray], Computed]
+Compute = Callable[[Vector, Vector, np.ndarray], Quotients]
 
 
 def _quotient(left: Type, right: Type, result: Type) -> Compute:
@@ -123,7 +121,7 @@ def _quotient(left: Type, right: Type, result: Type) -> Compute:
     return lambda a, b, zero: _in_objects(a, b, zero, digits, result)
 
 
-def _in_int64(a: Vector, b: Vector, zero: np.ndarray, digits: int, result: Type) -> Computed:
+def _in_int64(a: Vector, b: Vector, zero: np.ndarray, digits: int, result: Type) -> Quotients:
     numerator, divisor = a.data * np.int64(10**digits), np.where(zero, 1, b.data)
     magnitude, by = np.abs(numerator), np.abs(divisor)
     quotient = _half_up(magnitude, by)
@@ -136,7 +134,7 @@ def _half_up(magnitude: np.ndarray, by: np.ndarray) -> np.ndarray:
     return quotient + (rest >= by - rest)
 
 
-def _held(values: np.ndarray, result: Type) -> Computed:
+def _held(values: np.ndarray, result: Type) -> Quotients:
     """int64 values as DECIMAL `result` is held."""
     if result.precision <= _INT64_DIGITS:
         wrong = np.abs(values) >= 10**result.precision
@@ -145,7 +143,7 @@ def _held(values: np.ndarray, result: Type) -> Computed:
     return array[0] if len(array) == 1 else array, None
 
 
-def _in_limbs(a: Vector, b: Vector, zero: np.ndarray, digits: int, result: Type) -> Computed:
+def _in_limbs(a: Vector, b: Vector, zero: np.ndarray, digits: int, result: Type) -> Quotients:
     limbs = wide.from_int64(a.data, 13) if isinstance(a.data, np.ndarray) else wide.from_decimal128(_array(a.data), 13)
     divisor = np.where(zero, 1, b.data)
     if limbs.shape[1] == 1:  # also of no rows: then there is none of it either
@@ -164,7 +162,7 @@ def _in_limbs(a: Vector, b: Vector, zero: np.ndarray, digits: int, result: Type)
     return array[0] if len(array) == 1 else array, wrong if wrong.any() else None
 
 
-def _in_objects(a: Vector, b: Vector, zero: np.ndarray, digits: int, result: Type) -> Computed:
+def _in_objects(a: Vector, b: Vector, zero: np.ndarray, digits: int, result: Type) -> Quotients:
     numerator, divisor = _objects(a.data) * 10 ** max(digits, 0), np.where(zero, 1, _objects(b.data))
     divisor = divisor * 10 ** max(-digits, 0)
     minus = (numerator < 0) != (divisor < 0)
@@ -201,12 +199,12 @@ def _remainder(left: Type, right: Type, result: Type) -> Compute:
     if result.scale == scale and max(left.precision + up, right.precision + down) <= _INT64_DIGITS:
         factor, other = np.int64(10**up), np.int64(10**down)
 
-        def quick(a: Vector, b: Vector, zero: np.ndarray) -> Computed:
+        def quick(a: Vector, b: Vector, zero: np.ndarray) -> Quotients:
             return _held(np.fmod(a.data * factor, np.where(zero, 1, b.data) * other), result)
 
         return quick
 
-    def run(a: Vector, b: Vector, zero: np.ndarray) -> Computed:
+    def run(a: Vector, b: Vector, zero: np.ndarray) -> Quotients:
         numerator, divisor = _objects(a.data) * 10**up, np.where(zero, 1, _objects(b.data)) * 10**down
         whole, rest = abs(numerator) // abs(divisor), abs(numerator) % abs(divisor)
         impossible = _has_more_digits(whole)

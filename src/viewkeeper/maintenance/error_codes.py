@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from viewkeeper.plans.expressions import TextPlace
+
 ARITHMETIC_OVERFLOW = 1
 NUMERIC_VALUE_OUT_OF_RANGE = 2
 DIVIDE_BY_ZERO = 3
@@ -25,13 +27,13 @@ _PLACE_BITS = 24
 _PLACE_MAX = (1 << _PLACE_BITS) - 1
 
 
-def pack_error(code: int, place: tuple[int, int] | None) -> int:
+def pack_error(code: int, place: TextPlace | None) -> int:
     """The error `code` raised at `place`; lines and columns beyond 2^24 - 1 are given as that."""
     line, column = place or (0, 0)
     return code << 2 * _PLACE_BITS | min(line, _PLACE_MAX) << _PLACE_BITS | min(column, _PLACE_MAX)
 
 
-def unpack_error(error: int) -> tuple[int, tuple[int, int] | None]:
+def unpack_error(error: int) -> tuple[int, TextPlace | None]:
     """The inverse of `pack_error`."""
     line, column = error >> _PLACE_BITS & _PLACE_MAX, error & _PLACE_MAX
     return error >> 2 * _PLACE_BITS, (line, column) if line else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -26,6 +26,10 @@ class Vector(NamedTuple):
     data: Any
     valid: np.ndarray | None
     errors: np.ndarray | None
+
+
+Binary = Callable[[Vector, Vector], Vector]
+"""An operation on two."""
 
 
 _DTYPES = {"BOOLEAN": np.bool_, "TINYINT": np.int8, "SMALLINT": np.int16, "INT": np.int32, "FLOAT": np.float32,

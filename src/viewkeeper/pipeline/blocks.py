@@ -15,7 +15,7 @@ from viewkeeper.maintenance.task import Sent
 from viewkeeper.trace.receipt import Receipt
 from viewkeeper.trace.rows import Rows
 
-Parcel = list[tuple[str, pa.Buffer] | Receipt]
+BatchParcel = list[tuple[str, pa.Buffer] | Receipt]
 
 
 def encode(target: str, sent: Sent) -> tuple[str, pa.Buffer]:
@@ -37,9 +37,9 @@ def gather(parts: list[Sent]) -> Sent:
     return Sent(Rows.concat([p.rows for p in parts]), np.concatenate([p.hashes for p in parts]))
 
 
-def address(sent: dict[str, list[Sent]], servers: int) -> list[Parcel]:
+def address(sent: dict[str, list[Sent]], servers: int) -> list[BatchParcel]:
     """One parcel a server: each row goes to the owner of its hash."""
-    made: list[Parcel] = [[] for _ in range(servers)]
+    made: list[BatchParcel] = [[] for _ in range(servers)]
     for target, parts in sent.items():
         whole = gather(parts)
         for server, positions in enumerate(ring.split(whole.hashes, servers)):

@@ -36,7 +36,7 @@ from viewkeeper.trace.trace import GREATEST_WORD, Trace
 SCANNED_AT_ONCE = 200_000
 """About so many of DELTA's rows are looked up in the store at once."""
 
-Progress = Callable[[str, int], None]
+RebaseProgress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Rebased:
 
 
 def rebase(
-    storage: Storage, store: Store, make_executor: Callable[[], DriverExecutor], progress: Progress | None = None
+    storage: Storage, store: Store, make_executor: Callable[[], DriverExecutor], progress: RebaseProgress | None = None
 ) -> Rebased:
     """See `Database.rebase`.  Killed on the way, it leaves everything as it was."""
     newest = storage.newest()
@@ -68,7 +68,7 @@ def rebase(
         lock.release()
 
 
-def _rebase(term: Term, store: Store, executor: DriverExecutor, progress: Progress) -> Rebased:
+def _rebase(term: Term, store: Store, executor: DriverExecutor, progress: RebaseProgress) -> Rebased:
     before = term.snapshot
     replaced = store.replaced(before.positions, before.hashes)
     changed: dict[int, int] = {}
@@ -111,7 +111,9 @@ def _commit(
     term.commit(replace(change, added=[receipt.at(change.version, change.version) for receipt in receipts]))
 
 
-def _write_difference(disk: Disk, name: str, table: Table, delta: Trace, moment: Moment, progress: Progress) -> int:
+def _write_difference(
+    disk: Disk, name: str, table: Table, delta: Trace, moment: Moment, progress: RebaseProgress
+) -> int:
     """Writes the operations that make DELTA's rows those of the store; how many."""
     form, compared, written = TableForm(table), 0, 0
     schema = pa.schema([(str(i), type_) for i, type_ in enumerate(form.operation_types())])

@@ -44,8 +44,8 @@ def run_merge(executor: DriverExecutor, work: MergeWork) -> Receipt:
 
 
 def _run_zone(
-    zone: int, work: ZoneWork, server: int, sent: Iterable[blocks.Parcel]
-) -> Iterator[tuple[int, blocks.Parcel | Receipt]]:
+    zone: int, work: ZoneWork, server: int, sent: Iterable[blocks.BatchParcel]
+) -> Iterator[tuple[int, blocks.BatchParcel | Receipt]]:
     """Runs `zone` on `server` over the parcels that it was sent; yields (server, parcel) for the next zones, or, in the
     last zone, receipts.
 
@@ -55,7 +55,7 @@ def _run_zone(
     first = zone == work.zones[0]
     context = ZoneContext(work, storage, base, seed=first and server == 0)
     program = programs_without(base.catalog, work.fill, work.left_out)
-    passed_on: blocks.Parcel = []
+    passed_on: blocks.BatchParcel = []
     inbox: dict[str, list[Sent]] = sources.read(work, server, storage, base, context) if first else {}
     for item in chain.from_iterable(sent):
         if isinstance(item, Receipt) or program.zone_of(item[0]) != zone:

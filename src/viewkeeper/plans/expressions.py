@@ -1,7 +1,7 @@
 """Bound, typed expressions: what a SELECT list, WHERE, ON, GROUP BY or HAVING computes for each row.
 
-Each node has the `type` that Spark gives it, says whether it may be NULL, and knows its `place` (line, column) in the
-statement, 1-based, or None.  Implicit conversions are explicit `Cast` nodes; both sides of a comparison have one type.
+Each node has the `type` that Spark gives it, says whether it may be NULL, and knows its `place` in the
+statement, or None.  Implicit conversions are explicit `Cast` nodes; both sides of a comparison have one type.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from typing import Any
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.types import BOOLEAN, Type
 
+TextPlace = tuple[int, int]
+"""A line and a column of a statement, both 1-based."""
+
 
 @stored
 @dataclass(frozen=True)
 class Expression:
     type: Type
     nullable: bool
-    place: tuple[int, int] | None
+    place: TextPlace | None
 
     def children(self) -> Iterator[Expression]:
         """The expressions directly below, in the order in which they are written."""
@@ -176,7 +179,7 @@ class Several(Expression):
     arguments: tuple[Expression, ...]
 
 
-def comparison(operator: str, left: Expression, right: Expression, place: tuple[int, int] | None = None) -> Compare:
+def comparison(operator: str, left: Expression, right: Expression, place: TextPlace | None = None) -> Compare:
     """`left operator right`, both of one type already."""
     nullable = operator != "<=>" and (left.nullable or right.nullable)
     return Compare(BOOLEAN, nullable, place, operator, left, right)

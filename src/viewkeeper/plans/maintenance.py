@@ -17,7 +17,7 @@ from typing import ClassVar
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Catalog, CatalogPlan, Column, StateSpec
 from viewkeeper.catalog.types import Type
-from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.expressions import Expression, TextPlace
 from viewkeeper.plans.text import expression_text, listed
 
 Identity = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
@@ -220,7 +220,7 @@ class KeptCall:
     function: str
     argument: int | None
     type: Type
-    place: tuple[int, int] | None
+    place: TextPlace | None
 
 
 @stored

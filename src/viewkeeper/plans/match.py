@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column, PartPlan
 from viewkeeper.catalog.types import Type
-from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.expressions import Expression, TextPlace
 from viewkeeper.plans.rewriting import references
 
 
@@ -59,7 +59,7 @@ class MatchSlot:
     offset: int
     type: Type
     nullable: bool
-    place: tuple[int, int] | None
+    place: TextPlace | None
 
 
 @stored

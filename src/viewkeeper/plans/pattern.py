@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column, HelperPlan, PartPlan
 from viewkeeper.catalog.types import Type
-from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.expressions import Expression, TextPlace
 
 
 @stored
@@ -42,7 +42,7 @@ class PatternCall:
     argument: Expression | None
     type: Type
     nullable: bool
-    place: tuple[int, int] | None
+    place: TextPlace | None
     name: str
 
 

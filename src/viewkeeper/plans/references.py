@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from viewkeeper.catalog.codec import stored
+from viewkeeper.plans.expressions import TextPlace
 
 
 @stored
@@ -34,7 +35,7 @@ class Reference:
     target: str
     low: Subscript | None
     high: Subscript | None
-    place: tuple[int, int]
+    place: TextPlace
 
 
 @stored

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import Type
-from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.expressions import Expression, TextPlace
 
 
 class Relation:
@@ -116,7 +116,7 @@ class AggregateCall:
     argument: Expression | None
     type: Type
     nullable: bool
-    place: tuple[int, int] | None
+    place: TextPlace | None
 
 
 @stored

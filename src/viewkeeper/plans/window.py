@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column, HelperPlan, PartPlan
 from viewkeeper.catalog.types import BIGINT, BINARY, Type
-from viewkeeper.plans.expressions import ColumnRef, Expression
+from viewkeeper.plans.expressions import ColumnRef, Expression, TextPlace
 from viewkeeper.plans.relations import Relation
 from viewkeeper.plans.sums import sum_columns
 
@@ -161,7 +161,7 @@ class WindowCall:
     argument: Type | None
     type: Type
     nullable: bool
-    place: tuple[int, int] | None
+    place: TextPlace | None
 
 
 @stored

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Table
-from viewkeeper.changes.positions import Cut, Place, Positions, Token
+from viewkeeper.changes.positions import Cut, LogPlace, Positions, Token
 from viewkeeper.changes.verify import LogBatch
 from viewkeeper.errors import InputError
 
@@ -182,7 +182,7 @@ class Store(ABC):
         """The stamp of the first operation behind `position` on `node`, None where there is none; takes no lock."""
 
     @abstractmethod
-    def compare(self, node: int, *places: tuple[int, str]) -> list[Place]:
+    def compare(self, node: int, *places: tuple[int, str]) -> list[LogPlace]:
         """For each position and running hash: whether the log of `node` up to there is the one that has that hash."""
 
     @abstractmethod

@@ -21,7 +21,7 @@ from viewkeeper.catalog.model import Table
 from viewkeeper.changes import entries, verify
 from viewkeeper.changes.entries import Body
 from viewkeeper.changes.operations import DELETE, PUT, Operations
-from viewkeeper.changes.positions import Place, Positions, Token
+from viewkeeper.changes.positions import LogPlace, Positions, Token
 from viewkeeper.errors import InputError
 from viewkeeper.stores import history, keyed, keyless, log
 from viewkeeper.stores.access import KEY_BYTES_MAX, Apply, TableAccess, remove_some, table_ids
@@ -130,7 +130,7 @@ class EmbeddedStore(Store):
                 found[number] = node.end(txn)
         return found
 
-    def compare(self, node: int, *places: tuple[int, str]) -> list[Place]:
+    def compare(self, node: int, *places: tuple[int, str]) -> list[LogPlace]:
         with self._nodes.reading(node, buffers=True) as txn:
             return [history.compare(self._nodes.nodes[node], txn, position, hash_) for position, hash_ in places]
 

@@ -38,7 +38,7 @@ _ENLARGING_WAITS_SECONDS = 60.0
 
 _Given = TypeVar("_Given")
 
-Held = list[tuple[WriterLock, FileIO]]
+HeldLocks = list[tuple[WriterLock, FileIO]]
 """Write locks that are held, each with what holds it."""
 
 Redo = Callable[[int, Node, Any, Intent, NodePart], None]
@@ -142,7 +142,7 @@ class Nodes(LmdbFolder):
             begun = Transactions()
             try:
                 with uninterrupted(), translated(self.root), forks.kept_out():
-                    held: Held = []
+                    held: HeldLocks = []
                     try:
                         self._take(numbers, held)
                         for number in numbers:
@@ -165,7 +165,7 @@ class Nodes(LmdbFolder):
                 self._finish_own(begun, error)
                 return given
 
-    def _take(self, numbers: Sequence[int], held: Held) -> None:
+    def _take(self, numbers: Sequence[int], held: HeldLocks) -> None:
         """Take the write locks of nodes, given in order; first finish what a dead call has left on any of them.
 
         The caller releases what is `held`, also where this raises.
@@ -318,7 +318,7 @@ class Nodes(LmdbFolder):
             while True:
                 try:
                     with uninterrupted(), translated(self.root), forks.kept_out(), ExitStack() as locks:
-                        held: Held = []
+                        held: HeldLocks = []
                         locks.callback(_release, held)
                         self._take(range(self.count), held)
                         snapshots = [stack.enter_context(self._begin(n, buffers=buffers)) for n in range(self.count)]
@@ -342,7 +342,7 @@ class Nodes(LmdbFolder):
 _open: OpenFolders[Nodes] = OpenFolders()
 
 
-def _release(held: Held) -> None:
+def _release(held: HeldLocks) -> None:
     while held:
         lock, file = held.pop()
         lock.release(file)

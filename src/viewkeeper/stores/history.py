@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from viewkeeper.changes import entries
-from viewkeeper.changes.positions import Place, Positions
+from viewkeeper.changes.positions import LogPlace, Positions
 from viewkeeper.errors import StoreReplaced
 from viewkeeper.stores.environment import Nodes
 from viewkeeper.stores.node import SEQUENCE, Node
@@ -19,16 +19,16 @@ def hash_at(node: Node, txn: Any, position: int) -> str:
     return told[0].hex() if isinstance(told, list) and told else ""
 
 
-def compare(node: Node, txn: Any, position: int, hash_: str) -> Place:
+def compare(node: Node, txn: Any, position: int, hash_: str) -> LogPlace:
     """Whether the log up to `position` is the one that has `hash_` there; "": any that has an end of an entry there."""
     told = _told(node, txn, position)
-    if isinstance(told, Place):
+    if isinstance(told, LogPlace):
         return told
     # The entry may have been changed by another program since, or the next one be another program's: one is enough.
-    return Place.SAME if not hash_ or not told or bytes.fromhex(hash_) in told else Place.OTHER
+    return LogPlace.SAME if not hash_ or not told or bytes.fromhex(hash_) in told else LogPlace.OTHER
 
 
-def _told(node: Node, txn: Any, position: int) -> list[bytes] | Place:
+def _told(node: Node, txn: Any, position: int) -> list[bytes] | LogPlace:
     """What the entry that ends at `position`, and the one that follows it, say of the running hash there; where no
     entry ends there, why."""
     cursor = txn.cursor(node.log)
@@ -38,15 +38,15 @@ def _told(node: Node, txn: Any, position: int) -> list[bytes] | Place:
         begins = SEQUENCE.unpack(cursor.key())[0] == position + 1
         before = entries.hash_before(cursor.value())
         if not cursor.prev():
-            return ([] if before is None else [before]) if begins else Place.TRIMMED
+            return ([] if before is None else [before]) if begins else LogPlace.TRIMMED
         if not begins:
-            return Place.OTHER
+            return LogPlace.OTHER
         told = [] if before is None else [before]
         return [entries.running_hash(cursor.value()), *told]
     end, hash_ = node.tail(txn)
     if end == position:
         return [hash_] if position else []
-    return Place.BEYOND if end < position else Place.OTHER
+    return LogPlace.BEYOND if end < position else LogPlace.OTHER
 
 
 def replaced(nodes: Nodes, positions: Positions, hashes: Mapping[int, str]) -> dict[int, str]:
@@ -56,7 +56,7 @@ def replaced(nodes: Nodes, positions: Positions, hashes: Mapping[int, str]) -> d
     for number, node in enumerate(nodes.nodes):
         with nodes.reading(number, buffers=True) as txn:
             place = compare(node, txn, positions.get(number, 0), hashes.get(number, ""))
-            if place is not Place.SAME:
+            if place is not LogPlace.SAME:
                 found[number] = _reason(node, txn, number, positions.get(number, 0), place)
     return found
 
@@ -67,7 +67,7 @@ def require_same(nodes: Nodes, txns: Mapping[int, Any], positions: Positions, ha
     for number, txn in txns.items():
         node, position = nodes.nodes[number], positions.get(number, 0)
         place = compare(node, txn, position, hashes.get(number, ""))
-        if place is not Place.SAME:
+        if place is not LogPlace.SAME:
             reasons.append(_reason(node, txn, number, position, place))
     if reasons:
         raise store_replaced(nodes, reasons)
@@ -81,11 +81,11 @@ def store_replaced(nodes: Nodes, reasons: list[str]) -> StoreReplaced:
     )
 
 
-def _reason(node: Node, txn: Any, number: int, position: int, place: Place) -> str:
-    if place is Place.BEYOND:
+def _reason(node: Node, txn: Any, number: int, position: int, place: LogPlace) -> str:
+    if place is LogPlace.BEYOND:
         return (f"the log of node {number} ends at {node.end(txn):,}, and the views hold it up to {position:,}, as if "
                 "an older copy of the store had been put back")  # fmt: skip
-    if place is Place.TRIMMED:
+    if place is LogPlace.TRIMMED:
         cursor = txn.cursor(node.log)
         cursor.first()
         first = SEQUENCE.unpack(cursor.key())[0]

@@ -14,10 +14,11 @@ from viewkeeper.compiler.coercion import cannot_fail, common_type
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.compiler.part_references import place_in_text
 from viewkeeper.compiler.scope import did_you_mean
-from viewkeeper.compiler.source_text import Place, Script
+from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.statements import CreateViewDF
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.expressions import TextPlace
 from viewkeeper.plans.references import PartQuery, Reference, Subscript
 from viewkeeper.plans.viewdf import NamedDimension, NamedInput, PlannedQuery
 from viewkeeper.streams.analyst import Analyst
@@ -173,7 +174,7 @@ class _Asking:
 
 
 def asked_columns(
-    analyst: Analyst, planned: PlannedQuery, known: Mapping[int, tuple[Column, ...]], zone: str, start: Place,
+    analyst: Analyst, planned: PlannedQuery, known: Mapping[int, tuple[Column, ...]], zone: str, start: TextPlace,
     by_rows: str | None = None,
 ) -> tuple[Column, ...]:  # fmt: skip
     """The columns of a query as Spark names and types them, where `known` are those of what it reads, by id.

@@ -22,7 +22,7 @@ from viewkeeper.streams.preparing import Slice, gathered, is_direct, prepare_tas
 from viewkeeper.streams.running import IntervalResult, combined, run_interval
 from viewkeeper.streams.work import Outcome, PartExecutor, PartWork, QueryWork
 
-Parcel: TypeAlias = pa.Buffer | ProgramFailed
+PartParcel: TypeAlias = pa.Buffer | ProgramFailed
 """What a server is sent: rows, or why there are none."""
 
 
@@ -50,14 +50,14 @@ def compute_query(executor: PartExecutor, work: QueryWork) -> Outcome:
     return executor.queries(work)
 
 
-def _direct(servers: int, work: PartWork, server: int, _: Iterable[Parcel]) -> Iterator[tuple[int, IntervalResult]]:
+def _direct(servers: int, work: PartWork, server: int, _: Iterable[PartParcel]) -> Iterator[tuple[int, IntervalResult]]:
     """An interval whose rows are prepared where they are computed, or need not be."""
     yield server, run_interval(work, server, servers)
 
 
 def _prepare(
-    tasks: list[list[Slice]], servers: int, work: PartWork, number: int, _: Iterable[Parcel]
-) -> Iterator[tuple[int, Parcel]]:
+    tasks: list[list[Slice]], servers: int, work: PartWork, number: int, _: Iterable[PartParcel]
+) -> Iterator[tuple[int, PartParcel]]:
     try:
         payloads = run_prepare(work, tasks[number], servers)
     except ProgramFailed as failed:
@@ -69,7 +69,7 @@ def _prepare(
 
 
 def _interval(
-    servers: int, work: PartWork, server: int, parcels: Iterable[Parcel]
+    servers: int, work: PartWork, server: int, parcels: Iterable[PartParcel]
 ) -> Iterator[tuple[int, IntervalResult]]:
     payloads = []
     for parcel in parcels:

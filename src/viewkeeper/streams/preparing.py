@@ -99,7 +99,7 @@ def prepare_tasks(work: PartWork) -> list[list[Slice]]:
 def run_prepare(work: PartWork, slices: Sequence[Slice], servers: int) -> list[pa.Buffer | None]:
     """For each server what it gets of some slices (`jobs.parcels`); None: nothing.  Raises ProgramFailed."""
     reachable = touched_anywhere(work)
-    shares: list[list[parcels.Share]] = [[] for _ in range(servers)]
+    shares: list[list[parcels.LabelledRows]] = [[] for _ in range(servers)]
     for part, piece in slices:
         block = _prepared(work, part, piece, reachable)
         for share, rows in zip(shares, split(block.hashes, servers), strict=True):

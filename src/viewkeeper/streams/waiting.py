@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from viewkeeper.catalog.model import Catalog, PartView, Stream
 from viewkeeper.plans.inputs import inputs
+from viewkeeper.streams.keeping.settled import Progresses
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.subscripts import lowest_at_least
 from viewkeeper.streams.view_progress import ViewProgress
-
-Progresses = Mapping[int, Mapping[str, Any]]
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 

@@ -33,7 +33,7 @@ class Unknown(NamedTuple):
     reason: OSError
 
 
-Outcome = Created | Taken | Unknown
+CreateOutcome = Created | Taken | Unknown
 
 
 class Status(NamedTuple):
@@ -56,7 +56,7 @@ class Disk(Protocol):
     def make_folders(self) -> None:
         """Ready the storage for a new database, as far as it needs that; harmless where it is done."""
 
-    def create(self, name: str, data: bytes) -> Outcome:
+    def create(self, name: str, data: bytes) -> CreateOutcome:
         """Make a file, whole, durably, and only if there is none of that name.  What raises has made nothing."""
 
     def put(self, name: str, data: bytes) -> None:

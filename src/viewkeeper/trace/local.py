@@ -11,7 +11,7 @@ from pathlib import Path
 from viewkeeper.durable import link_new, replace, sync
 from viewkeeper.permissions import make_folder, make_root
 from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.disk import FOLDERS, STATE, Created, Outcome, Status, Taken, Unknown
+from viewkeeper.trace.disk import FOLDERS, STATE, Created, CreateOutcome, Status, Taken, Unknown
 from viewkeeper.trace.receipt import FileRef
 
 
@@ -32,7 +32,7 @@ class LocalDisk:
             sync(f"{self.root}/{folder}")
         sync(self.root)
 
-    def create(self, name: str, data: bytes) -> Outcome:
+    def create(self, name: str, data: bytes) -> CreateOutcome:
         """See `Disk`."""
         path = self._path(name)
         created = link_new(path, data)

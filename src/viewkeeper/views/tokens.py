@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from viewkeeper.changes.positions import Place, Token
+from viewkeeper.changes.positions import LogPlace, Token
 from viewkeeper.errors import StoreReplaced
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.snapshot import Snapshot
 
-_ANOTHER = (Place.OTHER, Place.BEYOND)
+_ANOTHER = (LogPlace.OTHER, LogPlace.BEYOND)
 
 
 def require_written(token: Token, snapshot: Snapshot, store: Store, rebased: Mapping[int, int]) -> None:
@@ -25,8 +25,8 @@ def require_written(token: Token, snapshot: Snapshot, store: Store, rebased: Map
         hash_ = token.hashes.get(node)
         at = snapshot.positions.get(node, 0), snapshot.hashes.get(node, "")
         read, *others = store.compare(node, at, *(((sequence, hash_),) if hash_ else ()))
-        (written,) = others or (Place.TRIMMED,)
-        if read in _ANOTHER or (read is Place.TRIMMED and rebased.get(node) != snapshot.rebased.get(node)):
+        (written,) = others or (LogPlace.TRIMMED,)
+        if read in _ANOTHER or (read is LogPlace.TRIMMED and rebased.get(node) != snapshot.rebased.get(node)):
             raise StoreReplaced(
                 f"{place}: the log of node {node} is not the one that version {snapshot.version} has read, as if an "
                 "older copy of the store had been put back: see viewkeeper status, and viewkeeper rebase"
@@ -36,7 +36,7 @@ def require_written(token: Token, snapshot: Snapshot, store: Store, rebased: Map
                 f"{place}: the write of token {str(token)!r} is not in the log of node {node} any more, as if an older "
                 "copy of the store had been put back: write it again"
             )
-        if written is Place.TRIMMED and sequence <= rebased.get(node, 0):
+        if written is LogPlace.TRIMMED and sequence <= rebased.get(node, 0):
             raise StoreReplaced(
                 f"{place}: token {str(token)!r} is from before the rebase of node {node}, and the log does not tell "
                 "any more whether its write was lost then: look at the row itself, and read without the token"

@@ -19,7 +19,7 @@ from viewkeeper.trace.trace import Trace
 
 
 @dataclass
-class Values:
+class GroupValues:
     """The distinct (group, value) pairs of a batch, sorted: for each pair a row of `column` that holds the value, its
     order code, and its net weight (never 0)."""
 
@@ -69,7 +69,7 @@ def after(
     return results
 
 
-def _net(values: pa.Array, codes: np.ndarray, arrived: Arrived) -> Values:
+def _net(values: pa.Array, codes: np.ndarray, arrived: Arrived) -> GroupValues:
     """The batch's values by group and value, with weights added up."""
     valid = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False)) if values.null_count else None
     group, weights = arrived.group_of, arrived.sorted_weights
@@ -79,13 +79,13 @@ def _net(values: pa.Array, codes: np.ndarray, arrived: Arrived) -> Values:
     order = _pair_order(group, codes)
     group, codes, weights, rows = group[order], codes[order], weights[order], rows[order]
     if not len(group):
-        return Values(values, group, rows, codes, weights)
+        return GroupValues(values, group, rows, codes, weights)
     new = np.ones(len(group), dtype=bool)
     new[1:] = (group[1:] != group[:-1]) | (codes[1:] != codes[:-1])
     starts = np.flatnonzero(new)
     total = np.add.reduceat(weights, starts)
     kept = starts[total != 0]
-    return Values(values, group[kept], rows[kept], codes[kept], total[total != 0])
+    return GroupValues(values, group[kept], rows[kept], codes[kept], total[total != 0])
 
 
 def _pair_order(group: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -99,7 +99,7 @@ def _pair_order(group: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return np.lexsort((codes, group))
 
 
-def _best_that_came(pairs: Values, groups: int, least: bool) -> tuple[np.ndarray, np.ndarray]:
+def _best_that_came(pairs: GroupValues, groups: int, least: bool) -> tuple[np.ndarray, np.ndarray]:
     """For each group the code and the row of the smallest (greatest) value with positive weight; row -1 where none."""
     best = np.zeros(groups, dtype=np.uint64)
     row = np.full(groups, -1, dtype=np.int64)
@@ -113,7 +113,7 @@ def _best_that_came(pairs: Values, groups: int, least: bool) -> tuple[np.ndarray
     return best, row
 
 
-def _was_deleted(pairs: Values, old: pa.Array, old_codes: np.ndarray) -> np.ndarray:
+def _was_deleted(pairs: GroupValues, old: pa.Array, old_codes: np.ndarray) -> np.ndarray:
     """For each group whether weight was taken from its old extremum."""
     deleted = np.zeros(len(old), dtype=bool)
     hit = pairs.group[(pairs.weight < 0) & (pairs.code == old_codes[pairs.group])]

@@ -37,7 +37,7 @@ class KeyAnswer:
 
 
 @dataclass(frozen=True)
-class Touched:
+class TouchedKeys:
     """Distinct keys in the order of their hashes."""
 
     hashes: np.ndarray
@@ -54,7 +54,7 @@ class Touched:
         return KeyedRows(key[index], rows)
 
 
-def touched(arrived: Sequence[Arrived | None], *, nulls: bool) -> tuple[Touched, list[np.ndarray]]:
+def touched(arrived: Sequence[Arrived | None], *, nulls: bool) -> tuple[TouchedKeys, list[np.ndarray]]:
     """The keys of all that arrived (of at least one side), and for each group of each side its key's number (int64).
 
     Without `nulls` keys with a NULL are left out: their number is -1.
@@ -69,7 +69,7 @@ def touched(arrived: Sequence[Arrived | None], *, nulls: bool) -> tuple[Touched,
     numbers = np.full(len(known), -1)
     numbers[index[groups.order]] = np.repeat(np.arange(len(groups.starts)), groups.lengths)
     ends = np.cumsum([0 if side is None else len(side.group_hashes) for side in arrived])
-    keys = Touched(hashes[groups.firsts], [column.take(pa.array(groups.firsts)) for column in columns])
+    keys = TouchedKeys(hashes[groups.firsts], [column.take(pa.array(groups.firsts)) for column in columns])
     return keys, np.split(numbers, ends[:-1])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import physical_type
-from viewkeeper.maintenance.operators.keyed_rows import Touched, touched
+from viewkeeper.maintenance.operators.keyed_rows import TouchedKeys, touched
 from viewkeeper.maintenance.task import Arrived, Task
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.rows import Rows
@@ -35,7 +35,7 @@ def run(operator: plan.SemiJoin, task: Task) -> None:
         parts.append(left.rows.filter(passing[of_row]))
     turned = np.flatnonzero(was != now)
     if len(turned):
-        chosen = Touched(keys.hashes[turned], [column.take(pa.array(turned)) for column in keys.columns])
+        chosen = TouchedKeys(keys.hashes[turned], [column.take(pa.array(turned)) for column in keys.columns])
         key, rows = _trace(operator.left, task).matches(chosen.hashes, chosen.columns)
         parts.append(Rows(rows.columns, np.where(now[turned][key], rows.weights, -rows.weights)))
     if parts:
@@ -48,7 +48,7 @@ def _trace(id_: int, task: Task) -> Trace:
     return task.context.trace(reverse.state)
 
 
-def _counts(keys: Touched, trace: Trace) -> np.ndarray:
+def _counts(keys: TouchedKeys, trace: Trace) -> np.ndarray:
     """How many rows the trace has of each key."""
     key, rows = trace.matches(keys.hashes, keys.columns, columns=[])
     return _summed(key, rows.weights, len(keys))

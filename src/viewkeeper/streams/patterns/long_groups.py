@@ -11,10 +11,10 @@ from viewkeeper.streams.patterns.crossing import Crossing, Test
 from viewkeeper.streams.patterns.matches import BEGIN, MOST_COMPARED, PARENT, Choice
 from viewkeeper.streams.patterns.sequences import Sequences
 
-Match = list[int]
+MatchColumn = list[int]
 """A column of `Matches`."""
-State = tuple[int, Match]
-Answer = tuple[int, Match]
+State = tuple[int, MatchColumn]
+MatchAnswer = tuple[int, MatchColumn]
 """The last row of an answer, and the match."""
 
 
@@ -39,8 +39,8 @@ class LongGroup:
         return [code if there else None for code, there in zip(codes, present.tolist(), strict=True)]
 
     def run(
-        self, begin: Sequence[State], first: int, stop: int, best: Answer | None
-    ) -> tuple[list[State], Answer | None]:
+        self, begin: Sequence[State], first: int, stop: int, best: MatchAnswer | None
+    ) -> tuple[list[State], MatchAnswer | None]:
         """Takes rows `first` to `stop` (exclusive); raises OverflowError(limit) where there are too many matches."""
         tests = [[], *(test[first:stop].tolist() for test in self._tests[1:])]
         some = [any(row) for row in zip(*tests[1:], strict=True)]
@@ -61,8 +61,8 @@ class LongGroup:
                 raise OverflowError(self._plan.limit)
         return live, best
 
-    def _step(self, live: Sequence[State], tests: list[list[bool]], i: int, at: int) -> dict[tuple, Match]:
-        after: dict[tuple, Match] = {}
+    def _step(self, live: Sequence[State], tests: list[list[bool]], i: int, at: int) -> dict[tuple, MatchColumn]:
+        after: dict[tuple, MatchColumn] = {}
         for state, match in live:
             remembered = match[self._choice.remembered :]
             for v in self._targets[state]:
@@ -76,7 +76,7 @@ class LongGroup:
             self._add(after, 1, match)
         return after
 
-    def _entered(self, match: Match, v: int, at: int, moved: bool) -> Match:
+    def _entered(self, match: MatchColumn, v: int, at: int, moved: bool) -> MatchColumn:
         if not (moved and self._plan.detailed) and v not in self._origins:
             return match
         match = match.copy()
@@ -86,17 +86,17 @@ class LongGroup:
             match[self._origins[v]] = at
         return match
 
-    def _add(self, after: dict[tuple, Match], v: int, match: Match) -> None:
+    def _add(self, after: dict[tuple, MatchColumn], v: int, match: MatchColumn) -> None:
         key = (v, *(self._codes[k][match[self._row_of[k]]] for k in self._choice.live[v]))
         other = after.get(key)
         if other is None or self._preference(match, v) < self._preference(other, v):
             after[key] = match
 
-    def _preference(self, match: Match, state: int) -> list[int]:
+    def _preference(self, match: MatchColumn, state: int) -> list[int]:
         later = range(BEGIN + 1, BEGIN + min(state, self._choice.begins))
         return [match[BEGIN], *(-match[i] for i in later)]
 
-    def _beats(self, match: Match, at: int, best: Answer | None) -> bool:
+    def _beats(self, match: MatchColumn, at: int, best: MatchAnswer | None) -> bool:
         if best is None:
             return True
         end, old = best
@@ -104,7 +104,7 @@ class LongGroup:
             return self._rank(match) < self._rank(old)
         return at - match[BEGIN] >= end - old[BEGIN]
 
-    def _rank(self, match: Match) -> tuple:
+    def _rank(self, match: MatchColumn) -> tuple:
         """What sorts matches in the accepting state that end at one row, as `Choice.best` does."""
         values = (self._codes[k][match[self._row_of[k]]] for k in self._choice.live[self._last])
         return self._preference(match, self._last), [(value is not None, value or 0) for value in values]
@@ -116,7 +116,7 @@ class LongGroup:
         return [(q, match) for q, match in live
                 if not any(self._makes_needless(p, other, q, match, many) for p, other in live)]  # fmt: skip
 
-    def _makes_needless(self, p: int, other: Match, q: int, match: Match, many: dict[int, int]) -> bool:
+    def _makes_needless(self, p: int, other: MatchColumn, q: int, match: MatchColumn, many: dict[int, int]) -> bool:
         shared = self._shared.get((p, q))
         if shared is None or other[BEGIN] > match[BEGIN]:
             return False
@@ -128,7 +128,7 @@ class LongGroup:
             return False
         return all(self._related(k, other, match) for k in shared)
 
-    def _related(self, k: int, one: Match, other: Match) -> bool:
+    def _related(self, k: int, one: MatchColumn, other: MatchColumn) -> bool:
         row = self._row_of[k]
         a, b = self._codes[k][one[row]], self._codes[k][other[row]]
         if a is None or b is None:

@@ -13,7 +13,7 @@ from viewkeeper.streams.patterns.shape import HelperShape, PreparedShape
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.keys import canonical, equal_rows, order_code, valid
 
-Term = tuple[pa.Array, bool, bool]
+SortTerm = tuple[pa.Array, bool, bool]
 """A column to sort by: its values, whether ascending, whether NULL comes first."""
 
 
@@ -38,7 +38,7 @@ class Sequences:
         self._before: pa.Array | None = None
         self._old: list[pa.Array] = []
 
-    def _terms(self) -> Iterator[Term]:
+    def _terms(self) -> Iterator[SortTerm]:
         plan, columns = self._plan, self._rows.columns
         if plan.time is not None:
             yield columns[self._shape.source[plan.time]], True, True
@@ -95,7 +95,7 @@ class Sequences:
         return found
 
 
-def _in_order(order: np.ndarray, first: np.ndarray, length: np.ndarray, terms: Iterator[Term]) -> np.ndarray:
+def _in_order(order: np.ndarray, first: np.ndarray, length: np.ndarray, terms: Iterator[SortTerm]) -> np.ndarray:
     """`order` with the rows of each group sorted by `terms`, each of which is looked at only where those before tie."""
     order = order.copy()
     tied = np.repeat(np.arange(len(first)), length)  # for each place the number of its run of ties

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 from sqlglot.tokens import Token
 
-from viewkeeper.compiler.source_text import Place, QueryText
+from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import Identifier
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.compiler.token_reader import TokenReader
 from viewkeeper.errors import NotSupported
+from viewkeeper.plans.expressions import TextPlace
 from viewkeeper.streams.recognize.automaton import MOST_POSITIONS
 
 Tokens = tuple[Token, ...]
@@ -44,7 +45,7 @@ class MatchClause:
 
     outer: Tokens
     source: Identifier
-    place: Place
+    place: TextPlace
     partition: tuple[Identifier, ...]
     order: tuple[OrderItem, ...]
     measures: tuple[tuple[Identifier, Tokens], ...]

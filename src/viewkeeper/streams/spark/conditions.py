@@ -12,7 +12,7 @@ from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.streams.spark.hidden_names import Item, Scopes, span
 
-Span = tuple[int, int]
+TextSpan = tuple[int, int]
 
 _OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
 _CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
@@ -20,12 +20,14 @@ _BEHIND = {"GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT",
            "EXCEPT", "MINUS", "INTERSECT", "LATERAL", "AGGREGATE"}  # fmt: skip
 
 
-def conditions(tree: exp.Expr, tokens: Sequence[Token], scopes: Scopes) -> Mapping[str, tuple[str, tuple[Span, ...]]]:
+def conditions(
+    tree: exp.Expr, tokens: Sequence[Token], scopes: Scopes
+) -> Mapping[str, tuple[str, tuple[TextSpan, ...]]]:
     """For each table: what it is called, and where conjuncts stand that name its PART_TIMESTAMP and nothing else.
 
     Each such table stands once in the query, so what its own SELECT asks of it holds for the whole.
     """
-    found: dict[str, tuple[str, tuple[Span, ...]]] = {}
+    found: dict[str, tuple[str, tuple[TextSpan, ...]]] = {}
     for where in tree.find_all(exp.Where):
         select = where.parent
         columns = list(where.find_all(exp.Column))
@@ -57,9 +59,9 @@ def _first_token(tokens: Sequence[Token], where: exp.Where) -> int:
     return before[-1] + 1 if before else len(tokens)
 
 
-def _conjuncts(tokens: Sequence[Token], first: int) -> Iterator[Span]:
+def _conjuncts(tokens: Sequence[Token], first: int) -> Iterator[TextSpan]:
     """Where the conjuncts from token `first` on stand, to the end of their clause; none where an OR joins them."""
-    found: list[Span] = []
+    found: list[TextSpan] = []
     depth = between = 0
     begin = last = first
     for i in range(first, len(tokens)):

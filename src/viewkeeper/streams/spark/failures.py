@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from viewkeeper.compiler.part_references import place_in_text
-from viewkeeper.compiler.source_text import Place
 from viewkeeper.errors import DeclarationError, Error, StorageError, is_shortage
+from viewkeeper.plans.expressions import TextPlace
 from viewkeeper.plans.references import PartQuery
 from viewkeeper.streams.spark.hidden import HiddenQuery
 
@@ -74,7 +74,7 @@ def _deepest(error: Exception) -> str:
     return f"{found.getClass().getSimpleName()}: {found.getMessage()}"
 
 
-def _place(error: Exception, query: HiddenQuery) -> Place | None:
+def _place(error: Exception, query: HiddenQuery) -> TextPlace | None:
     from pyspark.errors import PySparkException
     from pyspark.errors.exceptions.base import QueryContextType
 

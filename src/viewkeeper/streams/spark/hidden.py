@@ -14,8 +14,9 @@ from functools import lru_cache
 from sqlglot import exp
 
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
-from viewkeeper.compiler.source_text import Place, Script, offset_of
+from viewkeeper.compiler.source_text import Script, offset_of
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
+from viewkeeper.plans.expressions import TextPlace
 from viewkeeper.streams.spark.conditions import conditions
 from viewkeeper.streams.spark.hidden_names import Item, Scopes, select_above, span
 
@@ -44,7 +45,7 @@ class HiddenQuery:
     edits: tuple[tuple[int, int, str], ...]
     conditions: Mapping[str, Condition]
 
-    def place(self, offset: int) -> Place:
+    def place(self, offset: int) -> TextPlace:
         """Line and column in `text` of what stands in `sql` at `offset`."""
         moved = 0
         for start, end, new in self.edits:

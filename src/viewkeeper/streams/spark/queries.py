@@ -20,7 +20,7 @@ from viewkeeper.streams.query_parts import made_part
 from viewkeeper.streams.spark.failures import failure, failures, raise_unless_of_query
 from viewkeeper.streams.spark.hidden import HiddenQuery, without_hidden
 from viewkeeper.streams.spark.quiet import failures_unlogged
-from viewkeeper.streams.spark.reading import Pieces, frame, needed, rows_of
+from viewkeeper.streams.spark.reading import PartPieces, frame, needed, rows_of
 from viewkeeper.streams.spark.sessions import Sessions
 from viewkeeper.streams.spark.types import spark_type
 from viewkeeper.streams.work import Outcome, QueryWork
@@ -66,9 +66,9 @@ class QueryRunner:
         leave."""
         return {name: tuple(sorted(each)) for name, each in self._needed(work, _hidden_query(work)).items()}
 
-    def _needed(self, work: QueryWork, query: HiddenQuery) -> dict[str, Pieces]:
+    def _needed(self, work: QueryWork, query: HiddenQuery) -> dict[str, PartPieces]:
         """The pieces that the query can need, by the name of the table."""
-        found: dict[str, Pieces] = dict(work.pieces)
+        found: dict[str, PartPieces] = dict(work.pieces)
         tried = {name: query.conditions[name.lower()] for name, each in found.items()
                  if name.lower() in query.conditions and len(each) > 1}  # fmt: skip
         if tried:
@@ -98,7 +98,9 @@ def _hidden_query(work: QueryWork) -> HiddenQuery:
 
 
 @contextmanager
-def _tables(session: SparkSession, work: QueryWork, query: HiddenQuery, pieces: Mapping[str, Pieces]) -> Iterator[None]:
+def _tables(
+    session: SparkSession, work: QueryWork, query: HiddenQuery, pieces: Mapping[str, PartPieces]
+) -> Iterator[None]:
     """The tables that the query names, as views of the session while the block runs."""
     try:
         for name, columns in work.columns.items():

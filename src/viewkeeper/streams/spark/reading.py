@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-Pieces = Mapping[int, tuple[Piece, ...]]
+PartPieces = Mapping[int, tuple[Piece, ...]]
 """The pieces of each part that is read."""
 
 _PARTS = "__viewkeeper_parts"
@@ -41,7 +41,7 @@ _OPTIONS = {
 }  # fmt: skip
 
 
-def rows_of(pieces: Pieces) -> int:
+def rows_of(pieces: PartPieces) -> int:
     """How many rows the pieces have together."""
     return sum(piece.rows for each in pieces.values() for piece in each)
 
@@ -50,7 +50,7 @@ def frame(
     session: SparkSession,
     disk: Disk,
     columns: Sequence[Column],
-    pieces: Pieces,
+    pieces: PartPieces,
     zone: str,
     length: int | None = None,
     part_timestamp: str | None = None,
@@ -70,7 +70,9 @@ def frame(
     return _from_files(session, disk, columns, pieces, length, part_timestamp)
 
 
-def needed(session: SparkSession, pieces: Pieces, condition: Condition, hidden: str, length: int, zone: str) -> Pieces:
+def needed(
+    session: SparkSession, pieces: PartPieces, condition: Condition, hidden: str, length: int, zone: str
+) -> PartPieces:
     """The parts of which a query can need rows, where it asks `condition` of their PART_TIMESTAMP (called `hidden`).
 
     The condition is tried on each part, and on NULL, as which an outer join shows a part that is not there: where NULL
@@ -97,7 +99,12 @@ def needed(session: SparkSession, pieces: Pieces, condition: Condition, hidden: 
 
 
 def _table(
-    disk: Disk, columns: Sequence[Column], pieces: Pieces, zone: str, length: int | None, part_timestamp: str | None
+    disk: Disk,
+    columns: Sequence[Column],
+    pieces: PartPieces,
+    zone: str,
+    length: int | None,
+    part_timestamp: str | None,
 ) -> pa.Table:
     parts = sorted(pieces)
     table = to_table(disk, [piece for part in parts for piece in pieces[part]], columns, zone)
@@ -110,7 +117,7 @@ def _table(
 
 
 def _from_files(
-    session: SparkSession, disk: Disk, columns: Sequence[Column], pieces: Pieces, length: int | None,
+    session: SparkSession, disk: Disk, columns: Sequence[Column], pieces: PartPieces, length: int | None,
     part_timestamp: str | None,
 ) -> DataFrame:  # fmt: skip
     from pyspark.sql import functions as f
@@ -140,7 +147,7 @@ def _from_files(
     return reduce(lambda left, right: left.unionAll(right), frames)
 
 
-def _shared(pieces: Pieces) -> dict[Piece, list[tuple[int, int]]]:
+def _shared(pieces: PartPieces) -> dict[Piece, list[tuple[int, int]]]:
     """The pieces that equal parts share, with these parts: ranges, the second end excluded."""
     found: dict[Piece, list[tuple[int, int]]] = {}
     for part in sorted(pieces):
@@ -169,7 +176,7 @@ class _Rows:
                 self.rows.append((piece.offset, last))
 
 
-def _rows_by_file(disk: Disk, pieces: Pieces) -> tuple[list[str], dict[str, _Rows]]:
+def _rows_by_file(disk: Disk, pieces: PartPieces) -> tuple[list[str], dict[str, _Rows]]:
     """The files of which every row is wanted; and of the others, which rows."""
     by_file: dict[str, list[tuple[int, Piece]]] = {}
     for part in sorted(pieces):

@@ -17,7 +17,7 @@ from viewkeeper.streams.windows.distinct_values import result, values_of
 from viewkeeper.streams.windows.states import align
 from viewkeeper.trace.keys import numbers
 
-Column = tuple[pa.Array, np.ndarray | None]
+FinishedColumn = tuple[pa.Array, np.ndarray | None]
 """The values of a call, and where it overflows."""
 
 
@@ -60,7 +60,7 @@ def _read(piece: WindowPiece, block: Block, calls: Sequence[WindowCall], key: in
     return Block([*groups.columns, *columns], groups.hashes)
 
 
-def _call(layout: Layout, block: Block, call: WindowCall) -> Column:
+def _call(layout: Layout, block: Block, call: WindowCall) -> FinishedColumn:
     slots = [block.columns[layout.at(i) : layout.at(i) + len(layout.slots[i].types)] for i in call.slots]
     if call.function in ("count_star", "count", "min", "max", "bool_and", "bool_or"):
         return slots[0][0], None
