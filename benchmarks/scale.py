@@ -20,12 +20,11 @@ from viewkeeper.pipeline.batches import Batches
 from viewkeeper.pipeline.fills import Fills, unfilled
 from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.merging import Merging
-from viewkeeper.pipeline.term import Term
+from viewkeeper.pipeline.term import Term, acquired
 from viewkeeper.pipeline.work import MergeWork
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.streams.analyst import Analyst
 from viewkeeper.trace.local import local_storage
-from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.receipt import Receipt
 
 BATCH = 100_000
@@ -125,9 +124,7 @@ def _costs(root: Path, workload: Workload, operations: int, batch: int, costs: S
 def _maintain(root: Path, executor: MeteredExecutor, batch: int) -> None:
     """What a pipeline does until all is in, one step after another, with the merges that its batches ask for."""
     storage, store = local_storage(root), EmbeddedStore(root)
-    lock = driver_lock(root)
-    lock.acquire("pipeline", 0.0)
-    term, pool = Term(storage, lock), AtOnce()
+    term, pool = Term(storage, acquired(storage, "pipeline", 0.0)), AtOnce()
     batches, merging, fills = Batches(store, executor, batch), Merging(executor, pool), Fills(executor, pool)
     try:
         while batches.step(term) is not None or unfilled(term.snapshot.catalog):

@@ -14,7 +14,7 @@ from viewkeeper.catalog.model import REJECTED, Catalog, Stream, Table
 from viewkeeper.catalog.types import logical_type
 from viewkeeper.errors import InputError, NotFound
 from viewkeeper.files import json_object
-from viewkeeper.pipeline.term import Term
+from viewkeeper.pipeline.term import Term, acquired
 from viewkeeper.stores.contract import Store
 from viewkeeper.streams.intake.append import StreamTarget, append
 from viewkeeper.streams.intake.conversion import Conversion
@@ -23,13 +23,9 @@ from viewkeeper.streams.intake.log import StreamLog
 from viewkeeper.streams.intake.taking import NO_NODE
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.file import ZoneFile
-from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.snapshot import Change, Snapshot
-
-WAIT_SECONDS = 30.0
-"""How long putting again waits for a statement that is being applied."""
 
 
 def rejected_rows(snapshot: Snapshot, name: str | None) -> Iterator[dict[str, Any]]:
@@ -57,9 +53,7 @@ def put_again(storage: Storage, store: Store, name: str | None) -> int:
     After a crash in the middle some may be done and still be on the list; doing them once more is harmless for a
     stream, and where a table has a primary key.
     """
-    lock = driver_lock(storage.root)
-    lock.acquire("statement", WAIT_SECONDS)
-    term = Term(storage, lock)
+    term = Term(storage, acquired(storage, "statement"))
     try:
         rows = _rejected(term.snapshot, name)
         tables = _apply(term.snapshot.catalog, store, rows)

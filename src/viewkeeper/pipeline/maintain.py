@@ -14,17 +14,14 @@ from viewkeeper.pipeline.driver import IDLE_SECONDS, Maintainer, caught_up
 from viewkeeper.pipeline.fills import GIVEN_UP, unfilled
 from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.part_keeping import entries_in, stream_goals, streams_caught_up
-from viewkeeper.pipeline.term import Term
+from viewkeeper.pipeline.term import Term, acquired
 from viewkeeper.pipeline.work import DriverExecutor
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.disk import Lock
-from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.snapshot import Snapshot
 
 CANNOT_BE_FILLED = "drop what cannot be filled, or mend what it reads"
-STATEMENT_WAIT_SECONDS = 30.0
-"""How long a pipeline waits for a statement that holds the driver lock for a moment."""
 
 
 class Maintenance:
@@ -37,7 +34,7 @@ class Maintenance:
         self, storage: Storage, store: Store, make_executor: Callable[[], DriverExecutor],
         operations_max: int = OPERATIONS_MAX,
     ) -> None:  # fmt: skip
-        self._lock = _locked(storage)
+        self._lock = acquired(storage, "pipeline")
         self._storage, self._store = storage, store
         self._make_executor, self._operations_max = make_executor, operations_max
         self._stop = threading.Event()
@@ -142,8 +139,7 @@ def catch_up(
                 + ("" if waits_for is None else f"; {waits_for}")
             )
         try:
-            lock = driver_lock(storage.root)
-            lock.acquire("pipeline", 0.0)
+            lock = acquired(storage, "pipeline", 0.0)
         except Busy:
             if caught_up(snapshot, ends, frozenset()) and streams_caught_up(snapshot, goals):
                 _require_filling(storage, snapshot, ids & unfilled(snapshot.catalog))
@@ -176,12 +172,6 @@ def _require_filling(storage: Storage, snapshot: Snapshot, waiting: frozenset[in
     if waiting and note is not None and note["epoch"] == snapshot.epoch and waiting <= set(note["given_up"]):
         errors = "; ".join(dict.fromkeys(note["unfilled"][str(id_)] for id_ in sorted(waiting)))
         raise Error(f"{errors}; {CANNOT_BE_FILLED}")
-
-
-def _locked(storage: Storage) -> Lock:
-    lock = driver_lock(storage.root)
-    lock.acquire("pipeline", STATEMENT_WAIT_SECONDS)
-    return lock
 
 
 def _drive(

@@ -19,15 +19,13 @@ from viewkeeper.changes.operations import DELETE, PUT, ROW_ID_NODE_BITS, Operati
 from viewkeeper.permissions import open_new
 from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.batches import CHAINED_MAX
-from viewkeeper.pipeline.maintain import STATEMENT_WAIT_SECONDS
-from viewkeeper.pipeline.term import Term
+from viewkeeper.pipeline.term import Term, acquired
 from viewkeeper.pipeline.work import DriverExecutor, GivenOperations, ZoneWork
 from viewkeeper.stores.contract import Moment, Store
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.disk import STATE, Disk
 from viewkeeper.trace.hashing import canonical, hash_columns
 from viewkeeper.trace.keys import equal_rows
-from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.snapshot import Change
@@ -56,8 +54,7 @@ def rebase(
     newest = storage.newest()
     if not store.replaced(newest.positions, newest.hashes):
         return Rebased(newest.version, False, {})
-    lock = driver_lock(storage.root)
-    lock.acquire("rebase", STATEMENT_WAIT_SECONDS)
+    lock = acquired(storage, "rebase")
     try:
         executor = make_executor()
         try:

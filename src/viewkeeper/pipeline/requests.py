@@ -29,7 +29,7 @@ from viewkeeper.catalog.model import Catalog
 from viewkeeper.errors import Busy, DeclarationError, Error, Fenced, NotFound, StorageError, Timeout
 from viewkeeper.pipeline import declare_script
 from viewkeeper.pipeline.dropped import forget_dropped
-from viewkeeper.pipeline.term import Term
+from viewkeeper.pipeline.term import Term, acquired
 from viewkeeper.stores.contract import Store
 from viewkeeper.streams.analyst import Analyst, LazyAnalyst
 from viewkeeper.streams.existing import ExistingParts
@@ -37,7 +37,6 @@ from viewkeeper.streams.intake.log import STREAMS, StreamLog
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.disk import REQUESTS, Disk, Lock, create_own
-from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.snapshot import Change, Snapshot, new_identity
 
 REQUEST, TAKEN, PREPARED, ANSWER = ".request", ".taken", ".prepared", ".answer"
@@ -94,8 +93,8 @@ def _awaited(
         answer = _read(storage.disk, request + ANSWER)
         if answer is not None:
             return answer
-        lock = driver_lock(storage.root)
-        if _acquired(lock):
+        lock = _lock_if_free(storage)
+        if lock is not None:
             try:
                 term = Term(storage, lock)
                 answer_all(term, analyst)
@@ -180,12 +179,11 @@ def clear_forgotten(disk: Disk, now: float) -> None:
                     _clear(disk, f"{REQUESTS}/{name.removesuffix(ANSWER)}")
 
 
-def _acquired(lock: Lock) -> bool:
+def _lock_if_free(storage: Storage) -> Lock | None:
     try:
-        lock.acquire("statement", 0.0)
+        return acquired(storage, "statement", 0.0)
     except Busy:
-        return False
-    return True
+        return None
 
 
 def _write_request(storage: Storage, sql: str) -> str:

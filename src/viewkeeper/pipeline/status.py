@@ -13,9 +13,9 @@ from viewkeeper.catalog.model import ERRORS, REJECTED, Index, StateSpec, Table, 
 from viewkeeper.changes.positions import operations_between
 from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.part_status import part_lag, part_status
+from viewkeeper.pipeline.term import driver_of
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.receipt import RunRef
 from viewkeeper.trace.snapshot import Snapshot
 
@@ -32,7 +32,7 @@ def status(storage: Storage, store: Store) -> dict[str, Any]:
     """Plain data, fit for JSON: version, who maintains, nodes, tables, views, indexes, streams and the views over them,
     files, last error."""
     snapshot, note = storage.newest(), read_note(storage.disk)
-    holder = driver_lock(storage.root).holder()
+    holder = driver_of(storage)
     rejected, broken = _by_first_column(snapshot, REJECTED), _by_first_column(snapshot, ERRORS)
     known = {table.id for table in snapshot.catalog.tables} | {stream.id for stream in snapshot.catalog.streams}
     alive = note if holder is not None else None

@@ -9,8 +9,24 @@ from contextlib import contextmanager
 from viewkeeper.errors import Fenced
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.disk import Lock
+from viewkeeper.trace.lock import Holder, driver_lock
 from viewkeeper.trace.points import reached
 from viewkeeper.trace.snapshot import Change, Snapshot
+
+STATEMENT_WAIT_SECONDS = 30.0
+"""How long a statement of another process that holds the lock may take."""
+
+
+def acquired(storage: Storage, purpose: str, wait_seconds: float = STATEMENT_WAIT_SECONDS) -> Lock:
+    """The driver lock of a database, which this process holds now; raises Busy, naming who holds it."""
+    lock = driver_lock(storage.root)
+    lock.acquire(purpose, wait_seconds)
+    return lock
+
+
+def driver_of(storage: Storage) -> Holder | None:
+    """Who holds the driver lock; None if nobody does."""
+    return driver_lock(storage.root).holder()
 
 
 class Term:
