@@ -15,8 +15,8 @@ from viewkeeper.compiler.source_text import QueryText, Script
 from viewkeeper.compiler.statements import Identifier
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.match import MatchElement
+from viewkeeper.streams.explain import explain
 from viewkeeper.streams.recognize.declare_match import source_name
-from viewkeeper.streams.recognize.explain import explain
 from viewkeeper.streams.recognize.match_program import match_program
 
 BEFORE = "PARTITION BY g ORDER BY ts MEASURES count(*) AS n"
@@ -181,7 +181,7 @@ def test_explain_shows_the_machine_and_what_grows() -> None:
     """EXPLAIN has the states, the conditions, and which rows are kept for how long."""
     endless = matching("PARTITION BY g ORDER BY ts, x DESC MEASURES FIRST(A.x, 1) AS f, sum(B.y) AS s, count(B.*) AS n "
                        "PATTERN (A B* C? D) DEFINE B AS x > PREV(x, 2), D AS y IS NULL")  # fmt: skip
-    assert explain(Catalog((STREAM,)), endless) == [
+    assert explain(Catalog((STREAM,)), endless).splitlines()[1:] == [
         "MATCH_RECOGNIZE over s, by (g), rows of a part in the order of ts, x DESC, then all columns",
         "pattern (A B* C? D), greedy, after match skip past last row",
         "  A: any row", "  B: (x > PREV(x, 2))", "  C: any row", "  D: (y IS NULL)",
@@ -195,6 +195,7 @@ def test_explain_shows_the_machine_and_what_grows() -> None:
         "  the last 2 rows, for PREV: of every group there ever was",
         "late rows: recomputes the touched groups, until their open rows are as before",
     ]  # fmt: skip
-    bounded = explain(Catalog((STREAM,)), matching("ORDER BY ts MEASURES count(*) AS n PATTERN (A{3} B? C)"))
+    less = matching("ORDER BY ts MEASURES count(*) AS n PATTERN (A{3} B? C)")
+    bounded = explain(Catalog((STREAM,)), less).splitlines()[1:]
     assert "  the rows from the first on from which a match may still come: at most 4" in bounded
     assert bounded[0].startswith("MATCH_RECOGNIZE over s, all rows as one partition")

@@ -10,7 +10,6 @@ from viewkeeper.compiler.subscript_text import read_subscript
 from viewkeeper.errors import DeclarationError
 from viewkeeper.plans.references import Subscript
 from viewkeeper.streams.bind_viewdf import ends_later
-from viewkeeper.streams.explain import subscript_text
 from viewkeeper.streams.subscripts import UNBOUNDED, greatest_at_most, lowest_at_least, naming
 
 NUMBERS = range(-120, 121)
@@ -65,7 +64,7 @@ def test_the_future_is_named_where_some_part_ends_after_the_views(high: Subscrip
 @settings(deadline=None, max_examples=300)
 @given(SUBSCRIPTS, st.integers(-50, 50))
 def test_a_subscript_as_explain_writes_it_is_read_as_the_same_function(subscript: Subscript, j: int) -> None:
-    text = subscript_text(subscript, "j")
+    text = subscript.text("j")
     low, high = read_subscript(Script(text), 0, len(text), "j")
     assert low.at(j) == high.at(j) == subscript.at(j)
 

@@ -12,7 +12,7 @@ from viewkeeper.catalog.codec import dumps, loads
 from viewkeeper.catalog.model import Catalog, Column, PartView, StateSpec, Stored, Stream, Table
 from viewkeeper.catalog.types import BIGINT, DOUBLE, STRING, TIMESTAMP, decimal
 from viewkeeper.errors import DeclarationError, NotSupported, ViewBroken
-from viewkeeper.streams.windows.explain import explain
+from viewkeeper.streams.explain import explain
 from viewkeeper.streams.windows.window_programs import Sliding, cover, level_count, window_program
 from window_engine import Engine, block_of, declare
 
@@ -175,7 +175,7 @@ def test_views_of_other_windows_and_havings_share_the_pre_aggregates() -> None:
     grown, second = view("K, max(V) AS m, sum(x)", 2, "GROUP BY k HAVING count(v) > 1", catalog, "w2")
     assert [each.name for each in grown.part_views[len(catalog.part_views) :]] == ["w2"]
     assert set(second.reads) <= set(first.reads)
-    assert any("shares" in line and "w" in line for line in explain(grown, second))
+    assert any("shares" in line and "w" in line for line in explain(grown, second).splitlines())
     other, _ = view("k, max(v)", 2, "WHERE v > 1 GROUP BY k", grown, "w3")
     assert len(other.part_views) == len(grown.part_views) + 2
 
@@ -215,12 +215,12 @@ def test_plans_can_be_stored() -> None:
     assert [a.plan for a in again.part_views] == [b.plan for b in catalog.part_views]
 
 
-def test_explain_shows_the_candidates_and_the_generated_viewdf() -> None:
-    """EXPLAIN has the helper's and the view's text, every strategy with its estimate, and what was measured."""
+def test_explain_shows_the_candidates_and_what_is_put_together() -> None:
+    """EXPLAIN has what the helper and the view do, every strategy with its estimate, and what was measured."""
     catalog, made = view("k, sum(v)", 8, "GROUP BY k HAVING sum(v) > 0")
-    text = "\n".join(explain(catalog, made, measured={made.id: 0.5}))
-    for part in ("GROUP BY k PARTITION LENGTH 60", "running0[j-1]", "* running: about", "last measured 0.5 s", "merge",
-                 "cumulative", "naive", "HAVING (sum(v) > 0)"):  # fmt: skip
+    text = explain(catalog, made, measured={made.id: 0.5})
+    for part in ("pre-aggregates s[j] by (k): rows, count(v), sum(v)", "running0[j-1]", "* running: about",
+                 "last measured 0.5 s", "merge", "cumulative", "naive", "HAVING (sum(v) > 0)"):  # fmt: skip
         assert part in text
     names = [each for each in catalog.part_views if each.hidden]
     assert all(isinstance(each, PartView) and explain(catalog, each) for each in names)

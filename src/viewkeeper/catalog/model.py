@@ -130,9 +130,10 @@ class Stream:
 
 class PartPlan:
     """How a view over streams is kept: the root of all such plans.  What stands in plans/ tells them apart by class;
-    `kind` is how people are told."""
+    `kind` is how people are told, in one word, and `title` in as many as it takes."""
 
     kind: ClassVar[str]
+    title: ClassVar[str]
     hidden: ClassVar[bool] = False
 
 
@@ -143,7 +144,7 @@ class CatalogPlan:
 class HelperPlan(PartPlan):
     """How a helper is kept, which other views read and people do not."""
 
-    kind = "helper"
+    kind = title = "helper"
     hidden = True
 
 

@@ -5,7 +5,7 @@ Columns are positions in `MatchPlan.columns`: the source's, then PART_TIMESTAMP.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from viewkeeper.catalog.codec import stored
@@ -13,6 +13,7 @@ from viewkeeper.catalog.model import Column, PartPlan
 from viewkeeper.catalog.types import Type
 from viewkeeper.plans.expressions import Expression, TextPlace
 from viewkeeper.plans.rewriting import references
+from viewkeeper.plans.text import expression_text
 
 
 @stored
@@ -23,6 +24,12 @@ class MatchElement:
     variable: int
     least: int
     most: int | None
+
+    def text(self, variables: Sequence[str]) -> str:
+        """As one would write it."""
+        signs = {(1, 1): "", (0, None): "*", (1, None): "+", (0, 1): "?"}
+        most = "" if self.most is None else self.most
+        return variables[self.variable] + signs.get((self.least, self.most), f"{{{self.least},{most}}}")
 
 
 @stored
@@ -61,6 +68,15 @@ class MatchSlot:
     nullable: bool
     place: TextPlace | None
 
+    def text(self, variables: Sequence[str]) -> str:
+        """What it is, for people."""
+        of = "" if self.variable is None else f" of {variables[self.variable]}"
+        argument = "*" if self.function == "count_star" else ""
+        if self.argument is not None:
+            argument = expression_text(self.argument)
+        offset = f", {self.offset}" if self.offset else ""
+        return f"{self.function.removesuffix('_star')}({argument}{offset}){of}"
+
 
 @stored
 @dataclass(frozen=True)
@@ -72,6 +88,7 @@ class MatchPlan(PartPlan):
     """
 
     kind = "match"
+    title = "MATCH_RECOGNIZE"
 
     columns: tuple[Column, ...]
     partition: tuple[int, ...]

@@ -10,12 +10,14 @@ then the slots: what is remembered of earlier variables (paper 003, Algorithm 1:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column, HelperPlan, PartPlan
 from viewkeeper.catalog.types import Type
 from viewkeeper.plans.expressions import Expression, TextPlace
+from viewkeeper.plans.text import expression_text
 
 
 @stored
@@ -123,6 +125,11 @@ class PatternMeasure:
     variable: int
     argument: Expression
 
+    def text(self, variables: Sequence[PatternVariable]) -> str:
+        """What it is, for people."""
+        of = f" of {variables[self.variable - 1].name}" if self.variable else ""
+        return f"{self.function}({expression_text(self.argument)}){of}"
+
 
 @stored
 @dataclass(frozen=True)
@@ -154,7 +161,7 @@ class PatternAnswer(PartPlan):
     """The plan of the view over the Helper `helper`: `measures[i]` is the Helper's measure from which call i is read,
     -1 for COUNT(*).  `unique` are the columns that tell the rows of a part apart, None where rows may be equal."""
 
-    kind = "pattern"
+    kind = title = "pattern"
 
     helper: int
     bound: BoundPattern

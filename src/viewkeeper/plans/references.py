@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.plans.expressions import TextPlace
@@ -21,6 +22,24 @@ class Subscript:
     def at(self, j: int) -> int:
         """The subscript for part `j` of the view."""
         return (self.factor * j + self.offset) // self.divisor
+
+    def text(self, variable: str) -> str:
+        """As one would write it."""
+        common = gcd(self.factor, self.divisor)
+        factor, offset, divisor = self.factor // common, self.offset // common, self.divisor // common
+        if factor == 0:
+            return str(offset // divisor)
+        text = variable if factor == 1 else f"{variable}*{factor}"
+        text += f"{offset:+d}" if offset else ""
+        if divisor == 1:
+            return text
+        return f"({text}) DIV {divisor}" if text != variable else f"{variable} DIV {divisor}"
+
+
+def parts_text(name: str, low: Subscript, high: Subscript, variable: str = "j") -> str:
+    """The parts `low` to `high` of what is called `name`, as one would write them."""
+    first, last = low.text(variable), high.text(variable)
+    return f"{name}[{first}]" if first == last else f"{name}[{first}..{last}]"
 
 
 @stored

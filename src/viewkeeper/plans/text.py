@@ -28,6 +28,18 @@ def listed(expressions: Iterable[Expression]) -> str:
     return ", ".join(expression_text(e) for e in expressions)
 
 
+def outputs_text(outputs: Iterable[Expression], names: Iterable[str]) -> str:
+    """What a SELECT gives, with the names that it gives it."""
+    shown = ((expression_text(output), name) for output, name in zip(outputs, names, strict=True))
+    return ", ".join(text if text == name else f"{text} AS {name}" for text, name in shown)
+
+
+def term_text(name: str, ascending: bool, nulls_first: bool) -> str:
+    """A term of ORDER BY; what is usual is left out."""
+    nulls = "" if nulls_first == ascending else f" NULLS {'FIRST' if nulls_first else 'LAST'}"
+    return f"{name}{'' if ascending else ' DESC'}{nulls}"
+
+
 def expression_text(expression: Expression) -> str:
     """An expression as SQL, for people; columns without a name show their position."""
     text = expression_text

@@ -106,6 +106,7 @@ class ViewDFPlan(QueryPlan):
     """INITIALIZE and UPDATE, as written."""
 
     kind = "viewdf"
+    title = "INITIALIZE and UPDATE"
 
 
 @stored
@@ -114,3 +115,4 @@ class PlainPlan(QueryPlan):
     """One query for every part, of one source's part: `initialize` and `update` are the same."""
 
     kind = "plain"
+    title = "part by part"

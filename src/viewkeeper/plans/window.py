@@ -12,8 +12,9 @@ from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column, HelperPlan, PartPlan
 from viewkeeper.catalog.types import BIGINT, BINARY, Type
 from viewkeeper.plans.expressions import ColumnRef, Expression, TextPlace
-from viewkeeper.plans.relations import Relation
+from viewkeeper.plans.relations import Filter, InnerJoin, Project, Relation, Scan
 from viewkeeper.plans.sums import sum_columns
+from viewkeeper.plans.text import expression_text, listed
 
 ROWS, COUNT, SUM, SQUARES, LEAST, GREATEST = "rows", "count", "sum", "squares", "least", "greatest"
 
@@ -105,6 +106,32 @@ class PartAggregate(HelperPlan):
     dimensions: tuple[int, ...]
     zone: str
 
+    def text(self) -> str:
+        """What it does, for people."""
+        kept = [listed(self.values)] * bool(self.values)
+        for slot in self.layout.slots:
+            of = "" if slot.measure < 0 else f"({expression_text(self.measures[slot.measure])})"
+            kept.append(f"{slot.kind}{of}")
+        groups = f"by ({listed(self.keys)})" if self.keys else "as one group"
+        return f"{_rows_text(self.input, self.source)} {groups}: {', '.join(kept)}"
+
+
+def _rows_text(relation: Relation, source: int) -> str:
+    match relation:
+        case Scan():
+            return f"{relation.name}[j]" if relation.object == source else f"{relation.name} as recorded for j"
+        case Filter():
+            return f"{_rows_text(relation.input, source)} where {expression_text(relation.predicate)}"
+        case Project():
+            return f"({listed(relation.outputs)} from {_rows_text(relation.input, source)})"
+        case InnerJoin():
+            pairs = zip(relation.left_keys, relation.right_keys, strict=True)
+            on = [f"{expression_text(left)} = {expression_text(right)}" for left, right in pairs]
+            on += [] if relation.residual is None else [expression_text(relation.residual)]
+            left, right = _rows_text(relation.left, source), _rows_text(relation.right, source)
+            return f"{left} joined with {right} on {' and '.join(on)}"
+    raise TypeError(f"a window over {type(relation).__name__}")
+
 
 @stored
 @dataclass(frozen=True)
@@ -169,7 +196,7 @@ class WindowCall:
 class Window(PartPlan):
     """A window view: `window` parts of `source`; `having` and `outputs` are over the group's columns and the calls."""
 
-    kind = "window"
+    kind = title = "window"
 
     source: int
     window: int

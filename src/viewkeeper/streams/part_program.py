@@ -15,7 +15,7 @@ what `advance` gives replaces the rows of these hashes, and the others stay.  So
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -24,6 +24,7 @@ import numpy as np
 from viewkeeper.catalog.model import Column
 from viewkeeper.plans.references import Input
 from viewkeeper.streams.blocks import Block
+from viewkeeper.streams.shown import ShownParts
 
 Carry = Literal["none", "part", "row"]
 """Whether `advance` reads what the program itself wrote: not at all; of part j - 1; or of the last part before j in
@@ -85,6 +86,9 @@ class PartProgram(Protocol):
 
     def advance(self, part: int, rows: Block, past: Past) -> Mapping[int, Block]:
         """The rows of each output's part, by object id (none given: empty)."""
+
+    def text(self, shown: ShownParts) -> Iterable[str]:
+        """What it does, for people, a line for each fact."""
 
 
 class Shuffled(ABC):

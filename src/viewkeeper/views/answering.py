@@ -19,11 +19,15 @@ from viewkeeper.compiler.statements import (
     Show,
     Statement,
 )  # fmt: skip
-from viewkeeper.errors import NotFound
+from viewkeeper.errors import InputError, NotFound
 from viewkeeper.maintenance.explain import explain_new_view, explain_view
-from viewkeeper.streams.analyst import Analyst
+from viewkeeper.pipeline.note import read_note
+from viewkeeper.streams.analyst import Analyst, LazyAnalyst
+from viewkeeper.streams.declare_streams import is_over_parts
+from viewkeeper.streams.existing import ExistingParts
+from viewkeeper.streams.explain import explain as explain_parts
+from viewkeeper.streams.explain import explain_new_view as explain_new_parts
 from viewkeeper.views import part_listing
-from viewkeeper.views.part_explain import explain_new_parts, explain_parts, is_of_parts
 from viewkeeper.views.query import explain_select, run_select
 from viewkeeper.views.result import Result
 from viewkeeper.views.version import Version
@@ -49,18 +53,25 @@ def answer(version: Version, statement: Statement, analyst: Callable[[], Analyst
 
 
 def explain(version: Version, name: str) -> str:
-    """How the view `name` is kept."""
+    """How the view `name` is kept; of one over streams also what a part took, where the driver that runs has measured
+    it."""
     found = version.catalog.find(name)
-    if isinstance(found, PartView):
-        return explain_parts(version, found)
-    return explain_view(version.catalog, version.view(name))
+    if not isinstance(found, PartView):
+        return explain_view(version.catalog, version.view(name))
+    note = read_note(version.snapshot.storage.disk) or {}
+    measured = {int(id_): seconds for id_, seconds in note.get("parts", {}).items()}
+    return explain_parts(version.catalog, found, ExistingParts(version.snapshot), measured)
 
 
 def _explain_new(version: Version, statement: AnyView, analyst: Callable[[], Analyst] | None) -> str:
-    if is_of_parts(version, statement):
-        return explain_new_parts(version, statement, analyst)
-    assert isinstance(statement, CreateView)
-    return explain_new_view(version.catalog, statement)
+    catalog = version.catalog
+    if isinstance(statement, CreateView) and not (catalog.streams and is_over_parts(catalog, statement)):
+        return explain_new_view(catalog, statement)
+    return explain_new_parts(catalog, statement, LazyAnalyst(analyst or _nobody), ExistingParts(version.snapshot))
+
+
+def _nobody() -> Analyst:
+    raise InputError("the queries of INITIALIZE and UPDATE are analysed by Spark: use db.sql")
 
 
 def _show_tables(version: Version) -> Result:

@@ -7,9 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from viewkeeper.catalog.model import PartPlan, PartView, Stream
-from viewkeeper.plans.match import MatchPlan
-from viewkeeper.plans.viewdf import PlainPlan, ViewDFPlan
+from viewkeeper.catalog.model import PartView, Stream
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.views.parts_at_version import Parts
 from viewkeeper.views.version import Version
@@ -40,17 +38,12 @@ def views(version: Version) -> Iterator[PartView]:
 def note(of: Stream | PartView) -> str:
     """What DESCRIBE says beside the columns."""
     if isinstance(of, PartView):
-        return f"view over streams ({_KINDS.get(type(of.plan), of.kind)}), in parts of {of.length} s"
+        return f"view over streams ({of.plan.title}), in parts of {of.length} s"
     terms = [f"stream by {of.columns[of.time].name}, in parts of {of.length} s, LATENESS {of.lateness}"]
     for name, value in (("HORIZON", of.horizon), ("IDLE", of.idle), ("MAX AHEAD", of.ahead), ("EXPIRE", of.expire)):
         if value is not None:
             terms.append(f"{name} {value}")
     return ", ".join(terms)
-
-
-_KINDS: dict[type[PartPlan], str] = {
-    ViewDFPlan: "INITIALIZE and UPDATE", PlainPlan: "part by part", MatchPlan: "MATCH_RECOGNIZE",
-}  # fmt: skip
 
 
 def _watermark(parts: Parts) -> str | None:

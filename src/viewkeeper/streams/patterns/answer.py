@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,10 +17,12 @@ from viewkeeper.maintenance.evaluate import evaluate
 from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.plans.pattern import PatternAnswer, PatternCall, PatternMatches
 from viewkeeper.plans.references import Input, Subscript
+from viewkeeper.plans.text import outputs_text
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_program import Carry, OfRows, Output, Past
 from viewkeeper.streams.patterns.faults import group_text
 from viewkeeper.streams.patterns.shape import BEST, helper_shape
+from viewkeeper.streams.shown import ShownParts
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,11 @@ class AnswerProgram(OfRows):
             self._check(errors, keys)
             outputs.append(values)
         return {self.view: Block(outputs, best.hashes)}
+
+    def text(self, shown: ShownParts) -> Iterator[str]:
+        """Which matches it shows, and what of them."""
+        yield f"a row for each group: of its matches that end in {shown.parts(self.inputs[0])}, the longest"
+        yield f"outputs: {outputs_text(self.plan.bound.outputs, self.plan.bound.names)}"
 
     def _value(self, call: PatternCall, columns: list[pa.Array], keys: list[pa.Array]) -> pa.Array:
         argument = call.argument

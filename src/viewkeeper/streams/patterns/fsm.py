@@ -7,13 +7,14 @@ it can take each that the other takes, and it is in the accepting state whenever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from viewkeeper.plans.expressions import Arithmetic, Cast, ColumnRef, Compare, Expression, Literal
 from viewkeeper.plans.pattern import PatternMatches, PatternSlot, PatternVariable
-from viewkeeper.plans.rewriting import identity, references, walk
+from viewkeeper.plans.rewriting import identity, references, rewrite, walk
+from viewkeeper.plans.text import expression_text
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
@@ -131,6 +132,55 @@ class Machine:
         if any(variable.plus for variable in self.plan.variables[: slot.variable]) and self.plan.detailed:
             return False  # two that began together differ in which rows belong to whom, and both are needed
         return all(any(self._tests(term, k) for term in self.variable(v).cross) for v in states)
+
+    def text(self, columns: Sequence[str]) -> Iterator[str]:
+        """States, edges, what is remembered, and what that comes to; `columns` are what the source's are called."""
+        states = (f"{v} ({self.variable(v).name}{'+' * self.variable(v).plus})" for v in range(1, self.last + 1))
+        yield f"states: 0 (begin), {', '.join(states)} (accepting)"
+        for edge in self.edges:
+            yield f"  {edge.source} -> {edge.target} where {' AND '.join(map(self._term_text, edge.terms)) or 'TRUE'}"
+        remembered = [self._slot_text(k, columns[slot.column % self.plan.width])
+                      for k, slot in enumerate(self.plan.slots)]  # fmt: skip
+        remembered += [f"{columns[i]} of the last row" for i in self.plan.previous]
+        yield f"remembered: {', '.join(remembered) or 'nothing'}"
+        for p in range(1, self.last + 1):
+            included = [self._inclusion_text(p, q, columns) for q in range(1, self.last + 1)
+                        if q != p and (p, q) in self.includes]  # fmt: skip
+            if included:
+                yield f"state {p} includes {', '.join(included)}"
+        yield self._size_text()
+
+    def _term_text(self, term: Expression) -> str:
+        def change(node: Expression) -> Expression | None:
+            if not isinstance(node, ColumnRef) or node.index < self.first_slot:
+                return None
+            name = node.name.removeprefix("PREV(").removesuffix(")")
+            return replace(node, name=self._slot_text(node.index - self.first_slot, name))
+
+        return expression_text(rewrite(term, change))
+
+    def _slot_text(self, k: int, column: str) -> str:
+        slot = self.plan.slots[k]
+        name = f"{self.variable(slot.variable).name}.{column}"
+        return f"PREV({name})" if slot.column >= self.plan.width else name
+
+    def _inclusion_text(self, p: int, q: int, columns: Sequence[str]) -> str:
+        related = []
+        for k in self.shared(p, q):
+            slot = self.plan.slots[k]
+            related.append(f"{self._slot_text(k, columns[slot.column % self.plan.width])} {slot.relation} its own")
+        return f"{q}{' if ' + ' and '.join(related) if related else ''}"
+
+    def _size_text(self) -> str:
+        why = self.can_grow
+        if why is not None:
+            return (f"WARNING: the partial matches of a group can grow without bound: {why}; status shows their "
+                    "number, and LIMIT n PARTIAL MATCHES bounds it")  # fmt: skip
+        kept = range(1, self.last + 1 if self.variable(self.last).plus else self.last)
+        alone = all((p, q) in self.includes and not self.shared(p, q) for p in kept for q in kept if p > q)
+        if alone and all(not self.live(p) for p in kept) and not self.plan.detailed:
+            return "partial matches: one row a group"
+        return "partial matches: a bounded number for each group"
 
     def _tests(self, term: Expression, k: int) -> bool:
         """Whether a row that passes `term` has itself a value that the slot's `relation` allows behind the slot's."""

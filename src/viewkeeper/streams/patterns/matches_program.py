@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.pattern import PatternMatches
 from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.plans.rewriting import conjunction, references
+from viewkeeper.plans.text import expression_text, listed, term_text
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_program import Carry, OfRows, Output, Past, Shuffled
 from viewkeeper.streams.patterns.crossing import Crossing
@@ -25,6 +26,7 @@ from viewkeeper.streams.patterns.sequences import Sequences
 from viewkeeper.streams.patterns.shape import LIVE, HelperShape, PreparedShape, helper_shape, prepared_shape
 from viewkeeper.streams.patterns.simulation import Simulation
 from viewkeeper.streams.patterns.writing import helper_block
+from viewkeeper.streams.shown import ShownParts
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical
 
@@ -117,6 +119,26 @@ class MatchesProgram(OfRows, Shuffled):
         simulation = Simulation(self._machine, sequences, crossing, self.view, self.dominance)
         found = simulation.run(self._begin(simulation.choice, sequences, old, group))
         return {self.helper: helper_block(simulation.choice, self._shape, sequences, old, found, self.zone)}
+
+    def text(self, shown: ShownParts) -> Iterator[str]:
+        """The pattern, its machine, and what is kept of each match."""
+        plan, names = self.plan, [column.name for column in self.columns]
+        groups = f"by ({listed(plan.keys)})" if plan.keys else "all rows one group"
+        pattern = ", ".join(variable.name + "+" * variable.plus for variable in plan.variables)
+        yield f"pattern [{pattern}] over {shown.name(plan.source)}, {groups}, {self._order_text(names)}"
+        yield from self._machine.text(names)
+        measures = (measure.text(plan.variables) for measure in plan.measures)
+        yield f"kept of each match: {', '.join(['its number of rows', *measures])}"
+        if plan.limit is not None:
+            yield f"a group with more than {plan.limit} partial matches stops the view (LIMIT)"
+
+    def _order_text(self, names: Sequence[str]) -> str:
+        plan = self.plan
+        if plan.single:
+            return "one row of a group in a part"
+        terms = [] if plan.time is None else [names[plan.time]]
+        terms += [term_text(expression_text(t.expression), t.ascending, t.nulls_first) for t in plan.order]
+        return f"rows of a part in the order of {', '.join([*terms, 'then all columns'])}"
 
     def _worth_taking(self, rows: Block) -> Block:
         """Without most rows of groups in which no row passes any test, unless PREV needs them."""

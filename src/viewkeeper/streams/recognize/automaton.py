@@ -13,7 +13,7 @@ ones are cut into pieces that are walked from every state at once and then joine
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +62,14 @@ class Automaton:
         self._symbols = _Union([_mask(k for k in range(1, count + 1) if positions[k - 1][0] == variable)
                                 for variable in range(variables)])  # fmt: skip
         self._before = _Union([_mask(k for k in range(1, count) if follow[k] >> p & 1) for p in range(count)])
+
+    def text(self, variables: Sequence[str]) -> Iterator[str]:
+        """The states, 0 before a match and k behind position k, and by which of `variables` they are left, preferred
+        first."""
+        for state in range(self.count):
+            goes = [k for k in range(1, self.count + 1) if int(self._follow[state]) >> k - 1 & 1]
+            yield f"state {state}: {', '.join(f'{variables[self.variables[k]]} -> {k}' for k in goes)}"
+        yield f"state {self.count}: accepts"
 
     def search(self, truth: np.ndarray, starts: np.ndarray, past: bool) -> DecidedMatches:
         """The matches in groups of rows (group i begins at `starts[i]`, none is empty).

@@ -7,7 +7,7 @@ and keeps what is left.  Groups without rows in the part are passed on as they a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,12 +22,14 @@ from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.match import MatchPlan
 from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.plans.rewriting import references
+from viewkeeper.plans.text import expression_text, term_text
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_program import Carry, OfRows, Output, Past, Shuffled
 from viewkeeper.streams.recognize.arrange import in_order
 from viewkeeper.streams.recognize.automaton import Automaton, DecidedMatches
 from viewkeeper.streams.recognize.declare_match import TRUTH
 from viewkeeper.streams.recognize.slots import Matched, slot_values
+from viewkeeper.streams.shown import ShownParts
 from viewkeeper.trace.grouping import spread
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical
@@ -122,6 +124,44 @@ class MatchProgram(OfRows, Shuffled):
         if self.helper is not None:
             result[self.helper] = work.left_open(found)
         return result
+
+    def text(self, shown: ShownParts) -> Iterator[str]:
+        """The clause, the states, and what is kept."""
+        plan = self.plan
+        groups = ", ".join(plan.columns[i].name for i in plan.partition)
+        over = f"by ({groups})" if groups else "all rows as one partition, on one view server"
+        order = [term_text(plan.columns[each.column].name, each.ascending, each.nulls_first) for each in plan.order]
+        yield (f"MATCH_RECOGNIZE over {shown.name(self.source)}, {over}, rows of a part in the order of "
+               f"{', '.join([*order, 'then all columns'])}")  # fmt: skip
+        pattern = " ".join(element.text(plan.variables) for element in plan.elements)
+        yield f"pattern ({pattern}), greedy, after match skip {'past last row' if plan.past else 'to next row'}"
+        for variable, condition in zip(plan.variables, plan.conditions, strict=True):
+            yield f"  {variable}: {'any row' if condition is None else expression_text(condition)}"
+        yield from (f"  {state}" for state in self.automaton.text(plan.variables))
+        slots = ", ".join(slot.text(plan.variables) for slot in plan.slots)
+        yield f"of each match: {slots or 'its partition columns'}"
+        yield "a match is a row of the part in which it is decided: no later row can change it"
+        yield from self._kept_text(shown)
+
+    def _kept_text(self, shown: ShownParts) -> Iterator[str]:
+        plan, rows = self.plan, self.automaton.count - 1
+        if self.helper is None:
+            yield "keeps nothing between parts: each row is a match or not by itself"
+            return
+        kept = ", ".join(plan.columns[i].name for i in plan.kept)
+        yield f"keeps in {shown.name(self.helper)}: of each group ({kept}) of"
+        still = "  the rows from the first on from which a match may still come"
+        endless = [plan.variables[each.variable] for each in plan.elements if each.most is None]
+        if endless:
+            names = " and ".join(dict.fromkeys(endless))
+            yield f"{still}: grows without bound while {names} goes on being satisfied"
+            if not plan.past:
+                yield "  a match from each of these rows: as many rows of matches as their number squared"
+        elif rows:
+            yield f"{still}: at most {rows}"
+        if plan.depth:
+            yield f"  the last {plan.depth} rows, for PREV: of every group there ever was"
+        yield "late rows: recomputes the touched groups, until their open rows are as before"
 
     def value(self, expression: Expression, columns: Mapping[int, pa.Array], length: int) -> pa.Array:
         """The values of an expression over `columns`; raises ViewBroken where a row raises."""

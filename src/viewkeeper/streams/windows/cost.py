@@ -6,9 +6,10 @@ a tenth of what it costs to pre-aggregate a row of the source.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from viewkeeper.plans.window import ADDITIVE, BLOCKS, CUMULATIVE, MERGE, ROWS, RUNNING, Layout
+from viewkeeper.plans.window import ADDITIVE, BLOCKS, CUMULATIVE, MERGE, ROWS, RUNNING, Layout, Window, WindowPiece
 
 SOURCE_ROW_SECONDS = 4e-7
 GROUP_ROW_SECONDS = 1.5e-7
@@ -54,3 +55,17 @@ def candidates(layout: Layout, window: int, levels: int, sizes: Sizes) -> list[C
     found.sort(key=lambda each: (each.seconds, each.strategy))
     naive = SOURCE_ROW_SECONDS * sizes.rows * (window - 1)
     return [*found, Candidate(NAIVE, naive, f"recomputes from {window} parts of the source; a ViewDF would")]
+
+
+def candidates_text(
+    plan: Window, piece: WindowPiece, levels: int, sizes: Sizes, measured: float | None
+) -> Iterator[str]:  # fmt: skip
+    """The strategies for a piece, for people, the chosen one marked; `measured` is what the view took last."""
+    yield f"  strategies, with about {sizes.rows:.3g} rows and {sizes.groups:.3g} groups a part:"
+    for each in candidates(piece.layout, plan.window, levels, sizes):
+        chosen = each.strategy == piece.strategy
+        last = f", last measured {measured:.3g} s" if chosen and measured is not None else ""
+        forced = " (by hint)" if chosen and plan.hint == piece.strategy else ""
+        more = "" if each.strategy != NAIVE else ", with the rows aggregated again"
+        mark = "*" if chosen else " "
+        yield f"  {mark} {each.strategy}{forced}: about {each.seconds:.3g} s a part{last}; {each.note}{more}"

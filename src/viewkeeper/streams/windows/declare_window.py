@@ -38,6 +38,7 @@ from viewkeeper.plans.window import (
     WindowCall,
     WindowPiece,
 )
+from viewkeeper.streams.shown import KnownSizes
 from viewkeeper.streams.windows.cost import NAIVE, Candidate, Sizes, candidates
 from viewkeeper.streams.windows.naive import naive_window
 from viewkeeper.streams.windows.window_programs import cumulated_layout, level_count
@@ -66,9 +67,6 @@ class _Wanted:
                 return i
         self.slots.append((argument, kind))
         return len(self.slots) - 1
-
-
-KnownSizes = Callable[[int, Sequence[int]], tuple[float, float] | None]
 
 
 def declare_window(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,12 +11,15 @@ import pyarrow as pa
 from viewkeeper.catalog.model import Catalog, Column, PartView
 from viewkeeper.catalog.types import BIGINT, BINARY, physical_type
 from viewkeeper.plans import window as plans
-from viewkeeper.plans.inputs import inputs, optional_inputs
-from viewkeeper.plans.references import Input
+from viewkeeper.plans.inputs import HERE, inputs, optional_inputs
+from viewkeeper.plans.references import Input, Subscript, parts_text
+from viewkeeper.plans.text import expression_text, outputs_text
 from viewkeeper.plans.window import BLOCKS, CUMULATIVE, GREATEST, LEAST, MERGE, RUNNING, Layout, Slot, WindowPiece
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_program import Carry, OfRows, Output, PartProgram, Past, Shuffled, Wanted
 from viewkeeper.streams.query_rows import computed, rows_of
+from viewkeeper.streams.shown import ShownParts
+from viewkeeper.streams.windows.cost import Sizes, candidates_text
 from viewkeeper.streams.windows.finish import finish
 from viewkeeper.streams.windows.states import combine, lift, reduce
 from viewkeeper.trace.hashing import hash_columns
@@ -68,6 +71,10 @@ class PreAggregation(OfRows, Shuffled):
         """The groups of the part."""
         return {self.outputs[0].object: reduce(self.plan.layout, rows)}
 
+    def text(self, shown: ShownParts) -> Iterator[str]:
+        """Of which rows, by what."""
+        yield f"pre-aggregates {self.plan.text()}"
+
 
 @dataclass
 class Halving(OfRows):
@@ -84,6 +91,10 @@ class Halving(OfRows):
         """Both halves together."""
         halves = [_picked(past.read(self.plan.below, 2 * part + i), self.plan.pick) for i in (0, 1)]
         return {self.outputs[0].object: combine(self.plan.layout, halves)}
+
+    def text(self, shown: ShownParts) -> Iterator[str]:
+        """Which two."""
+        yield f"puts {shown.parts(self.inputs[0])} together"
 
 
 @dataclass
@@ -110,6 +121,12 @@ class Cumulation(OfRows):
         marked = Block([*new.columns, pa.array([part] * len(new), pa.int64())], new.hashes)
         return {own: combine(self.plan.layout, [before, marked])}
 
+    def text(self, shown: ShownParts) -> Iterator[str]:
+        """Of what, and what that means."""
+        own, below = shown.name(self.outputs[0].object), shown.name(self.plan.below)
+        yield f"puts {own}[j-1] and {below}[j] together: a late row touches every later part"
+        yield f"begins anew behind {self.plan.window} parts without rows"
+
 
 @dataclass
 class Sliding:
@@ -135,6 +152,23 @@ class Sliding:
             merged.append(block)
         made[self.outputs[0].object] = finish(self.plan, merged)
         return made
+
+    def text(self, shown: ShownParts) -> Iterator[str]:
+        """How each piece of the window is had, and at what cost; what is made of them."""
+        plan = self.plan
+        yield f"over {plan.window} parts of {shown.name(plan.source)}, sliding by part"
+        groups = f"by ({', '.join(key.name for key in plan.keys)})" if plan.keys else "as one group"
+        source, grouped = shown.sizes(plan.source, []), shown.sizes(plan.pieces[0].object, [])
+        sizes = Sizes() if source is None or grouped is None else Sizes(source[0], grouped[0])
+        for piece in plan.pieces:
+            of = ", ".join(column.name for column in piece.layout.values) or ", ".join(
+                dict.fromkeys(slot.kind for slot in piece.layout.slots)
+            )
+            yield f"{of} {groups}: {_piece_text(piece, plan.window, shown)}"
+            measured = shown.measured.get(self.outputs[0].object)
+            yield from candidates_text(plan, piece, level_count(plan.window), sizes, measured)
+        having = f" HAVING {expression_text(plan.having)}" if plan.having is not None else ""
+        yield f"outputs: {outputs_text(plan.outputs, [column.name for column in plan.columns])}{having}"
 
     def empty_rows(self) -> Block | None:
         """The rows of a part whose window is empty, if there are any: without GROUP BY there is always one group."""
@@ -238,6 +272,20 @@ def _blocks(piece: WindowPiece, window: int, part: int, past: Past) -> Block:
 _STRATEGIES: dict[str, Callable[[WindowPiece, int, int, Past], Block]] = {
     MERGE: _merged, RUNNING: _running, CUMULATIVE: _difference, BLOCKS: _blocks,
 }  # fmt: skip
+
+
+def _piece_text(piece: WindowPiece, window: int, shown: ShownParts) -> str:
+    helper = shown.name(piece.object)
+    whole = parts_text(helper, Subscript(1, 1 - window), HERE)
+    if piece.own is not None:
+        return f"{shown.name(piece.own)}[j-1] + {helper}[j] - {helper}[j-{window}]"
+    if piece.since is not None:
+        since = shown.name(piece.since)
+        return f"{since}[j] - {since}[j-{window}]"
+    if piece.levels:
+        blocks = ", ".join(map(shown.name, (piece.object, *piece.levels)))
+        return f"{whole}, from the fewest blocks of {blocks}"
+    return f"{whole}, put together"
 
 
 def cover(low: int, high: int, levels: int) -> list[tuple[int, int]]:
