@@ -1,4 +1,4 @@
-"""What the planner makes of forty queries, word for word in `golden_plans.txt`: rules, zones, operators, states.
+"""What the planner makes of fifty queries, word for word in `golden_plans.txt`: rules, zones, operators, states.
 
 `python tests/plans/test_golden_plans.py` (with tests/support on the path) writes the file anew; read the difference
 before you commit it.
@@ -63,6 +63,16 @@ QUERIES = [
     "SELECT region, count(*) FROM c LEFT JOIN o ON o.c = c.id GROUP BY region",
     "SELECT what, f FROM l LEFT JOIN i ON l.n = i.qty FULL JOIN c ON l.n = c.y",
     "SELECT DISTINCT name FROM o JOIN c ON o.c = c.id WHERE price > 100",
+    "SELECT 1 AS one",
+    "SELECT o.id, v.name FROM o JOIN (VALUES (1, 'one'), (2, 'two')) AS v(x, name) USING (x)",
+    "SELECT id, x FROM o UNION ALL SELECT id, y FROM c",
+    "SELECT c, x FROM o UNION SELECT c, count(*) FROM o GROUP BY c",
+    "SELECT c, x FROM o INTERSECT SELECT id, y FROM c",
+    "SELECT c, x FROM o EXCEPT ALL SELECT id, y FROM c",
+    "WITH s AS (SELECT c, sum(x) AS x FROM o GROUP BY c) SELECT a.c, b.c AS d FROM s a JOIN s b ON a.x = b.x",
+    "SELECT o.id, l.n FROM o, l WHERE o.x < l.n AND o.x > 1",
+    "SELECT o.id, m.most FROM o CROSS JOIN (SELECT max(y) AS most FROM c) m WHERE o.x = m.most",
+    "SELECT id, name FROM o FULL JOIN c USING (id)",
 ]
 
 
@@ -84,7 +94,7 @@ def test_the_plan_is_as_it_was_read(query: str) -> None:
 
 
 def test_the_file_holds_these_queries_alone() -> None:
-    assert list(golden()) == QUERIES and len(QUERIES) == 40
+    assert list(golden()) == QUERIES and len(QUERIES) == 50
 
 
 if __name__ == "__main__":

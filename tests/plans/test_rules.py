@@ -52,7 +52,9 @@ def test_what_is_rewritten_says_the_same_and_every_rule_was_used() -> None:
     raised = 0
     groups = ["SELECT k, sum(x / 2), count(x) FROM a GROUP BY k", "SELECT 1 / k, max(x) FROM a GROUP BY 1 / k",
               "SELECT k, sum(1 / x) FROM a WHERE k > 0 GROUP BY k"]  # fmt: skip
-    for sql in (*joins(), *groups):
+    sets = [f"SELECT k, x FROM a {operation}{all_} SELECT k, y FROM b" for operation in ("INTERSECT", "EXCEPT")
+            for all_ in ("", " ALL")]  # fmt: skip
+    for sql in (*joins(), *groups, *sets):
         before = relation_of(sql)
         after, names = rewritten(before)
         assert answer(after) == answer(before), (sql, names)

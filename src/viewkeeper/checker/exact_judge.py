@@ -6,14 +6,15 @@ this module says which queries need it, and how far Spark's own finite answer ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.types import BIGINT, DOUBLE
 from viewkeeper.checker.row_evaluator import Answer, evaluate
 from viewkeeper.checker.tables import Row
 from viewkeeper.plans.expressions import Case, Cast, ColumnRef, Expression, Literal, Negate, comparison
-from viewkeeper.plans.relations import AggregateCall, Filter, GroupBy, InnerJoin, OuterJoin, Project, Relation
+from viewkeeper.plans.relations import AggregateCall, Filter, GroupBy, Project, Relation, expressions_of
+from viewkeeper.plans.subqueries import has_subquery, relations_in
 
 _EPSILON = 2.0**-52
 
@@ -29,16 +30,10 @@ def is_order_dependent(call: AggregateCall) -> bool:
 
 def needs_exact(relation: Relation) -> bool:
     """Whether Spark is not the judge of this query."""
-    if isinstance(relation, GroupBy) and any(is_order_dependent(call) for call in relation.calls):
-        return True
-    return any(needs_exact(below) for below in _inputs(relation))
-
-
-def _inputs(relation: Relation) -> Iterator[Relation]:
-    if isinstance(relation, (InnerJoin, OuterJoin)):
-        yield from (relation.left, relation.right)
-    elif isinstance(relation, (Filter, Project, GroupBy)):
-        yield relation.input
+    return any(
+        isinstance(each, GroupBy) and any(is_order_dependent(call) for call in each.calls)
+        for each in relations_in(relation)
+    )
 
 
 @dataclass(frozen=True)
@@ -91,6 +86,8 @@ class _Traced:
 def _trace(relation: Relation) -> _Traced | None:
     if not needs_exact(relation):
         return _Traced(relation, {})
+    if any(has_subquery(expression) for expression in expressions_of(relation)):
+        return None
     if isinstance(relation, GroupBy):
         return None if needs_exact(relation.input) else _trace_aggregate(relation)
     if isinstance(relation, Filter):

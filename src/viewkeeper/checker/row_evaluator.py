@@ -9,7 +9,7 @@ the query, whatever it is joined with.  The keys of a join are computed once for
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cmp_to_key
 from typing import Any
@@ -44,11 +44,14 @@ from viewkeeper.plans.expressions import (
     Literal,
     Negate,
     Not,
+    OnlyRow,
     Or,
+    OuterColumn,
     Several,
 )
 from viewkeeper.plans.relations import (
     AggregateCall,
+    Constants,
     Filter,
     GroupBy,
     InnerJoin,
@@ -57,10 +60,17 @@ from viewkeeper.plans.relations import (
     Project,
     Query,
     Relation,
+    Repeat,
     Scan,
+    SetOperation,
+    UnionAll,
+    expressions_of,
+    inputs_of,
 )
+from viewkeeper.plans.subqueries import Exists, InSubquery, ScalarSubquery, Subquery, subqueries_in
 
 _TRUE = Literal(BOOLEAN, False, None, True)
+_TOO_MANY = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
 
 
 @dataclass(frozen=True)
@@ -82,7 +92,7 @@ class Answer:
 
 def evaluate(relation: Relation, inputs: Mapping[int, Answer], zone: str = "UTC") -> Answer:
     """The answer of `relation` over `inputs`: what each table or view that is scanned holds, by its id."""
-    return _Evaluator(inputs, zone).answer(relation)
+    return _Evaluator(inputs, zone, ()).whole(relation)
 
 
 def evaluate_query(query: Query, inputs: Mapping[int, Answer], zone: str = "UTC") -> Answer:
@@ -109,8 +119,19 @@ def _in_order(left: Row, right: Row, order: Sequence[Order]) -> int:
 
 
 class _Evaluator:
-    def __init__(self, inputs: Mapping[int, Answer], zone: str) -> None:
-        self._inputs, self._zone = inputs, zone
+    """`outer` are the values that the query around hands in, where there is one."""
+
+    def __init__(self, inputs: Mapping[int, Answer], zone: str, outer: Row) -> None:
+        self._inputs, self._zone, self._outer = inputs, zone, outer
+        self._asked: dict[tuple[int, Row], Answer] = {}
+
+    def whole(self, relation: Relation) -> Answer:
+        """The answer, with the error rows of the subqueries that were asked, or are handed nothing."""
+        answer = self.answer(relation)
+        for subquery in _subqueries(relation):
+            if not subquery.outer:
+                self._ask(subquery, ())
+        return Answer(answer.rows, answer.errors + [e for asked in self._asked.values() for e in asked.errors])
 
     def answer(self, relation: Relation) -> Answer:
         match relation:
@@ -126,6 +147,15 @@ class _Evaluator:
                 return self._outer_join(relation)
             case GroupBy():
                 return self._aggregate(relation)
+            case Constants():
+                return Answer([tuple(literal.value for literal in row) for row in relation.rows])
+            case UnionAll():
+                answers = [self.answer(each) for each in relation.inputs]
+                return Answer([r for each in answers for r in each.rows], [e for each in answers for e in each.errors])
+            case SetOperation():
+                return self._set_operation(relation)
+            case Repeat():
+                return self._repeat(relation)
         raise TypeError(f"no such relation: {type(relation).__name__}")
 
     def _filter(self, relation: Filter) -> Answer:
@@ -187,6 +217,28 @@ class _Evaluator:
         if relation.kind in ("RIGHT", "FULL"):
             alone = [row for n, (row, _) in enumerate(rights) if n not in met]
             out.rows += [(None,) * len(relation.left.columns) + row for row in alone]
+        return out
+
+    def _set_operation(self, relation: SetOperation) -> Answer:
+        """Takes the rows of the left one by one, and for each an equal one of the right that is still there."""
+        left, right = self.answer(relation.left), self.answer(relation.right)
+        there = [_key(row) for row in right.rows]
+        seen: set[Row] = set()
+        out = Answer([], left.errors + right.errors)
+        for row in left.rows:
+            key = _key(row)
+            found = key in there
+            if relation.all and found:
+                there.remove(key)
+            if found == (relation.kind == "INTERSECT") and (relation.all or key not in seen):
+                out.rows.append(row)
+            seen.add(key)
+        return out
+
+    def _repeat(self, relation: Repeat) -> Answer:
+        source = self.answer(relation.input)
+        out = Answer([], list(source.errors))
+        out.rows.extend(row for row, (n,) in self._each(source.rows, (relation.times,), out) for _ in range(n or 0))
         return out
 
     def _aggregate(self, relation: GroupBy) -> Answer:
@@ -253,7 +305,31 @@ class _Evaluator:
                 return None if None in values else values
             case Cast():
                 return convert(self._value(e.argument, row), e.argument.type, e.type, self._zone, e.place)
+            case OuterColumn():
+                return self._outer[e.index]
+            case ScalarSubquery():
+                rows = self._ask(e, row).rows
+                if len(rows) > 1:
+                    raise Raised(_TOO_MANY, e.place)
+                return rows[0][0] if rows else None
+            case Exists():
+                return bool(self._ask(e, row).rows)
+            case InSubquery():
+                values = tuple(self._value(argument, row) for argument in e.arguments)
+                return _any(_all_equal(values, other) for other in self._ask(e, row).rows)
+            case OnlyRow():
+                if (self._value(e.rows, row) or 0) > 1:
+                    raise Raised(_TOO_MANY, e.place)
+                return self._value(e.argument, row)
         raise TypeError(f"no such expression: {type(e).__name__}")
+
+    def _ask(self, subquery: Subquery, row: Row) -> Answer:
+        """What the subquery says for `row`."""
+        values = tuple(self._value(each, row) for each in subquery.outer)
+        asked = (id(subquery), _key(values))
+        if asked not in self._asked:
+            self._asked[asked] = _Evaluator(self._inputs, self._zone, values).whole(subquery.query)
+        return self._asked[asked]
 
     def _connect(self, arguments: Sequence[Expression], row: Row, decided_by: bool) -> bool | None:
         unknown = False
@@ -265,9 +341,26 @@ class _Evaluator:
         return None if unknown else not decided_by
 
 
+def _subqueries(relation: Relation) -> Iterator[Subquery]:
+    """Those in the expressions of `relation` and of all that it is made from."""
+    for expression in expressions_of(relation):
+        yield from subqueries_in(expression)
+    for below in inputs_of(relation):
+        yield from _subqueries(below)
+
+
 def _contains(value: Any, options: Sequence[Any]) -> bool | None:
-    found = [compare("=", value, option) for option in options]
+    return _any(compare("=", value, option) for option in options)
+
+
+def _any(tests: Iterable[bool | None]) -> bool | None:
+    found = list(tests)
     return True if True in found else None if None in found else False
+
+
+def _all_equal(left: Row, right: Row) -> bool | None:
+    found = [compare("=", a, b) for a, b in zip(left, right, strict=True)]
+    return False if False in found else None if None in found else True
 
 
 def _key(values: Row) -> Row:

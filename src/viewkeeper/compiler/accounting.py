@@ -30,13 +30,17 @@ _OWN: dict[type[exp.Expr], tuple[TokenType, ...]] = {
     exp.NullSafeEQ: (T.NULLSAFE_EQ,), exp.Add: (T.PLUS,), exp.Sub: (T.DASH,), exp.Neg: (T.DASH,),
     exp.Mul: (T.STAR,), exp.Div: (T.SLASH,), exp.Mod: (T.MOD,), exp.Star: (T.STAR,),
     **dict.fromkeys(FUNCTIONS, (T.L_PAREN, T.R_PAREN)), **dict.fromkeys(BY_NODE, (T.L_PAREN, T.R_PAREN)),
-    exp.Distinct: (T.DISTINCT,),
+    exp.Distinct: (T.DISTINCT,), exp.With: (T.WITH,), exp.CTE: (T.L_PAREN, T.R_PAREN), exp.Values: (T.VALUES,),
+    exp.Union: (T.UNION,), exp.Intersect: (T.INTERSECT,), exp.Except: (T.EXCEPT,),
+    exp.Exists: (T.L_PAREN, T.R_PAREN), exp.Tuple: (T.L_PAREN, T.R_PAREN),
     **dict.fromkeys((exp.Filter, exp.Anonymous, exp.Quantile, exp.Median, exp.LogicalAnd, exp.LogicalOr, exp.Variance,
                      exp.First, exp.Last, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp),
                     (T.L_PAREN, T.R_PAREN)),
 }  # fmt: skip
 
-_COUNTED = {type_ for types in _OWN.values() for type_ in types} | {T.COMMA, T.DOT, T.ON, T.JOIN, T.ELSE, T.DISTINCT}
+_COUNTED = {type_ for types in _OWN.values() for type_ in types} | {
+    T.COMMA, T.DOT, T.ON, T.JOIN, T.ELSE, T.DISTINCT, T.USING, T.NATURAL,
+}  # fmt: skip
 
 
 def refuse_unaccounted(query: QueryText, tokens: Sequence[Token]) -> None:
@@ -49,6 +53,9 @@ def refuse_unaccounted(query: QueryText, tokens: Sequence[Token]) -> None:
     bare = max(0, written[T.JOIN] - read[T.JOIN])  # a JOIN without ON and a comma in FROM are one to sqlglot
     read[T.JOIN] += bare
     read[T.COMMA] -= bare
+    loose = Counter(type_ for node in query.tree.walk() for type_ in _loose_tokens_of(node))
+    for type_, most in loose.items():  # these may stand there or not
+        read[type_] += max(-most, min(most, written[type_] - read[type_]))
     for token in tokens:
         if token.token_type in _COUNTED and written[token.token_type] > read[token.token_type]:
             raise query.source.error(f"this is not SQL: {_text(query, token)} is out of place", _last(tokens, token))
@@ -98,6 +105,8 @@ def _refuse_disorder(query: QueryText, structure: Sequence[Token]) -> None:
     reached = [0]  # in each pair of parentheses that is open, the clause
     for token in structure:
         kind = token.token_type
+        if kind in (T.UNION, T.INTERSECT, T.EXCEPT):
+            reached[-1] = 0
         clause = _SELECT_BEHIND_FROM if kind == T.SELECT and reached[-1] else _CLAUSES.get(kind, 0)
         if kind == T.L_PAREN:
             reached.append(0)
@@ -118,9 +127,12 @@ _BEFORE_SIGN = {
 
 
 def _tokens_of(node: exp.Expr) -> Iterator[TokenType]:
+    if isinstance(node, exp.In) and node.args.get("query"):
+        yield T.IN  # the parentheses are the subquery's
+        return
     yield from _OWN.get(type(node), ())
     items = 0
-    if isinstance(node, (exp.Select, exp.Group, exp.Order, exp.In, exp.Distinct, exp.Anonymous)):
+    if isinstance(node, _LISTS):
         items = len(node.expressions)
     elif type(node) in BY_NODE:
         items = len(BY_NODE[type(node)].arguments(node))
@@ -139,8 +151,27 @@ def _tokens_of(node: exp.Expr) -> Iterator[TokenType]:
         yield T.COMMA if node.args.get("kind") == "CROSS" else T.JOIN
         if node.args.get("on"):
             yield T.ON
+        if node.args.get("method") == "NATURAL":
+            yield T.NATURAL
+        items = len(node.args.get("using") or ())
+        if items:
+            yield from (T.USING, T.L_PAREN, T.R_PAREN)
     for _ in range(items - 1):
         yield T.COMMA
+
+
+_LISTS = (exp.Select, exp.Group, exp.Order, exp.In, exp.Distinct, exp.Anonymous, exp.With, exp.Values, exp.Tuple)
+
+
+def _loose_tokens_of(node: exp.Expr) -> Iterator[TokenType]:
+    """What may be written, or may not, and makes the same tree: parentheses around the values of VALUES, and those that
+    sqlglot puts around an INTERSECT, which binds closer; DISTINCT behind UNION."""
+    of_values = isinstance(node, exp.Values) or isinstance(node.parent, exp.Values)
+    of_intersect = isinstance(node, exp.Intersect) and isinstance(node.parent, exp.Subquery)
+    if (of_values and isinstance(node, (exp.Values, exp.Tuple))) or of_intersect:
+        yield from (T.L_PAREN, T.R_PAREN)
+    if isinstance(node, exp.SetOperation) and node.args.get("distinct"):
+        yield T.DISTINCT
 
 
 def _text(query: QueryText, token: Token) -> str:

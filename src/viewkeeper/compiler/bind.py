@@ -8,14 +8,15 @@ from sqlglot import exp
 
 from viewkeeper.catalog.model import Catalog, Column, InParts, Table, View, kind_of
 from viewkeeper.catalog.types import VOID
-from viewkeeper.compiler.bind_select import SelectBinder
+from viewkeeper.compiler.bind_select import SelectBinder, unwrapped
 from viewkeeper.compiler.namespace import Namespace
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import CreateIndex, CreateTable, CreateView, Identifier, SelectStatement
 from viewkeeper.compiler.view_key import view_key
 from viewkeeper.errors import DeclarationError, NotSupported
-from viewkeeper.plans.relations import Filter, GroupBy, InnerJoin, OuterJoin, Project, Query, Relation, Scan
+from viewkeeper.plans.relations import Project, Query, Relation
+from viewkeeper.plans.subqueries import scans_in
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def bind_view_query(
         relation = replace(relation, names=tuple(column.name for column in statement.columns))
     _check_outputs(statement, select, relation)
     key, unique = view_key(relation, names)
-    reads = tuple(dict.fromkeys(_scans(relation)))
+    reads = tuple(dict.fromkeys(scan.object for scan in scans_in(relation)))
     return BoundView(statement.name.name, statement.query.sql, relation, relation.columns, key, unique, reads)
 
 
@@ -128,21 +129,25 @@ def require_free(catalog: Catalog, name: Identifier) -> None:
 def _binder(
     query: QueryText, names: Namespace, binder_type: type[SelectBinder] = SelectBinder
 ) -> tuple[SelectBinder, exp.Expr]:
-    select = query.tree
-    while isinstance(select, exp.Subquery):
-        select = select.this
-    return binder_type(query, names), select
+    return binder_type(query, names), unwrapped(query.tree)
 
 
 def _check_outputs(statement: CreateView, select: exp.Expr, relation: Project) -> None:
     first: dict[str, str] = {}
     for i, (name, output) in enumerate(zip(relation.names, relation.outputs, strict=True)):
-        node = select.expressions[i] if len(select.expressions) == len(relation.names) else select.expressions[0]
+        node = _output_node(select, i, len(relation.names))
         if name.lower() in first:
             raise statement.query.error(f"two outputs are called {name}; give one an alias", node)
         first[name.lower()] = name
         if output.type == VOID:
             raise statement.query.error(f"the output {name} is always NULL and has no type; leave it out", node)
+
+
+def _output_node(select: exp.Expr, i: int, outputs: int) -> exp.Expr:
+    """What stands for output number `i` in the text, or near it."""
+    if not isinstance(select, exp.Select):
+        return select
+    return select.expressions[i] if len(select.expressions) == outputs else select.expressions[0]
 
 
 def _refuse_twice(names: list[Identifier], what: str) -> None:
@@ -151,14 +156,3 @@ def _refuse_twice(names: list[Identifier], what: str) -> None:
         if name.name.lower() in seen:
             raise DeclarationError(f"the {what} {name} stands twice", *name.place)
         seen.add(name.name.lower())
-
-
-def _scans(relation: Relation) -> list[int]:
-    match relation:
-        case Scan():
-            return [relation.object]
-        case InnerJoin() | OuterJoin():
-            return _scans(relation.left) + _scans(relation.right)
-        case Filter() | Project() | GroupBy():
-            return _scans(relation.input)
-    raise AssertionError(f"no scans of {type(relation).__name__}")

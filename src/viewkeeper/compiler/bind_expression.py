@@ -20,7 +20,7 @@ from viewkeeper.catalog.types import (
     VOID,
     Type,
 )  # fmt: skip
-from viewkeeper.compiler import literals
+from viewkeeper.compiler import bind_subquery, literals
 from viewkeeper.compiler.aggregates import call
 from viewkeeper.compiler.conversion import (
     TURNED,
@@ -32,6 +32,7 @@ from viewkeeper.compiler.conversion import (
     whole_number,
 )  # fmt: skip
 from viewkeeper.compiler.names import INFIX, Namer
+from viewkeeper.compiler.outer import Outer
 from viewkeeper.compiler.scope import Scope, Unresolved
 from viewkeeper.compiler.source_text import QueryText, raw_text
 from viewkeeper.compiler.supported import FUNCTIONS, number_suffix, typed_literal
@@ -52,6 +53,7 @@ from viewkeeper.plans.expressions import (
     Or,
     TextPlace,
 )  # fmt: skip
+from viewkeeper.plans.relations import Relation
 
 MAX_DEPTH = 100
 """Expressions are walked by recursion here and wherever they are used; AND, OR and IN of any length are one level."""
@@ -62,17 +64,26 @@ _TYPES = {"DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP_NTZ}
 @dataclass(frozen=True)
 class Clause:
     """Where an expression stands: `no_aggregates` says why an aggregate cannot stand there, None where it can;
-    `outputs` are the SELECT list's aliases (in small letters) that a name may mean there before any column."""
+    `outputs` are the SELECT list's aliases (in small letters) that a name may mean there before any column, `before`
+    those that it may mean if it is no column."""
 
     no_aggregates: str | None = None
     outputs: Mapping[str, list[Expression]] | None = None
+    before: Mapping[str, list[Expression]] | None = None
 
 
 class ExpressionBinder:
-    """Binds expressions over the columns of `scope`.  An aggregate becomes a `Call` node."""
+    """Binds expressions over the columns of `scope`.  An aggregate becomes a `Call` node.
 
-    def __init__(self, query: QueryText, scope: Scope, zone: str) -> None:
+    `outer` is the query around, where there is one; `subquery` binds a query within.
+    """
+
+    def __init__(
+        self, query: QueryText, scope: Scope, zone: str, outer: Outer | None = None,
+        subquery: Callable[[exp.Expr, Outer], Relation] | None = None,
+    ) -> None:  # fmt: skip
         self.query, self.scope, self.zone = query, scope, zone
+        self._outer, self._bind_subquery = outer, subquery
         self._namer = Namer(self._shown, self._shown_sides)
         self._depth = 0
 
@@ -191,8 +202,31 @@ class ExpressionBinder:
         try:
             index, column = self.scope.resolve(name, table.name if table else None)
         except Unresolved as problem:
-            raise self.query.error(str(problem), node) from None
+            elsewhere = None if problem.several else self._elsewhere(node, clause)
+            if elsewhere is None:
+                raise self.query.error(str(problem), node) from None
+            return elsewhere
         return ColumnRef(column.type, column.nullable, self._place(node), index, name)
+
+    def _elsewhere(self, node: exp.Expr, clause: Clause) -> Expression | None:
+        """What a name means that is no column here: an output before, or a column of the query around."""
+        meant = (clause.before or {}).get(node.name.lower(), []) if node.args.get("table") is None else []
+        if len(meant) > 1:
+            raise self.query.error(f"{node.name} is ambiguous: {len(meant)} outputs before have that name", node)
+        if meant:
+            return meant[0]
+        return self._outer.column(node, self._place(node)) if self._outer is not None else None
+
+    def lookup(self, node: exp.Expr) -> Expression | None:
+        """What a name in a subquery means for the rows here; None for nothing."""
+        table = node.args.get("table")
+        try:
+            index, column = self.scope.resolve(node.name, table.name if table else None)
+        except Unresolved as problem:
+            if problem.several:
+                raise self.query.error(str(problem), node) from None
+            return self._outer.column(node, self._place(node)) if self._outer is not None else None
+        return ColumnRef(column.type, column.nullable, self._place(node), index, node.name)
 
     def _star(self, node: exp.Expr, clause: Clause) -> Expression:
         raise self.query.error("* can stand in a SELECT list, alone or as table.*, and in COUNT(*) only", node)
@@ -243,7 +277,25 @@ class ExpressionBinder:
             raise Refused(f"- needs a number, not {argument.type}")
         return Negate(argument.type, argument.nullable, self._place(node), argument)
 
+    def _queried(self, node: exp.Expr) -> tuple[Relation, list[Expression]]:
+        """A subquery's rows, and what it is handed in."""
+        if self._bind_subquery is None:
+            raise Refused("a subquery is not supported here; write a join", NotSupported)
+        outer = Outer(self.lookup)
+        return self._bind_subquery(node, outer), outer.values
+
+    def _subquery(self, node: exp.Expr, clause: Clause) -> Expression:
+        return bind_subquery.scalar(*self._queried(node), self._place(node))
+
+    def _exists(self, node: exp.Expr, clause: Clause) -> Expression:
+        return bind_subquery.exists(*self._queried(node.this), self._place(node))
+
     def _in(self, node: exp.Expr, clause: Clause) -> Expression:
+        query = node.args.get("query")
+        if query is not None:
+            given = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+            arguments = [self.bind(part, clause) for part in given]
+            return bind_subquery.member(arguments, *self._queried(query), self._place(node), self.zone)
         if not node.expressions:
             raise Refused("IN needs at least one value")
         parts = [self.bind(part, clause) for part in (node.this, *node.expressions)]
@@ -314,5 +366,6 @@ _BINDERS: dict[type[exp.Expr], _Bind] = {
     exp.NEQ: ExpressionBinder._not_equal, exp.And: ExpressionBinder._connected, exp.Or: ExpressionBinder._connected,
     exp.Not: ExpressionBinder._not, exp.Is: ExpressionBinder._is_null, exp.Neg: ExpressionBinder._negate,
     exp.In: ExpressionBinder._in, exp.Between: ExpressionBinder._between, exp.Case: ExpressionBinder._case,
-    exp.Coalesce: ExpressionBinder._coalesce,
+    exp.Coalesce: ExpressionBinder._coalesce, exp.Subquery: ExpressionBinder._subquery,
+    exp.Exists: ExpressionBinder._exists,
 }  # fmt: skip

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from sqlglot import exp
 
 from viewkeeper.catalog.types import Type
+from viewkeeper.compiler import bind_sets
 from viewkeeper.compiler.aggregates import Grouping, NotGrouped, has_call
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
-from viewkeeper.compiler.bind_from import bind_from
+from viewkeeper.compiler.bind_from import Around, Common, bind_from, named
 from viewkeeper.compiler.coercion import cannot_fail
 from viewkeeper.compiler.namespace import Namespace
-from viewkeeper.compiler.scope import Unresolved
+from viewkeeper.compiler.outer import Outer
+from viewkeeper.compiler.scope import FromItem, Scope, Unresolved
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import Cast, ColumnRef, Expression
-from viewkeeper.plans.relations import Filter, GroupBy, Order, Project, Query, Relation
+from viewkeeper.plans.relations import Filter, Order, Project, Query, Relation
 from viewkeeper.plans.rewriting import identity, walk
 
-_IN_OUTPUT = Clause()
 _IN_GROUP_BY = "an aggregate cannot stand in GROUP BY"
 _TWO_TYPES = "{} is an alias here, and a column of another type in FROM; give the output another alias"
 _NOT_SHOWN = "ORDER BY behind SELECT DISTINCT can only name outputs"
@@ -35,27 +37,82 @@ class _Output:
 
 
 class SelectBinder:
-    """Binds the SELECT `select` of `query`, and those in its FROM, with its names looked up in `names`."""
+    """Binds the queries of `query`, with its names looked up in `names`.
+
+    `common` are the queries of WITH that can be seen, by their names in small letters; `outer` is the query around.
+    """
 
     expressions: ClassVar[type[ExpressionBinder]] = ExpressionBinder
 
-    def __init__(self, query: QueryText, names: Namespace) -> None:
-        self._query, self._names = query, names
+    def __init__(
+        self, query: QueryText, names: Namespace, common: Mapping[str, Common] | None = None,
+        outer: Outer | None = None,
+    ) -> None:  # fmt: skip
+        self._query, self._names, self._common, self._outer = query, names, common or {}, outer
 
-    def relation(self, select: exp.Expr, where: str) -> Relation:
-        """A SELECT without ORDER BY and LIMIT, which are refused; `where` says what it is part of."""
+    def relation(self, node: exp.Expr, where: str) -> Relation:
+        """A query without ORDER BY and LIMIT, which are refused; `where` says what it is part of."""
+        node = unwrapped(node)
         for part in ("order", "limit", "offset"):
-            clause = select.args.get(part)
+            clause = node.args.get(part)
             if clause:
                 name = "ORDER BY" if part == "order" else part.upper()
                 raise self._query.error(_ONLY_WHEN_READ.format(name, where), clause, NotSupported)
-        return self.query(select).relation
+        return self.query(node).relation
 
-    def query(self, select: exp.Expr) -> Query:
-        """A whole SELECT."""
-        assert isinstance(select, exp.Select)
-        input_, scope = bind_from(self._query, select, self._names, lambda s: self.relation(s, "a subquery"))
-        binder = self.expressions(self._query, scope, self._names.zone)
+    def query(self, node: exp.Expr) -> Query:
+        """A whole query."""
+        node = unwrapped(node)
+        with_ = node.args.get("with_")
+        if with_ is not None:
+            return self._with(with_)._body(node)
+        return self._body(node)
+
+    def _body(self, node: exp.Expr) -> Query:
+        if isinstance(node, exp.Select):
+            return self._select(node)
+        if isinstance(node, exp.Values):
+            rows = self._values(node)
+        else:
+            assert isinstance(node, exp.SetOperation)
+            left, right = (self.relation(side, f"one side of {node.key.upper()}") for side in (node.left, node.right))
+            rows = bind_sets.set_operation(self._query, node, left, right, self._names.zone)
+        scope = Scope([FromItem("", rows, tuple(column.name for column in rows.columns), 0)])
+        binder = self._binder(scope)
+        outputs = self._star(binder, node)
+        aliases: dict[str, list[Expression]] = {}
+        terms = self._order_terms(binder, node, outputs, Clause(outputs=aliases))
+        return self._finish(node, rows, outputs, [o.bound for o in outputs] + [bound for _, bound in terms], terms)
+
+    def _with(self, with_: exp.Expr) -> SelectBinder:
+        """A binder that also sees the queries of WITH, of which each sees those before it."""
+        common = dict(self._common)
+        own: set[str] = set()
+        for each in with_.expressions:
+            if each.alias.lower() in own:
+                raise self._query.error(f"{each.alias} stands twice in WITH", each.args["alias"])
+            own.add(each.alias.lower())
+            rows = type(self)(self._query, self._names, common).relation(each.this, "a query of WITH")
+            names = tuple(column.name for column in rows.columns)
+            common[each.alias.lower()] = Common(rows, named(self._query, each.args["alias"], names))
+        return type(self)(self._query, self._names, common, self._outer)
+
+    def _values(self, node: exp.Values) -> Relation:
+        binder = self._binder(Scope([]))
+        clause = Clause("an aggregate cannot stand in VALUES")
+        rows = [[binder.bind(value, clause) for value in row.expressions] for row in node.expressions]
+        return bind_sets.values(self._query, node, rows, self._names.zone)
+
+    def _binder(self, scope: Scope) -> ExpressionBinder:
+        return self.expressions(self._query, scope, self._names.zone)
+
+    def _subquery(self, node: exp.Expr, outer: Outer) -> Relation:
+        return type(self)(self._query, self._names, self._common, outer).relation(node, "a subquery")
+
+    def _select(self, select: exp.Select) -> Query:
+        around = Around(self._query, self._names, self._common, lambda s: self.relation(s, "a subquery"), self._binder)
+        input_, scope = bind_from(around, select)
+        binder = self._binder(scope)
         outputs = self._outputs(binder, select)
         aliases: dict[str, list[Expression]] = {}
         for output in outputs:
@@ -66,10 +123,6 @@ class SelectBinder:
         terms = self._order_terms(binder, select, outputs, Clause(outputs=aliases))
         every = [output.bound for output in outputs] + [bound for _, bound in terms]
         if group or having is not None or any(map(has_call, every)):
-            if not group and not any(map(has_call, [*every, *([having] if having else [])])):
-                raise self._query.error(
-                    "HAVING without GROUP BY and without an aggregate; use WHERE", select.args["having"]
-                )
             every = [self._over(grouping, bound, group) for bound in every]
             having = self._over(grouping, having, group) if having else None
             input_ = grouping.relation(input_)
@@ -78,36 +131,30 @@ class SelectBinder:
         return self._finish(select, input_, outputs, every, terms)
 
     def _outputs(self, binder: ExpressionBinder, select: exp.Select) -> list[_Output]:
-        outputs = []
+        outputs: list[_Output] = []
+        before: dict[str, list[Expression]] = {}
         for node in select.expressions:
             if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
                 outputs += self._star(binder, node)
             else:
                 value = node.this if isinstance(node, exp.Alias) else node
-                bound = self._output(binder, select, value)
+                if value is node:
+                    self._refuse_unnamed(binder, node, before)
+                bound = binder.bind(value, Clause(before=before))
                 outputs.append(_Output(node.alias if value is not node else binder.name(node), value, bound))
+                if value is not node:
+                    before.setdefault(node.alias.lower(), []).append(bound)
         if not outputs:
             raise self._query.error("a query needs at least one output", select)
         return outputs
 
-    def _output(self, binder: ExpressionBinder, select: exp.Select, node: exp.Expr) -> Expression:
+    def _refuse_unnamed(self, binder: ExpressionBinder, node: exp.Expr, before: Mapping[str, object]) -> None:
+        # Spark would call it lateralAliasReference(...).
         for column in node.find_all(exp.Column):
-            self._refuse_lateral_alias(binder, select, column)
-        return binder.bind(node, _IN_OUTPUT)
-
-    def _refuse_lateral_alias(self, binder: ExpressionBinder, select: exp.Select, column: exp.Column) -> None:
-        table = column.args.get("table")
-        if isinstance(column.this, exp.Star) or table is not None:
-            return
-        try:
-            binder.scope.resolve(column.name, None)
-        except Unresolved:
-            aliases = {node.alias.lower() for node in select.expressions if isinstance(node, exp.Alias)}
-            if column.name.lower() in aliases:
-                raise self._query.error(
-                    f"{column.name} is an alias of this same SELECT list, which is not supported yet; repeat the "
-                    "expression, or put it into a subquery in FROM", column, NotSupported,
-                ) from None  # fmt: skip
+            named_before = column.args.get("table") is None and column.name.lower() in before
+            if named_before and binder.scope.says_nothing(column.name):
+                message = f"an output that uses the output {column.name} before it needs an alias"
+                raise self._query.error(message, node, NotSupported)
 
     def _star(self, binder: ExpressionBinder, node: exp.Expr) -> list[_Output]:
         table = node.args.get("table")
@@ -134,7 +181,8 @@ class SelectBinder:
         # both sides of an operator for that; then the alias takes the column's place, and the conversions stay.
         doubtful: dict[int, exp.Column] = {}
         for node in having.find_all(exp.Column):
-            if node.args.get("table") or node.find_ancestor(exp.AggFunc) or node.name.lower() not in free:
+            inside = node.find_ancestor(exp.AggFunc, exp.Query)
+            if node.args.get("table") or not isinstance(inside, exp.Select) or node.name.lower() not in free:
                 continue
             try:
                 index, column = binder.scope.resolve(node.name, None)
@@ -165,10 +213,14 @@ class SelectBinder:
         aliases: dict[str, list[Expression]],
     ) -> Grouping:  # fmt: skip
         keys, names = [], []
+        for output in outputs if group and group.args.get("all") else ():
+            if not has_call(output.bound):
+                keys.append(output.bound)
+                names.append(output.name)
         for node in group.expressions if group else ():
-            output = self._by_number(node, outputs, "GROUP BY")
-            if output:
-                key, name = output.bound, output.name
+            numbered = self._by_number(node, outputs, "GROUP BY")
+            if numbered:
+                key, name = numbered.bound, numbered.name
             else:
                 key, name = binder.bind(node, self._group_clause(binder, node, aliases)), binder.name(node)
             if has_call(key):
@@ -197,7 +249,7 @@ class SelectBinder:
             raise self._query.error_at(message, column.place) from None
 
     def _order_terms(
-        self, binder: ExpressionBinder, select: exp.Select, outputs: list[_Output], clause: Clause
+        self, binder: ExpressionBinder, select: exp.Expr, outputs: list[_Output], clause: Clause
     ) -> list[tuple[exp.Ordered, Expression]]:
         terms = []
         order = select.args.get("order")
@@ -216,7 +268,7 @@ class SelectBinder:
         return outputs[int(node.name) - 1]
 
     def _finish(
-        self, select: exp.Select, input_: Relation, outputs: list[_Output], every: list[Expression],
+        self, select: exp.Expr, input_: Relation, outputs: list[_Output], every: list[Expression],
         terms: list[tuple[exp.Ordered, Expression]],
     ) -> Query:  # fmt: skip
         names = [output.name for output in outputs]
@@ -230,14 +282,14 @@ class SelectBinder:
                 names.append(f"order {len(names)}")
             order.append(Order(index, not term.args.get("desc"), bool(term.args.get("nulls_first"))))
         relation = Project(input_, tuple(visible), tuple(names))
-        if select.args.get("distinct"):
+        if isinstance(select, exp.Select) and select.args.get("distinct"):
             if len(visible) > len(outputs):
                 raise self._query.error(_NOT_SHOWN, select.args["order"])
-            relation = _distinct(relation)
+            relation = bind_sets.distinct(relation)
         limit, offset = self._count(select, "limit"), self._count(select, "offset")
         return Query(relation, len(outputs), tuple(order), limit, offset or 0)
 
-    def _count(self, select: exp.Select, part: str) -> int | None:
+    def _count(self, select: exp.Expr, part: str) -> int | None:
         clause = select.args.get(part)
         if clause is None:
             return None
@@ -247,10 +299,11 @@ class SelectBinder:
         return int(number.name)
 
 
-def _distinct(rows: Project) -> Project:
-    """Each row once: one row for each group of equal ones."""
-    columns = tuple(ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(rows.columns))
-    return Project(GroupBy(rows, columns, rows.names, (), ()), columns, rows.names)
+def unwrapped(node: exp.Expr) -> exp.Expr:
+    """A query without the parentheses around it."""
+    while isinstance(node, exp.Subquery):
+        node = node.this
+    return node
 
 
 def _is_wider(column: Type, output: Type) -> bool:

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from sqlglot.tokens import TokenType
 
-from viewkeeper.compiler.parse_streams import AnyView, StreamReader
+from viewkeeper.compiler.parse_streams import QUERY_WORDS, AnyView, StreamReader
 from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.statements import (
     ColumnDeclaration,
@@ -22,7 +22,6 @@ from viewkeeper.compiler.statements import (
     Show,
     Statement,
 )
-from viewkeeper.compiler.supported import NO_WITH
 from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.errors import DeclarationError
 
@@ -32,7 +31,6 @@ _OTHER_STATEMENTS = {
     "DELETE": "use db.table(name).delete(key); rows of streams stay as they are",
     "MERGE": "use db.table(name).put_many(rows)",
     "TRUNCATE": "delete the rows by key", "REFRESH": "every view is kept up to date by itself",
-    "VALUES": "use db.table(name).put_many(rows)",
 }  # fmt: skip
 
 
@@ -66,7 +64,7 @@ class _StatementParser(StreamReader):
 
     def statement(self) -> Statement:
         word = self._peek()
-        if word in ("SELECT", "FROM", "("):
+        if word in QUERY_WORDS:
             return SelectStatement(*self._whole(), *self._select())
         if word == "CREATE":
             return self._create()
@@ -85,8 +83,6 @@ class _StatementParser(StreamReader):
             return self._ended(Describe(*self._whole(), self._identifier("a table, view, index or stream")))
         if word == "EXPLAIN":
             return self._explain()
-        if word == "WITH":
-            raise self._refusal(NO_WITH)
         if word in _OTHER_STATEMENTS:
             raise self._refusal(f"{word} is not supported yet; {_OTHER_STATEMENTS[word]}")
         raise self._failure(
@@ -164,7 +160,7 @@ class _StatementParser(StreamReader):
         if self._take("VIEW"):
             return self._ended(ExplainView(*self._whole(), self._identifier("a view")))
         text, place = self._whole()
-        if self._peek() in ("SELECT", "FROM", "("):
+        if self._peek() in QUERY_WORDS:
             return ExplainQuery(text, place, SelectStatement(text, place, *self._select()))
         if self._peek() != "CREATE":
             raise self._refusal(f"EXPLAIN {self._peek()} is not supported; there are EXPLAIN VIEW, EXPLAIN CREATE VIEW "

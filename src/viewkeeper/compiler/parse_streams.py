@@ -10,6 +10,7 @@ from sqlglot.tokens import Token, TokenType
 from viewkeeper.compiler.accounting import refuse_unaccounted
 from viewkeeper.compiler.lengths import LengthReader
 from viewkeeper.compiler.part_references import PartText, has_brackets, quoted, read_query, read_view_query
+from viewkeeper.compiler.relational import CHECKS, RELATIONAL, with_values
 from viewkeeper.compiler.source_text import QueryText, Script
 from viewkeeper.compiler.statements import (
     AlterView,
@@ -24,10 +25,13 @@ from viewkeeper.compiler.statements import (
     RebuildView,
     Statement,
 )
-from viewkeeper.compiler.supported import NO_WITH, RELATIONAL, refuse_unsupported
+from viewkeeper.compiler.supported import refuse_unsupported
 from viewkeeper.compiler.syntax import syntax_tree
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.references import PartQuery
+
+QUERY_WORDS = ("SELECT", "FROM", "(", "VALUES", "WITH")
+"""What a query begins with."""
 
 AnyView = CreateView | CreateViewDF | CreatePatternView | CreateWindowView | CreateMatchView
 
@@ -150,8 +154,6 @@ class StreamReader(LengthReader):
                 message = f"{parts.references[0].target} cannot have a subscript here; {_CHOICES}"
                 raise NotSupported(message, *parts.references[0].place)
         try:
-            if self._peek() == "WITH":
-                raise self._refusal(NO_WITH)
             return self._admitted(tokens), None
         except NotSupported as refused:
             query = QueryText(syntax_tree(self._source, tokens), self._source, tokens[0].start, tokens[-1].end + 1)
@@ -177,13 +179,14 @@ class StreamReader(LengthReader):
         return QueryText(self._admitted_tree(self._source, tokens), self._source, tokens[0].start, tokens[-1].end + 1)
 
     def _admitted_tree(self, source: Script, tokens: Sequence[Token]) -> exp.Expr:
-        query = QueryText(syntax_tree(source, tokens), source, tokens[0].start, tokens[-1].end + 1)
-        refuse_unsupported(query, RELATIONAL)
+        tree = with_values(syntax_tree(source, tokens))
+        query = QueryText(tree, source, tokens[0].start, tokens[-1].end + 1)
+        refuse_unsupported(query, RELATIONAL, CHECKS)
         refuse_unaccounted(query, tokens)
         return query.tree
 
     def _require_query(self) -> None:
-        if self._peek() not in ("SELECT", "FROM", "(", "VALUES"):
+        if self._peek() not in QUERY_WORDS:
             raise self._failure("a query")
 
     def _cut_query(self, tokens: Sequence[Token], first: int, behind: int) -> QueryText:

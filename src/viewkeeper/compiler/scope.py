@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,31 +48,67 @@ class FromItem:
 
 
 class Unresolved(Exception):
-    """No column, or several, for a name; the message says which there are."""
+    """No column, or `several`, for a name; the message says which there are."""
+
+    def __init__(self, message: str, several: bool = False) -> None:
+        super().__init__(message)
+        self.several = several
+
+
+Shown = tuple[str, FromItem, int]
+"""A column that `*` stands for: its name, its item, its number there."""
 
 
 class Scope:
-    """The items of one FROM, in the order in which they are written."""
+    """The items of one FROM, in the order in which they are written.
 
-    def __init__(self, items: Sequence[FromItem]) -> None:
-        self.items = items
+    `merged` are the columns that USING or NATURAL JOIN made one, by their names in small letters; `shown` is what `*`
+    then stands for.
+    """
+
+    def __init__(
+        self, items: Sequence[FromItem], merged: Mapping[str, Shown] | None = None,
+        shown: Sequence[Shown] | None = None,
+    ) -> None:  # fmt: skip
+        self.items, self.merged = items, merged or {}
+        self._shown = shown
+
+    @property
+    def shown(self) -> Sequence[Shown]:
+        """What `*` stands for."""
+        return shown_of(self.items) if self._shown is None else self._shown
 
     def resolve(self, name: str, table: str | None) -> tuple[int, Column]:
         """The position in the joined row, and the column, that `[table.]name` means; raises Unresolved."""
+        _, item, i = self.find(name, table)
+        return item.offset + i, item.columns[i]
+
+    def find(self, name: str, table: str | None = None) -> Shown:
+        """The same as an item's column."""
+        if table is None and name.lower() in self.merged:
+            return self.merged[name.lower()]
         found = [(item, i) for item in self._called(table) for i in item.positions.get(name.lower(), ())]
         if len(found) == 1:
             item, i = found[0]
-            return item.offset + i, item.columns[i]
+            return item.names[i], item, i
         if found:
-            raise Unresolved(_ambiguous(name, [item.alias for item, _ in found]))
+            raise Unresolved(_ambiguous(name, [item.alias for item, _ in found]), several=True)
         names = [n for item in self._called(table) for n in item.names]
         raise Unresolved(f"there is no column {name}" + (f" in {table}" if table else "") + did_you_mean(name, names))
 
+    def says_nothing(self, name: str) -> bool:
+        """Whether no column is called `name`."""
+        return not any(name.lower() in item.positions for item in self.items)
+
     def star(self, table: str | None) -> Iterator[tuple[int, str, Column]]:
         """Position, name and column of all that `*` or `table.*` stands for."""
-        for item in self._called(table):
-            for i, name in enumerate(item.names[: len(item.names) - item.hidden]):
-                yield item.offset + i, name, item.columns[i]
+        shown = self.shown if table is None else self._shown_first(shown_of(self._called(table)))
+        for name, item, i in shown:
+            yield item.offset + i, name, item.columns[i]
+
+    def _shown_first(self, columns: list[Shown]) -> list[Shown]:
+        """Those of USING come first, as in Spark."""
+        return sorted(columns, key=lambda column: column[0].lower() not in self.merged)
 
     def _called(self, table: str | None) -> Sequence[FromItem]:
         if table is None:
@@ -81,6 +117,11 @@ class Scope:
         if not called:
             raise Unresolved(f"there is no {table} in FROM" + did_you_mean(table, [item.alias for item in self.items]))
         return called
+
+
+def shown_of(items: Iterable[FromItem]) -> list[Shown]:
+    """All columns of `items` that are not hidden."""
+    return [(n, item, i) for item in items for i, n in enumerate(item.names[: len(item.names) - item.hidden])]
 
 
 def _ambiguous(name: str, aliases: list[str]) -> str:

@@ -38,12 +38,6 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     }.items()
 } | {node: frozenset(function.parts) for node, function in BY_NODE.items()}  # fmt: skip
 
-RELATIONAL: dict[type[exp.Expr], frozenset[str]] = {
-    exp.Select: ADMITTED[exp.Select] | {"distinct"}, exp.Distinct: frozenset(),
-    exp.Join: ADMITTED[exp.Join] | {"side"},
-}  # fmt: skip
-"""What `refuse_unsupported` admits besides where rows are kept by key: in views over tables, and in SELECT."""
-
 FUNCTIONS: dict[type[exp.Expr], str] = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min",
                                         exp.Max: "max", exp.Coalesce: "coalesce"}  # fmt: skip
 
@@ -60,9 +54,6 @@ NOT_DETERMINISTIC = frozenset(
     )
 )  # fmt: skip
 
-NO_WITH = (
-    "WITH (a common table expression) is not supported yet; write it as a subquery in FROM, or as a view of its own"
-)
 _GROUPINGS = "{} is not supported yet; declare one view for each grouping"
 RESERVED = frozenset(
     (
@@ -80,7 +71,7 @@ _PARTS: dict[tuple[type[exp.Expr], str], str] = {
     (exp.Select, "distinct"): "SELECT DISTINCT is not supported yet; GROUP BY the same columns instead",
     (exp.Distinct, "expressions"): _DISTINCT,
     (exp.Distinct, "on"): "DISTINCT ON is not SQL here; GROUP BY the columns, with MIN or MAX of the others",
-    (exp.Select, "with_"): NO_WITH,
+    (exp.Select, "with_"): "WITH is not supported here; write it as a subquery in FROM, or as a view of its own",
     (exp.Select, "hint"): "a hint has no meaning here; leave it out",
     (exp.Select, "laterals"): "LATERAL VIEW is not supported yet",
     (exp.Select, "windows"): "window functions are not supported yet",
@@ -112,6 +103,8 @@ _PARTS: dict[tuple[type[exp.Expr], str], str] = {
     (exp.In, "field"): "IN needs a list of values in parentheses",
     (exp.If, "false"): "the function IF is not supported yet; use CASE",
     (exp.TryCast, "safe"): _CAST.replace("CAST", "TRY_CAST"),
+    (exp.Union, "by_name"): "Spark SQL has no UNION BY NAME; put the columns of both sides into one order",
+    (exp.With, "recursive"): "WITH RECURSIVE is not supported: it cannot be kept by what changes",
     (exp.Select, "locks"): "FOR UPDATE has no meaning here; leave it out",
 }  # fmt: skip
 
@@ -155,9 +148,16 @@ _NODES: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 
 
-def refuse_unsupported(query: QueryText, more: Mapping[type[exp.Expr], frozenset[str]] | None = None) -> None:
-    """Raises NotSupported at the first node or part of the query that is not admitted; `more` is admitted besides."""
-    more = more or {}
+Check = Callable[[QueryText, exp.Expr], None]
+
+
+def refuse_unsupported(
+    query: QueryText, more: Mapping[type[exp.Expr], frozenset[str]] | None = None,
+    checks: Mapping[type[exp.Expr], Check] | None = None,
+) -> None:  # fmt: skip
+    """Raises NotSupported at the first node or part of the query that is not admitted; `more` is admitted besides, and
+    checked by `checks`."""
+    more, checks = more or {}, {**_CHECKS, **(checks or {})}
     root = query.tree.unnest() if isinstance(query.tree, exp.Subquery) else query.tree
     if not isinstance(root, (exp.Select, exp.SetOperation, exp.Values)):
         raise query.error("this is not SQL: a query begins with SELECT", query.tree)
@@ -169,8 +169,7 @@ def refuse_unsupported(query: QueryText, more: Mapping[type[exp.Expr], frozenset
         for name, value in node.args.items():
             if name not in admitted and value:
                 raise query.error(_PARTS.get((kind, name)) or _part(kind, name), _first(value, node), NotSupported)
-        check = _check_any_join if kind in more and kind is exp.Join else _CHECKS.get(kind, _nothing)
-        check(query, node)
+        checks.get(kind, _nothing)(query, node)
 
 
 def _reason(query: QueryText, node: exp.Expr) -> str:
@@ -209,16 +208,6 @@ def _check_join(query: QueryText, node: exp.Expr) -> None:
     kind = node.args.get("kind") or "INNER"
     if kind not in ("INNER", "CROSS"):
         raise query.error(f"{kind} JOIN is not supported yet; {_JOIN}", node, NotSupported)
-
-
-def _check_any_join(query: QueryText, node: exp.Expr) -> None:
-    side, kind = node.args.get("side") or "", node.args.get("kind") or ""
-    if (side, kind) not in _JOINS:
-        raise query.error(f"this is not SQL: there is no {side} {kind} JOIN".replace("  ", " "), node)
-
-
-_JOINS = {("", ""), ("", "INNER"), ("", "CROSS"), *((side, kind) for side in ("", "LEFT") for kind in ("SEMI", "ANTI")),
-          *((side, kind) for side in ("LEFT", "RIGHT", "FULL") for kind in ("", "OUTER"))}  # fmt: skip
 
 
 def _check_cast(query: QueryText, node: exp.Expr) -> None:
@@ -278,7 +267,7 @@ def _check_from(query: QueryText, node: exp.Expr) -> None:
 
 
 def _check_list(query: QueryText, node: exp.Expr) -> None:
-    if not node.expressions or not isinstance(node.parent, exp.Select):
+    if not node.expressions or not isinstance(node.parent, (exp.Select, exp.SetOperation, exp.Values)):
         raise query.error("this is not SQL: GROUP BY and ORDER BY name what they order or group by", node)
 
 

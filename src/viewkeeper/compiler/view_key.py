@@ -2,7 +2,8 @@
 
 Grouping: the grouping columns.  Selection and projection: the key of what they read, if all of it is still there.
 Inner join: both keys, less a side that is joined by its whole key.  SEMI and ANTI join: the left key; LEFT (RIGHT)
-join: that side's key, where the other side is joined by its whole key.  Anything else: all columns, with multiplicity.
+join: that side's key, where the other side is joined by its whole key.  INTERSECT and EXCEPT without ALL: all columns,
+each row once.  Anything else: all columns, with multiplicity.
 """
 
 from __future__ import annotations
@@ -11,7 +12,18 @@ from viewkeeper.catalog.model import Table, View
 from viewkeeper.compiler.coercion import is_injective
 from viewkeeper.compiler.namespace import Namespace
 from viewkeeper.plans.expressions import Cast, ColumnRef, Expression
-from viewkeeper.plans.relations import Filter, GroupBy, InnerJoin, OuterJoin, Project, Relation, Scan
+from viewkeeper.plans.relations import (
+    Constants,
+    Filter,
+    GroupBy,
+    InnerJoin,
+    OuterJoin,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    UnionAll,
+)
 
 
 def view_key(relation: Relation, names: Namespace) -> tuple[tuple[int, ...], bool]:
@@ -28,6 +40,12 @@ def _key(relation: Relation, names: Namespace) -> tuple[int, ...] | None:
             if isinstance(item, Table):
                 return item.key or None
             return item.key if isinstance(item, View) and item.unique else None
+        case Constants():
+            return () if len(relation.rows) == 1 else None
+        case UnionAll():
+            return None
+        case SetOperation():
+            return None if relation.all else tuple(range(len(relation.columns)))
         case Filter():
             return _key(relation.input, names)
         case GroupBy():

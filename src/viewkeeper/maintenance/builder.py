@@ -12,11 +12,22 @@ from dataclasses import dataclass, replace
 from viewkeeper.catalog.model import Catalog, Column, Table, View
 from viewkeeper.maintenance.joined import Side, joined
 from viewkeeper.maintenance.outer_joins import outer_join
-from viewkeeper.maintenance.raising import can_raise, shared_form
 from viewkeeper.maintenance.sharing import MEMBER, Current, SharedPlan
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.expressions import ColumnRef, Expression
-from viewkeeper.plans.relations import Filter, GroupBy, InnerJoin, OuterJoin, Project, Relation, Scan
+from viewkeeper.plans.raising import can_raise, shared_form
+from viewkeeper.plans.relations import (
+    Constants,
+    Filter,
+    GroupBy,
+    InnerJoin,
+    OuterJoin,
+    Project,
+    Relation,
+    Repeat,
+    Scan,
+    UnionAll,
+)
 from viewkeeper.plans.rewriting import references, renumber
 
 
@@ -52,6 +63,12 @@ class PlanBuilder(SharedPlan):
             return self._lower_scan(relation)
         if isinstance(relation, GroupBy):
             return self._lower_aggregate(relation, family=family)
+        if isinstance(relation, Constants):
+            return self._all_of(plan.ConstantRows(0, 1, relation.columns, False, (), relation.rows))
+        if isinstance(relation, UnionAll):
+            return self._lower_union(relation, sorted(needed))
+        if isinstance(relation, Repeat):
+            return self._lower_repeat(relation, set(needed))
         outputs, predicate = None, None
         if isinstance(relation, Project):
             outputs, relation = relation.outputs, relation.input
@@ -67,8 +84,7 @@ class PlanBuilder(SharedPlan):
 
     def _lower_scan(self, scan: Scan) -> Lowered:
         if self._sources:
-            source = plan.GivenRows(0, 1, scan.columns, False, (), scan.object)
-            return Lowered(self.add(source), {i: i for i in range(len(scan.columns))})
+            return self._all_of(plan.GivenRows(0, 1, scan.columns, False, (), scan.object))
         item = self._catalog.by_id(scan.object)
         if isinstance(item, Table):
             return Lowered(self.deltas[item.id], {i: i for i in range(len(item.columns))})
@@ -81,6 +97,10 @@ class PlanBuilder(SharedPlan):
         identity = tuple((t, tuple((c, p - 1) for c, p in key)) for t, key in family.identity)
         pick = plan.Pick(0, family.zone, family.columns[1:], False, identity, store.input, item.stored.member)
         return Lowered(self.add(pick), {i: p - 1 for i, p in positions.items()})
+
+    def _all_of(self, operator: plan.Operator) -> Lowered:
+        """An operator whose columns are the relation's."""
+        return Lowered(self.add(operator), {i: i for i in range(len(operator.columns))})
 
     def _lower_linear(
         self,
@@ -145,6 +165,40 @@ class PlanBuilder(SharedPlan):
         assert isinstance(select, plan.Select)
         current = self._current
         return {shared_form(m.predicate): m.id for m in select.members if not current or m.id in current.members}
+
+    # --- unions --------------------------------------------------------------------------------------------------
+
+    def _lower_union(self, relation: UnionAll, needed: list[int]) -> Lowered:
+        """All streams in the zone of the last one, with the needed columns in one order."""
+        streams = [self.lower(each, needed, family=False) for each in relation.inputs]
+        zone = max(self.operators[stream.operator].zone for stream in streams)
+        columns = tuple(replace(relation.columns[i], name=f"c{n}") for n, i in enumerate(needed))
+        inputs = tuple(self._moved(self._in_order(stream, needed), columns, zone) for stream in streams)
+        id_ = self.add(plan.Union(0, zone, columns, False, (), inputs))
+        return Lowered(id_, {i: n for n, i in enumerate(needed)})
+
+    def _in_order(self, stream: Lowered, needed: list[int]) -> int:
+        """An operator that yields the stream's `needed` columns alone, in this order."""
+        below = self.operators[stream.operator]
+        if [stream.positions[i] for i in needed] == list(range(len(below.columns))):
+            return stream.operator
+        outputs = tuple(_column(below, stream.positions[i]) for i in needed)
+        return self._select(stream.operator, None, outputs, family=False, identify=False)
+
+    def _moved(self, id_: int, columns: tuple[Column, ...], zone: int) -> int:
+        """The rows of an operator in `zone`, spread by all that they hold."""
+        source = self.operators[id_]
+        if source.zone == zone:
+            return id_
+        exchange, _ = self.rows_exchange(id_, zone, tuple(_column(source, i) for i in range(len(columns))), [])
+        return self.add(plan.Moved(0, zone, columns, False, (), exchange))
+
+    def _lower_repeat(self, relation: Repeat, needed: set[int]) -> Lowered:
+        stream = self.lower(relation.input, needed | references(relation.times), family=False)
+        below = self.operators[stream.operator]
+        times = renumber(relation.times, stream.positions)
+        id_ = self.add(plan.Repeated(0, below.zone, below.columns, False, (), stream.operator, times))
+        return Lowered(id_, stream.positions)
 
     # --- joins ---------------------------------------------------------------------------------------------------
 

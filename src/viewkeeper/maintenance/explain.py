@@ -13,6 +13,7 @@ from viewkeeper.maintenance import declare_tables
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.text import listed
 
+_CROSSES = "{}, every row of one side with every row of the other, since no equality ties them: a change costs as many"
 _FALLS_BACK = "{}, to all rows of each key that a batch touches, since more than the key decides what matches"
 
 
@@ -40,7 +41,15 @@ def explain_view(catalog: Catalog, view: View) -> str:
                 lines += _operator(operator, shown, others.get(operator.id, []))
     general = [shown.names[o.id] for o in whole.operators if o.id in ids and isinstance(o, plan.ByKey)]
     lines.append(f"falls back: {_FALLS_BACK.format(' and '.join(general)) if general else 'nothing'}")
+    crossing = [shown.names[o.id] for o in whole.operators if o.id in ids and _crosses(o, shown)]
+    if crossing:
+        lines.append(f"crosses: {_CROSSES.format(' and '.join(crossing))}")
     return "\n".join(lines)
+
+
+def _crosses(operator: plan.Operator, shown: plan.Shown) -> bool:
+    side = shown.operators[operator.left] if isinstance(operator, plan.Join) else None
+    return isinstance(side, plan.ReverseJoin) and side.key == 0
 
 
 def _store(whole: plan.Plan, view: View) -> plan.ViewTable:

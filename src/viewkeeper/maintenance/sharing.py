@@ -12,9 +12,9 @@ from typing import Any
 
 from viewkeeper.catalog.model import Catalog, Column, Index, StateSpec, View
 from viewkeeper.catalog.types import BIGINT, INT
-from viewkeeper.maintenance.raising import shared_form
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.raising import shared_form
 from viewkeeper.plans.sums import sum_columns
 
 MEMBER = Column("member", INT, False)

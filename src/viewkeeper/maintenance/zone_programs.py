@@ -142,7 +142,11 @@ class ZonePrograms:
     def reach(self, tables: Iterable[int]) -> set[int]:
         """The zones that changes of `tables` (ids) can touch."""
         chosen = set(tables)
-        waiting = [o.id for o in self.operators.values() if isinstance(o, plan.Delta) and o.table in chosen]
+        return self._over(o.id for o in self.operators.values() if isinstance(o, plan.Delta) and o.table in chosen)
+
+    def _over(self, operators: Iterable[int]) -> set[int]:
+        """The zones of all that takes what `operators` yield."""
+        waiting = list(operators)
         seen: set[int] = set()
         while waiting:
             id_ = waiting.pop()
@@ -150,6 +154,12 @@ class ZonePrograms:
                 seen.add(id_)
                 waiting += [user.id for user in self.users(id_)]
         return {self.operators[id_].zone for id_ in seen}
+
+    def filled(self, tables: Iterable[int]) -> set[int]:
+        """The zones that a fill from nothing touches: those that rows of `tables` reach, or constants."""
+        return {1} | self._over(o.id for o in self.operators.values()
+                                if isinstance(o, plan.ConstantRows)
+                                or (isinstance(o, plan.Delta) and o.table in set(tables)))  # fmt: skip
 
     def table(self, id_: int) -> Table:
         item = self.catalog.by_id(id_)

@@ -16,12 +16,15 @@ from viewkeeper.catalog.types import physical_type
 from viewkeeper.maintenance.operators import (
     aggregate,
     by_key,
+    constants,
     delta,
     exchange,
     given_rows,
     join,
+    moved,
     pick,
     pre_aggregate,
+    repeated,
     reverse_join,
     select,
     semi_join,
@@ -39,7 +42,7 @@ _RUN: dict[type, Callable[[Any, Task], None]] = {
     plan.GivenRows: given_rows.run, plan.Delta: delta.run, plan.Select: select.run, plan.Pick: pick.run,
     plan.PreAggregate: pre_aggregate.run, plan.Aggregate: aggregate.run, plan.ReverseJoin: reverse_join.run,
     plan.Join: join.run, plan.SemiJoin: semi_join.run, plan.Union: union.run, plan.ByKey: by_key.run,
-    plan.ViewTable: store.run,
+    plan.ViewTable: store.run, plan.ConstantRows: constants.run, plan.Moved: moved.run, plan.Repeated: repeated.run,
 }  # fmt: skip
 
 

@@ -236,7 +236,7 @@ class Fills:
         self, term: Term, base: Snapshot, ids: frozenset[int], attempt: int, source: TableRows | TableDifference,
         rows: int,
     ) -> ZoneWork:  # fmt: skip
-        zones = tasks.zone_programs(base.catalog, ids).reach(source.tables) | {1}
+        zones = tasks.zone_programs(base.catalog, ids).filled(source.tables)
         root = term.storage.root
         # One view server less than a batch may use: batches and other views go on meanwhile.
         servers = max(1, self._executor.servers - 1) if rows > CHAINED_MAX else 1

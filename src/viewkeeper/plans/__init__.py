@@ -6,10 +6,11 @@ of all others are made of.
 
 from viewkeeper.catalog import codec
 from viewkeeper.catalog.model import Catalog
-from viewkeeper.plans import expressions, maintenance, match, pattern, references, relations, viewdf, window
+from viewkeeper.plans import expressions, maintenance, match, pattern, references, relations, subqueries, viewdf, window
 
 __all__ = [
-    "expressions", "maintenance", "match", "pattern", "read_catalog", "references", "relations", "viewdf", "window",
+    "expressions", "maintenance", "match", "pattern", "read_catalog", "references", "relations",
+    "subqueries", "viewdf", "window",
 ]  # fmt: skip
 
 

@@ -58,6 +58,15 @@ class ColumnRef(Expression):
 
 @stored
 @dataclass(frozen=True)
+class OuterColumn(Expression):
+    """Within a subquery: value number `index` of those that the query around it hands in for each of its rows."""
+
+    index: int
+    name: str
+
+
+@stored
+@dataclass(frozen=True)
 class Literal(Expression):
     """A constant: int, float, Decimal, str, bytes, bool, date, datetime (TIMESTAMP: aware, in UTC) or None."""
 
@@ -168,6 +177,15 @@ class Cast(Expression):
     """An implicit conversion that cannot fail: a wider number, an integer to DECIMAL/DOUBLE, DECIMAL to DOUBLE, DATE to
     TIMESTAMP (midnight in the database's zone) and the like.  VOID casts to anything."""
 
+    argument: Expression
+
+
+@stored
+@dataclass(frozen=True)
+class OnlyRow(Expression):
+    """`argument`, where no more than one of `rows` there are; else raises SCALAR_SUBQUERY_TOO_MANY_ROWS."""
+
+    rows: Expression
     argument: Expression
 
 

@@ -17,7 +17,7 @@ from typing import ClassVar
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Catalog, CatalogPlan, Column, StateSpec
 from viewkeeper.catalog.types import Type
-from viewkeeper.plans.expressions import Expression, TextPlace
+from viewkeeper.plans.expressions import Expression, Literal, TextPlace
 from viewkeeper.plans.text import expression_text, listed
 
 Identity = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
@@ -92,6 +92,19 @@ class GivenRows(Operator):
 
     def text(self, shown: Shown) -> str:
         return f"of object {self.object}"
+
+
+@stored
+@dataclass(frozen=True)
+class ConstantRows(Operator):
+    """The rows of VALUES, or the one row of a SELECT without FROM: they come when a view is filled, and stay."""
+
+    rows: tuple[tuple[Literal, ...], ...]
+
+    title = "CONSTANTS"
+
+    def text(self, shown: Shown) -> str:
+        return f"{len(self.rows)} row{'s' * (len(self.rows) != 1)}"
 
 
 @stored
@@ -307,6 +320,33 @@ class Union(Operator):
 
 @stored
 @dataclass(frozen=True)
+class Moved(Operator):
+    """The rows of an operator of an earlier zone, as they came through `exchange`: in a zone of other streams."""
+
+    exchange: int
+
+    title = "MOVE"
+
+    def text(self, shown: Shown) -> str:
+        return f"of {shown.names[shown.exchanges[self.exchange].source]} to this zone"
+
+
+@stored
+@dataclass(frozen=True)
+class Repeated(Operator):
+    """Each row as often as `times` says: not at all where it is 0 or less."""
+
+    input: int
+    times: Expression
+
+    title = "REPEAT"
+
+    def text(self, shown: Shown) -> str:
+        return f"{shown.names[self.input]} {expression_text(self.times)} times"
+
+
+@stored
+@dataclass(frozen=True)
 class KeyFunction:
     """A function of all rows of a key: the root of all."""
 
@@ -384,7 +424,7 @@ def plan_of(catalog: Catalog) -> Plan:
 
 def inputs(operator: Operator) -> tuple[int, ...]:
     """The operators of the same zone whose streams `operator` takes."""
-    if isinstance(operator, (Select, Pick, Aggregate, ViewTable)):
+    if isinstance(operator, (Select, Pick, Aggregate, Repeated, ViewTable)):
         return (operator.input,)
     if isinstance(operator, (Join, SemiJoin)):
         return (operator.left, operator.right)
@@ -393,7 +433,7 @@ def inputs(operator: Operator) -> tuple[int, ...]:
 
 def exchange_of(operator: Operator) -> int | None:
     """The exchange that feeds `operator`, if one does."""
-    return operator.exchange if isinstance(operator, (PreAggregate, ReverseJoin)) else None
+    return operator.exchange if isinstance(operator, (PreAggregate, ReverseJoin, Moved)) else None
 
 
 def states_of(operator: Operator) -> tuple[StateSpec, ...]:

@@ -6,12 +6,14 @@ the left columns, then the right ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import Type
-from viewkeeper.plans.expressions import Expression, TextPlace
+from viewkeeper.plans.expressions import Expression, Literal, TextPlace
 
 
 class Relation:
@@ -27,6 +29,15 @@ class Scan(Relation):
 
     object: int
     name: str
+    columns: tuple[Column, ...]
+
+
+@stored
+@dataclass(frozen=True)
+class Constants(Relation):
+    """The rows of VALUES.  A SELECT without FROM reads one row without columns."""
+
+    rows: tuple[tuple[Literal, ...], ...]
     columns: tuple[Column, ...]
 
 
@@ -134,6 +145,74 @@ class GroupBy(Relation):
     def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
         keys = tuple(Column(n, e.type, e.nullable) for n, e in zip(self.key_names, self.keys, strict=True))
         return keys + tuple(Column(n, c.type, c.nullable) for n, c in zip(self.call_names, self.calls, strict=True))
+
+
+@stored
+@dataclass(frozen=True)
+class UnionAll(Relation):
+    """All rows of all `inputs`, whose columns have the same types one by one."""
+
+    inputs: tuple[Relation, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
+        return tuple(
+            replace(each[0], nullable=any(c.nullable for c in each))
+            for each in zip(*(input_.columns for input_ in self.inputs), strict=True)
+        )
+
+
+@stored
+@dataclass(frozen=True)
+class SetOperation(Relation):
+    """`kind` is INTERSECT (each row that both sides have) or EXCEPT (each row that only the left has).
+
+    Rows are equal where all their columns are, NULL being equal to NULL.  With `all`, a row that comes m times on the
+    left and n times on the right comes min(m, n) times, or m - n times; else once.
+    """
+
+    kind: str
+    all: bool
+    left: Relation
+    right: Relation
+
+    @property
+    def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
+        both = zip(self.left.columns, self.right.columns, strict=True)
+        return tuple(replace(a, nullable=a.nullable and (b.nullable or self.kind == "EXCEPT")) for a, b in both)
+
+
+@stored
+@dataclass(frozen=True)
+class Repeat(Relation):
+    """Each row as often as `times`, a whole number, says: not at all where it is 0 or less."""
+
+    input: Relation
+    times: Expression
+
+    @property
+    def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
+        return self.input.columns
+
+
+def inputs_of(relation: Relation) -> Iterator[Relation]:
+    """The relations that `relation` is made from, in the order in which they are written."""
+    for value in _fields(relation):
+        yield from (each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, Relation))
+
+
+def expressions_of(relation: Relation) -> Iterator[Expression]:
+    """The expressions that `relation` itself computes, those of its inputs left out."""
+    for value in _fields(relation):
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, AggregateCall):
+                each = each.argument
+            if isinstance(each, Expression):
+                yield each
+
+
+def _fields(relation: Relation) -> list[Any]:
+    return [getattr(relation, field.name) for field in fields(relation)]  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

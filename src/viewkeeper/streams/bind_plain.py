@@ -18,9 +18,10 @@ from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import CreateView
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import DeclarationError, NotSupported
-from viewkeeper.maintenance.raising import can_raise
+from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.references import Subscript
-from viewkeeper.plans.relations import Filter, InnerJoin, Project, Relation, Scan
+from viewkeeper.plans.relations import Filter, InnerJoin, Project, Relation, Scan, expressions_of
+from viewkeeper.plans.subqueries import has_subquery
 from viewkeeper.plans.viewdf import NamedDimension, NamedInput, PlainPlan, PlannedQuery
 from viewkeeper.streams.analyst import Analyst, NotByRows
 from viewkeeper.streams.bind_viewdf import asked_columns, known_columns, refused_names, timed
@@ -116,8 +117,10 @@ def _bound(catalog: Catalog, statement: CreateView) -> tuple[tuple[Column, ...],
 def _is_ours(relation: Relation) -> bool:
     """Whether our operators do as Spark does: not where it aggregates, nor where a condition that can raise stands over
     a join (Spark tests it below the join where it can, of rows that then match nothing too)."""
+    if any(map(has_subquery, expressions_of(relation))):
+        return False
     if isinstance(relation, InnerJoin):
-        plain = relation.residual is None or not can_raise(relation.residual)
+        plain = bool(relation.left_keys) and (relation.residual is None or not can_raise(relation.residual))
         return plain and _is_ours(relation.left) and _is_ours(relation.right)
     if isinstance(relation, Filter) and can_raise(relation.predicate) and _joins(relation.input):
         return False

@@ -15,8 +15,21 @@ import pyarrow as pa
 
 from viewkeeper.maintenance.evaluate import predicate
 from viewkeeper.plans.expressions import ColumnRef, Compare, Expression
-from viewkeeper.plans.relations import Filter, GroupBy, InnerJoin, OuterJoin, Project, Relation, Scan
+from viewkeeper.plans.relations import (
+    Constants,
+    Filter,
+    GroupBy,
+    InnerJoin,
+    OuterJoin,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    UnionAll,
+    expressions_of,
+)
 from viewkeeper.plans.rewriting import conjuncts, references, renumber
+from viewkeeper.plans.subqueries import subqueries_in
 
 
 @dataclass
@@ -97,6 +110,9 @@ def uses(relation: Relation) -> dict[int, Use]:
 
 def _visit(relation: Relation, needed: set[int], terms: tuple[Expression, ...], found: dict[int, Use]) -> None:
     """`needed` are columns of `relation` that are read above it; only rows for which all `terms` are TRUE matter."""
+    for expression in expressions_of(relation):
+        for subquery in subqueries_in(expression):
+            _visit(subquery.query, set(range(len(subquery.query.columns))), (), found)
     match relation:
         case Scan():
             use, last = found.setdefault(relation.object, Use(relation)), len(relation.columns) - 1
@@ -109,6 +125,15 @@ def _visit(relation: Relation, needed: set[int], terms: tuple[Expression, ...], 
             _visit_join(relation, needed, terms, found)
         case OuterJoin():
             _visit_outer_join(relation, needed, found)
+        case Constants():
+            pass
+        case UnionAll():
+            for each in relation.inputs:
+                _visit(each, needed, terms, found)
+        case SetOperation():
+            every = set(range(len(relation.columns)))
+            for each in (relation.left, relation.right):
+                _visit(each, every, terms, found)
         case Project():
             # What is computed is computed for all to see: it may raise.
             read = (output for i, output in enumerate(relation.outputs) if i in needed or not _is_plain(output))

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewkeeper.maintenance.evaluate import evaluate, predicate
-from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.maintenance.task import Task
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.expressions import ColumnRef, Compare, Expression, Literal
+from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.rewriting import conjunction, conjuncts
 from viewkeeper.trace.rows import Rows
 

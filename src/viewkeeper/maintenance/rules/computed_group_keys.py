@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.maintenance.rules.rule import Rule
 from viewkeeper.plans.expressions import ColumnRef
+from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import GroupBy, Project, Relation
 
 

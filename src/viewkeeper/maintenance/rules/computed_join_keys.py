@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.maintenance.rules.rule import Rule
 from viewkeeper.plans.expressions import ColumnRef, Expression
+from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import InnerJoin, OuterJoin, Project, Relation
 from viewkeeper.plans.rewriting import renumber
 

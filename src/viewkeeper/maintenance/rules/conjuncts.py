@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import Filter, InnerJoin, OuterJoin, Relation
 from viewkeeper.plans.rewriting import conjunction, references, renumber
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.maintenance.rules.conjuncts import keys_can_raise
 from viewkeeper.maintenance.rules.rule import Rule
 from viewkeeper.plans.expressions import (
@@ -18,6 +17,7 @@ from viewkeeper.plans.expressions import (
     Negate,
     Not,
 )
+from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import Filter, InnerJoin, OuterJoin, Relation
 from viewkeeper.plans.rewriting import conjuncts
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import Any
 
 from viewkeeper.maintenance.rules.computed_group_keys import COMPUTED_GROUP_KEYS
 from viewkeeper.maintenance.rules.computed_join_keys import COMPUTED_JOIN_KEYS
 from viewkeeper.maintenance.rules.inner_join_residual import INNER_JOIN_RESIDUAL
 from viewkeeper.maintenance.rules.on_below_outer_join import ON_BELOW_OUTER_JOIN
 from viewkeeper.maintenance.rules.outer_join_as_inner import OUTER_JOIN_AS_INNER
+from viewkeeper.maintenance.rules.set_operation_as_counts import SET_OPERATION_AS_COUNTS
 from viewkeeper.maintenance.rules.where_below_join import WHERE_BELOW_JOIN
 from viewkeeper.maintenance.rules.where_below_outer_join import WHERE_BELOW_OUTER_JOIN
-from viewkeeper.plans.relations import Relation
+from viewkeeper.plans.relations import Relation, UnionAll
 
 RULES = (
-    INNER_JOIN_RESIDUAL, OUTER_JOIN_AS_INNER, WHERE_BELOW_JOIN, WHERE_BELOW_OUTER_JOIN, ON_BELOW_OUTER_JOIN,
-    COMPUTED_JOIN_KEYS, COMPUTED_GROUP_KEYS,
+    SET_OPERATION_AS_COUNTS, INNER_JOIN_RESIDUAL, OUTER_JOIN_AS_INNER, WHERE_BELOW_JOIN, WHERE_BELOW_OUTER_JOIN,
+    ON_BELOW_OUTER_JOIN, COMPUTED_JOIN_KEYS, COMPUTED_GROUP_KEYS,
 )  # fmt: skip
 """Tried in this order at each relation, from the root on, until none applies there; then below.  A conjunct must know
 what kind of join it stands above before it moves, and moves before keys that raise are computed below the join."""
@@ -38,5 +40,9 @@ def _rewritten(relation: Relation, used: list[str]) -> Relation:
                 used.append(rule.name)
                 break
     below = {field.name: getattr(relation, field.name) for field in fields(relation)}  # type: ignore[arg-type]
-    changed = {name: _rewritten(value, used) for name, value in below.items() if isinstance(value, Relation)}
+    changed: dict[str, Any] = {
+        name: _rewritten(value, used) for name, value in below.items() if isinstance(value, Relation)
+    }
+    if isinstance(relation, UnionAll):
+        changed["inputs"] = tuple(_rewritten(input_, used) for input_ in relation.inputs)
     return replace(relation, **changed) if changed else relation  # type: ignore[type-var]

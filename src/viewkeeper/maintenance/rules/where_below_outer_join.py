@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.maintenance.rules.conjuncts import by_side, filtered, keys_can_raise
 from viewkeeper.maintenance.rules.rule import Rule
+from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import Filter, OuterJoin, Relation
 from viewkeeper.plans.rewriting import conjuncts
 

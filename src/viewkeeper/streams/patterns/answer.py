@@ -14,8 +14,8 @@ from viewkeeper.errors import ViewBroken
 from viewkeeper.maintenance import exact
 from viewkeeper.maintenance.error_codes import ARITHMETIC_OVERFLOW, format_error, pack_error
 from viewkeeper.maintenance.evaluate import evaluate
-from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.plans.pattern import PatternAnswer, PatternCall, PatternMatches
+from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.plans.text import outputs_text
 from viewkeeper.streams.blocks import Block

@@ -9,7 +9,6 @@ from viewkeeper.catalog.model import Catalog, PartView, Stream
 from viewkeeper.compiler.bind_pattern import bind_pattern
 from viewkeeper.compiler.statements import CreatePatternView
 from viewkeeper.errors import NotSupported
-from viewkeeper.maintenance.raising import shared_form
 from viewkeeper.plans.expressions import ColumnRef, Expression
 from viewkeeper.plans.pattern import (
     BoundPattern,
@@ -21,6 +20,7 @@ from viewkeeper.plans.pattern import (
     PatternSlot,
     PatternVariable,
 )  # fmt: skip
+from viewkeeper.plans.raising import shared_form
 from viewkeeper.plans.rewriting import references, renumber, walk
 from viewkeeper.streams.patterns.fsm import relation_of
 from viewkeeper.streams.patterns.shape import helper_shape

@@ -11,9 +11,9 @@ import pyarrow as pa
 from viewkeeper.catalog.types import Type
 from viewkeeper.maintenance import exact
 from viewkeeper.maintenance.evaluate import evaluate
-from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.plans.expressions import ColumnRef
 from viewkeeper.plans.pattern import PatternMeasure
+from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.rewriting import references
 from viewkeeper.streams.patterns.sequences import Sequences
 from viewkeeper.trace.grouping import spread

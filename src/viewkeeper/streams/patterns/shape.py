@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, INT, TINYINT, Type
-from viewkeeper.maintenance.raising import can_raise
 from viewkeeper.plans.expressions import ColumnRef, Expression
 from viewkeeper.plans.pattern import PatternMatches, PatternMeasure
+from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.rewriting import references
 from viewkeeper.plans.sums import sum_columns
 

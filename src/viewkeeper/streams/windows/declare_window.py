@@ -19,9 +19,9 @@ from viewkeeper.compiler.statements import CreateView, CreateWindowView
 from viewkeeper.compiler.supported import refuse_unsupported
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import DeclarationError, NotSupported
-from viewkeeper.maintenance.raising import shared_form
 from viewkeeper.plans import window as plans
 from viewkeeper.plans.expressions import ColumnRef, Expression, Several
+from viewkeeper.plans.raising import shared_form
 from viewkeeper.plans.relations import AggregateCall, Filter, GroupBy, InnerJoin, Project, Relation, Scan
 from viewkeeper.plans.window import (
     BLOCKS,
@@ -132,12 +132,13 @@ def _scans(statement: CreateWindowView, relation: Relation) -> list[int]:
     match relation:
         case Scan():
             return [relation.object]
-        case InnerJoin():
+        case InnerJoin() if relation.left_keys:
             return _scans(statement, relation.left) + _scans(statement, relation.right)
         case Filter() | Project():
             return _scans(statement, relation.input)
     raise statement.query.error(
-        "a subquery that aggregates is not supported below WINDOW; declare it as a view, and join that",
+        "a subquery that aggregates, and a join without an equality between its sides, are not supported below WINDOW; "
+        "declare a view, and join that",
         statement.query.tree, NotSupported,
     )  # fmt: skip
 

@@ -1,0 +1,89 @@
+"""What is admitted besides where rows are kept by the core's operators: in views over tables, and in SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from viewkeeper.compiler.source_text import QueryText
+from viewkeeper.compiler.supported import ADMITTED
+from viewkeeper.errors import NotSupported
+
+_SET_OPERATION = frozenset(("this", "expression", "distinct", "order", "limit", "offset", "with_"))
+
+RELATIONAL: dict[type[exp.Expr], frozenset[str]] = {
+    exp.Select: ADMITTED[exp.Select] | {"distinct", "with_"}, exp.Distinct: frozenset(),
+    exp.Join: ADMITTED[exp.Join] | {"side", "using", "method"}, exp.Group: ADMITTED[exp.Group] | {"all"},
+    exp.With: frozenset(("expressions",)), exp.CTE: frozenset(("this", "alias")), exp.Union: _SET_OPERATION,
+    exp.Intersect: _SET_OPERATION, exp.Except: _SET_OPERATION, exp.Values: frozenset(("expressions", "alias")),
+    exp.Tuple: frozenset(("expressions",)), exp.Exists: frozenset(("this",)), exp.In: ADMITTED[exp.In] | {"query"},
+    exp.Subquery: ADMITTED[exp.Subquery],
+}  # fmt: skip
+
+_QUERIES = (exp.Select, exp.Subquery, exp.SetOperation, exp.Values)
+
+
+def with_values(tree: exp.Expr) -> exp.Expr:
+    """`tree` where VALUES in parentheses is itself, not the `SELECT * FROM` it that sqlglot makes of it."""
+    for node in list(tree.find_all(exp.Select)):
+        from_ = node.args.get("from_")
+        values = from_.this if from_ is not None else None
+        if isinstance(values, exp.Values) and values.alias == "_values" and not _is_written(values.args["alias"].this):
+            values.set("alias", None)
+            if node is tree:
+                return values
+            node.replace(values)
+    return tree
+
+
+def _is_written(name: exp.Expr) -> bool:
+    return "start" in (name._meta or {})
+
+
+def _check_join(query: QueryText, node: exp.Expr) -> None:
+    side, kind = node.args.get("side") or "", node.args.get("kind") or ""
+    if (side, kind) not in _JOINS:
+        raise query.error(f"this is not SQL: there is no {side} {kind} JOIN".replace("  ", " "), node)
+    method = node.args.get("method") or ""
+    if method not in ("", "NATURAL"):
+        raise query.error(f"{method} JOIN is not supported; leave out {method}", node, NotSupported)
+    if (method or node.args.get("using")) and kind == "CROSS":
+        raise query.error("this is not SQL: a CROSS JOIN has no condition", node)
+
+
+_JOINS = {("", ""), ("", "INNER"), ("", "CROSS"), *((side, kind) for side in ("", "LEFT") for kind in ("SEMI", "ANTI")),
+          *((side, kind) for side in ("LEFT", "RIGHT", "FULL") for kind in ("", "OUTER"))}  # fmt: skip
+
+
+def _check_subquery(query: QueryText, node: exp.Expr) -> None:
+    if not isinstance(node.this, _QUERIES):
+        message = "a join in parentheses is not supported yet; leave out the parentheses"
+        raise query.error(message, node, NotSupported)
+
+
+def _check_query(query: QueryText, node: exp.Expr) -> None:
+    around: tuple[type[exp.Expr], ...] = (exp.Subquery, exp.CTE, exp.SetOperation, exp.Exists)
+    if isinstance(node, exp.Values):
+        around += (exp.From, exp.Join)
+    if node.parent is not None and not isinstance(node.parent, around):
+        raise query.error("a subquery stands in parentheses", node, NotSupported)
+
+
+def _check_tuple(query: QueryText, node: exp.Expr) -> None:
+    if isinstance(node.parent, exp.Values) or (isinstance(node.parent, exp.In) and node.parent.args.get("query")):
+        return
+    raise query.error("rows of several values are not supported yet; compare each value", node, NotSupported)
+
+
+def _check_group(query: QueryText, node: exp.Expr) -> None:
+    if bool(node.expressions) == bool(node.args.get("all")):
+        raise query.error("this is not SQL: GROUP BY names what it groups by, or ALL", node)
+
+
+CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {
+    exp.Join: _check_join, exp.Subquery: _check_subquery, exp.Select: _check_query, exp.Values: _check_query,
+    exp.Union: _check_query, exp.Intersect: _check_query, exp.Except: _check_query, exp.Tuple: _check_tuple,
+    exp.Group: _check_group,
+}  # fmt: skip
+"""How what `RELATIONAL` admits is checked further."""

@@ -1,0 +1,124 @@
+"""Three small tables, a history that gives every key rows, moves and takes them, and views kept through it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bags import bag
+from memory_engine import MemoryEngine
+from oracle.model import Base, Operation, TableSchema
+from viewkeeper.checker.row_evaluator import Answer, evaluate
+
+TABLES = ["CREATE TABLE a (id BIGINT, k INT, x INT, s STRING, PRIMARY KEY (id))",
+          "CREATE TABLE b (id BIGINT, k INT, y BIGINT NOT NULL, s STRING, PRIMARY KEY (id))",
+          "CREATE TABLE c (k INT, z DECIMAL(10,2))"]  # fmt: skip
+_COLUMNS = {"a": ("id", "k", "x", "s"), "b": ("id", "k", "y", "s"), "c": ("k", "z")}
+
+
+def _put(table: str, *rows: tuple[Any, ...]) -> Operation:
+    return Operation("put_many", table, tuple(dict(zip(_COLUMNS[table], row, strict=True)) for row in rows))
+
+
+def _delete(table: str, *rows: dict[str, Any]) -> Operation:
+    return Operation("delete", table, rows)
+
+
+BATCHES = (
+    (),
+    (_put("a", (1, 1, 1, "p"), (2, 1, 1, None), (3, None, 2, "q"), (4, 2, None, "p")),
+     _put("b", (1, 1, 1, "p"), (2, 2, 2, "q"), (3, None, 3, None))),
+    (_put("c", (1, 1), (1, 1), (None, 2), (3, 3)), _put("b", (5, 1, 1, "p"))),
+    (_delete("b", {"id": 3}), _put("a", (2, 2, 5, "z"))),
+    (_delete("a", {"id": 1}), _delete("b", {"id": 1}), _put("b", (7, None, 1, None))),
+    (_delete("c", {"k": 1, "z": 1}), _delete("a", {"id": 3})),
+    (_delete("b", {"id": 2}, {"id": 5}, {"id": 7}), _delete("a", {"id": 2}, {"id": 4})),
+)  # fmt: skip
+
+
+def kept(query: str, declared_at: int, servers: int = 2) -> MemoryEngine:
+    """Keeps a view of `query`, filled while batch `declared_at` comes; it is compared after each batch from then on."""
+    engine = MemoryEngine(TABLES, servers)
+    base = Base([TableSchema(table.name, table.columns, table.key) for table in engine.catalog.tables])
+    for number, batch in enumerate(BATCHES):
+        if number == declared_at:
+            engine.declare([f"CREATE VIEW v AS {query}"])
+            engine.start_fill()
+        for operation in batch:
+            base.apply(operation)
+        engine.apply(batch)
+        if number == declared_at:
+            engine.finish_fill()
+        if number >= declared_at:
+            _compare(engine, base, number)
+    return engine
+
+
+def _compare(engine: MemoryEngine, base: Base, batch: int) -> None:
+    inputs = {table.id: Answer(base.rows(table.name)) for table in engine.catalog.tables}
+    answer = evaluate(engine.relations["v"], inputs)
+    assert bag(engine.rows("v")) == bag(answer.rows), f"after batch {batch}"
+    found = {(code, place) for _, code, place, _ in engine.errors("v")}
+    assert found == {(error.code, error.place) for error in answer.errors}, f"errors after batch {batch}"
+
+
+WITH = [
+    "WITH w AS (SELECT k, sum(x) AS sx FROM a GROUP BY k) SELECT w.k, v.sx FROM w JOIN w v ON w.k = v.k",
+    "WITH w(p, q) AS (SELECT k, x FROM a), a AS (SELECT p FROM w WHERE q > 1) SELECT * FROM a",
+    "SELECT * FROM (WITH a AS (SELECT k FROM b) SELECT * FROM a) z",
+]
+
+SETS = [
+    "SELECT k, s FROM a UNION ALL SELECT k, s FROM b",
+    "SELECT k, s FROM a UNION SELECT k, s FROM b",
+    "SELECT k, s FROM a INTERSECT SELECT k, s FROM b",
+    "SELECT k, s FROM a INTERSECT ALL SELECT k, s FROM b",
+    "SELECT k, s FROM a EXCEPT SELECT k, s FROM b",
+    "SELECT k, s FROM a MINUS ALL SELECT k, s FROM b",
+    "SELECT x FROM a UNION ALL SELECT y FROM b UNION ALL SELECT z FROM c",
+    "SELECT k, count(*) AS n FROM a GROUP BY k UNION ALL SELECT k, y FROM b",
+    """SELECT k, count(*) AS n FROM a GROUP BY k UNION ALL SELECT a.k, b.y FROM a JOIN b ON a.k = b.k
+       UNION SELECT count(*), sum(y) FROM b""",
+    "(SELECT k FROM a UNION SELECT k FROM b) EXCEPT (SELECT k FROM c INTERSECT SELECT k FROM a)",
+    "SELECT k FROM a UNION SELECT k FROM b INTERSECT SELECT k FROM c",
+    "SELECT count(*) AS n, max(k) AS m FROM (SELECT k FROM a UNION ALL SELECT k FROM b UNION ALL VALUES (9)) u",
+    "SELECT k FROM a EXCEPT ALL VALUES (1), (1)",
+    "SELECT k FROM a UNION ALL SELECT k FROM a UNION ALL SELECT k FROM a",
+    "SELECT DISTINCT x FROM (SELECT x FROM a UNION ALL SELECT y FROM b) q WHERE x > 0",
+]
+
+JOINS = [
+    "SELECT k, a.k AS ak, b.k AS bk FROM a RIGHT JOIN b USING (k)",
+    "SELECT * FROM a NATURAL JOIN c",
+    "SELECT k, z FROM a FULL JOIN b USING (k) JOIN c USING (k)",
+    "SELECT * FROM a LEFT SEMI JOIN b USING (k)",
+    "SELECT a.id, c.z FROM a CROSS JOIN c",
+    "SELECT a.id, c.z FROM a, c WHERE a.k < c.k",
+    "SELECT a.id, b.id AS bid FROM a JOIN b ON a.x < b.y",
+    "SELECT a.id, b.id AS bid FROM a LEFT JOIN b ON a.x < b.y",
+    "SELECT a.id, b.id AS bid FROM a FULL JOIN b ON a.x = 1",
+    "SELECT a.id, b.id AS bid, c.z FROM a LEFT JOIN b ON a.k = b.k, c WHERE c.k = a.k",
+    "SELECT a.id, b.id AS bid, c.z FROM c, a LEFT JOIN b ON a.k = b.k",
+    "SELECT a.id, m.n FROM a CROSS JOIN (SELECT count(*) AS n FROM b) m",
+    "SELECT a.id, m.n FROM a JOIN (SELECT max(y) AS n FROM b) m ON a.x < m.n",
+    "SELECT x.k, y.k AS yk FROM a x, a y",
+    "SELECT k, x, y FROM a LEFT JOIN b USING (k, s)",
+    "SELECT k, x, y, z FROM a FULL JOIN b USING (k) FULL JOIN c USING (k)",
+    "SELECT * FROM (SELECT k, s, x FROM a) l FULL JOIN (SELECT s, k, y FROM b) r USING (s, k)",
+]
+
+CONSTANTS_AND_GROUPS = [
+    "VALUES (1, 'a'), (2, NULL), (2.5, NULL)",
+    "SELECT * FROM VALUES (1), (NULL) AS v(k)",
+    "SELECT k, count(*) AS n FROM VALUES (1), (NULL), (1) AS v(k) GROUP BY k",
+    "SELECT a.id, v.n FROM a JOIN (VALUES (1, 'one'), (2, 'two')) v(k, n) ON a.k = v.k",
+    "SELECT * FROM VALUES (1 + 1), (3) AS v(k)",
+    "SELECT count(*) AS n",
+    "SELECT 1 AS one, 'x' AS t",
+    "SELECT 1 AS one WHERE 1 = 2",
+    "SELECT 1 / 0 AS one",
+    "SELECT k, x AS y, y + 1 AS w FROM a",
+    "SELECT k, sum(x) AS s2, s2 + 1 AS t FROM a GROUP BY k",
+    "SELECT k, s, count(*) AS n FROM a GROUP BY ALL",
+    "SELECT count(*) AS n FROM a GROUP BY ALL",
+    "SELECT 1 AS one FROM a HAVING 1 = 1",
+]
