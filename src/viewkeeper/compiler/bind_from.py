@@ -12,7 +12,7 @@ from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.conversion import Refused, compared
 from viewkeeper.compiler.joining import ToJoin, filtered, joined
 from viewkeeper.compiler.namespace import Derived, Namespace
-from viewkeeper.compiler.scope import FromItem, Scope, Shown, Unresolved, did_you_mean, shown_of
+from viewkeeper.compiler.scope import FromItem, Scope, ShownColumn, Unresolved, did_you_mean, shown_of
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import Coalesce, ColumnRef, Compare, Expression
@@ -129,7 +129,7 @@ class _Reading:
 
 def _scope(items: Sequence[FromItem], before: Scope, waiting: ToJoin, names: Sequence[str]) -> Scope:
     """The names behind a join: those of USING come first, and once."""
-    one: list[Shown] = []
+    one: list[ShownColumn] = []
     for i, name in enumerate(names):
         if waiting.merged is not None:
             one.append((name, waiting.merged, i))

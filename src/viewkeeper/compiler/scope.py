@@ -55,7 +55,7 @@ class Unresolved(Exception):
         self.several = several
 
 
-Shown = tuple[str, FromItem, int]
+ShownColumn = tuple[str, FromItem, int]
 """A column that `*` stands for: its name, its item, its number there."""
 
 
@@ -67,14 +67,14 @@ class Scope:
     """
 
     def __init__(
-        self, items: Sequence[FromItem], merged: Mapping[str, Shown] | None = None,
-        shown: Sequence[Shown] | None = None,
+        self, items: Sequence[FromItem], merged: Mapping[str, ShownColumn] | None = None,
+        shown: Sequence[ShownColumn] | None = None,
     ) -> None:  # fmt: skip
         self.items, self.merged = items, merged or {}
         self._shown = shown
 
     @property
-    def shown(self) -> Sequence[Shown]:
+    def shown(self) -> Sequence[ShownColumn]:
         """What `*` stands for."""
         return shown_of(self.items) if self._shown is None else self._shown
 
@@ -83,7 +83,7 @@ class Scope:
         _, item, i = self.find(name, table)
         return item.offset + i, item.columns[i]
 
-    def find(self, name: str, table: str | None = None) -> Shown:
+    def find(self, name: str, table: str | None = None) -> ShownColumn:
         """The same as an item's column."""
         if table is None and name.lower() in self.merged:
             return self.merged[name.lower()]
@@ -106,7 +106,7 @@ class Scope:
         for name, item, i in shown:
             yield item.offset + i, name, item.columns[i]
 
-    def _shown_first(self, columns: list[Shown]) -> list[Shown]:
+    def _shown_first(self, columns: list[ShownColumn]) -> list[ShownColumn]:
         """Those of USING come first, as in Spark."""
         return sorted(columns, key=lambda column: column[0].lower() not in self.merged)
 
@@ -119,7 +119,7 @@ class Scope:
         return called
 
 
-def shown_of(items: Iterable[FromItem]) -> list[Shown]:
+def shown_of(items: Iterable[FromItem]) -> list[ShownColumn]:
     """All columns of `items` that are not hidden."""
     return [(n, item, i) for item in items for i, n in enumerate(item.names[: len(item.names) - item.hidden])]
 
