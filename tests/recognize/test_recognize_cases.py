@@ -92,6 +92,15 @@ def test_a_row_of_the_same_moment_that_a_tie_sorts_before_comes_before() -> None
     assert shown(late) == {0: [(2,)]}
 
 
+def test_which_of_two_zeros_comes_first_does_not_depend_on_who_came_first() -> None:
+    """0.0 and -0.0 tie, and are not the same: the negative one is first."""
+    view = matching("ORDER BY ts MEASURES FIRST(A.y) AS f PATTERN (A B)")
+    zeros = [(*at(5, 1)[:3], zero, None) for zero in (0.0, -0.0)]
+    for rows in (zeros, zeros[::-1]):
+        (found,) = built(view, parts(rows)).parts[0].columns[0].to_pylist()
+        assert str(found) == "-0.0"
+
+
 def test_what_is_undecided_hides_no_other_partition() -> None:
     """Trap 151's like: a partial match that never ends holds back what comes behind it in its own partition only."""
     clause = "PARTITION BY g ORDER BY ts MEASURES FIRST(A.x) AS x PATTERN (A C* B) DEFINE B AS x = 0"

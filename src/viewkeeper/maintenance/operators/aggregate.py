@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.catalog.types import MAX_PRECISION, decimal
-from viewkeeper.maintenance import error_codes, exact
 from viewkeeper.maintenance.task import Task
+from viewkeeper.maintenance.totals import sum_or_average
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.sums import sum_columns
 from viewkeeper.trace.keys import equal_rows
@@ -63,15 +62,10 @@ def _outputs(
             behind = at + 1 + len(sums)
             outputs.append(state[behind + (call.function == "max" and item.smallest)])
         else:
-            number = counts.to_numpy()
-            if call.function == "sum":
-                values, overflow = exact.total(sums, item.type, call.type)
-            else:
-                values, overflow = exact.average(sums, number, item.type, call.type)
-            outputs.append(_null_where(values, number == 0))
-            if overflow is not None:
-                codes = _overflow_codes(call, item, sums)
-                errors = np.where((errors == 0) & overflow & (number != 0), codes, errors)
+            values, wrong = sum_or_average(call.function, sums, counts.to_numpy(), item.type, call.type, call.place)
+            outputs.append(values)
+            if wrong is not None:
+                errors = np.where(errors == 0, wrong, errors)
     return outputs, errors
 
 
@@ -86,18 +80,3 @@ def _slots(below: plan.PreAggregate) -> list[int]:
 
 def _counts(column: pa.Array) -> pa.Array:
     return column.fill_null(0)
-
-
-def _null_where(values: pa.Array, null: np.ndarray) -> pa.Array:
-    return values.take(pa.array(np.arange(len(values)), mask=null)) if null.any() else values
-
-
-def _overflow_codes(call: plan.KeptCall, item: plan.Running, sums: list[pa.Array]) -> np.ndarray | int:
-    """The error of a call that overflows: Spark's sum does, or only the average does not fit its type."""
-    summed = error_codes.pack_error(error_codes.ARITHMETIC_OVERFLOW, call.place)
-    if call.function == "sum" or not item.type.is_decimal:
-        return summed
-    accumulator = decimal(min(item.type.precision + 10, MAX_PRECISION), item.type.scale)
-    _, overflow = exact.total(sums, item.type, accumulator)
-    divided = error_codes.pack_error(error_codes.NUMERIC_VALUE_OUT_OF_RANGE, call.place)
-    return divided if overflow is None else np.where(overflow, summed, divided)

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.errors import ViewBroken
-from viewkeeper.maintenance import exact
-from viewkeeper.maintenance.error_codes import ARITHMETIC_OVERFLOW, format_error, pack_error
+from viewkeeper.maintenance.error_codes import format_error
 from viewkeeper.maintenance.evaluate import evaluate
+from viewkeeper.maintenance.totals import sum_or_average
 from viewkeeper.plans.pattern import PatternAnswer, PatternCall, PatternMatches
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.references import Input, Subscript
@@ -79,17 +79,9 @@ class AnswerProgram(OfRows):
         if call.function not in ("sum", "avg"):
             return columns[0]
         counts = columns[0].to_numpy()
-        if call.function == "sum":
-            values, overflow = exact.total(columns[1:], argument.type, call.type)
-        else:
-            values, overflow = exact.average(columns[1:], counts, argument.type, call.type)
-        if overflow is not None:
-            self._check(np.where(overflow, pack_error(ARITHMETIC_OVERFLOW, call.place), 0), keys)
-        absent = counts == 0
-        if not absent.any():
-            return values
-        places = np.where(absent, -1, np.arange(len(counts)))
-        return values.take(pa.array(places, mask=absent))
+        values, errors = sum_or_average(call.function, columns[1:], counts, argument.type, call.type, call.place)
+        self._check(errors, keys)
+        return values
 
     def _check(self, errors: np.ndarray | None, keys: list[pa.Array]) -> None:
         if errors is None or not errors.any():

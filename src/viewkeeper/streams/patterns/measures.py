@@ -15,9 +15,10 @@ from viewkeeper.plans.expressions import ColumnRef
 from viewkeeper.plans.pattern import PatternMeasure
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.rewriting import references
+from viewkeeper.streams import extremes
 from viewkeeper.streams.patterns.sequences import Sequences
+from viewkeeper.streams.segments import Segments, present_between
 from viewkeeper.trace.grouping import spread
-from viewkeeper.trace.keys import canonical, order_code, valid
 
 MOST_ROWS = 1 << 22
 """So many rows of matches are summed up at a time; matches of one group may share rows."""
@@ -40,11 +41,6 @@ class Spans:
     def parents(self) -> pa.Array:
         """Positions of the old rows, NULL where there is none."""
         return pa.array(self.parent, mask=self.parent < 0)
-
-    @property
-    def filled(self) -> np.ndarray:
-        """The matches that have rows here."""
-        return np.flatnonzero(self.high > self.low)
 
     def cut(self) -> list[slice]:
         """Slices of the matches whose rows together are few enough."""
@@ -87,25 +83,15 @@ def _values(measure: PatternMeasure, rows: Sequences, zone: str) -> tuple[pa.Arr
     return evaluate(argument, columns, rows.count, zone=zone)
 
 
-def _row_numbers(spans: Spans, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of the matches `some`, one match after another, and where each match's begin."""
-    low, lengths = spans.low[some], (spans.high - spans.low)[some]
-    if (lengths == 1).all():
-        return low, np.arange(len(some))
-    return spread(low, lengths), np.cumsum(lengths) - lengths
-
-
-def _counts(values: pa.Array, spans: Spans) -> np.ndarray:
-    """How many values are there in each match's rows here."""
-    present = valid(values)
-    if present is None:
-        return spans.high - spans.low
-    before = np.concatenate([[0], np.cumsum(present)])
-    return before[spans.high] - before[spans.low]
+def _taken(values: pa.Array, spans: Spans) -> tuple[pa.Array, Segments]:
+    """Those of the rows of all matches, one match after another."""
+    lengths = spans.high - spans.low
+    rows = spans.low if (lengths == 1).all() else spread(spans.low, lengths)
+    return values.take(pa.array(rows)), Segments(lengths)
 
 
 def _added_count(old: pa.Array, values: pa.Array, spans: Spans) -> pa.Array:
-    return pa.array(_numbers(old.take(spans.parents)) + _counts(values, spans))
+    return pa.array(_numbers(old.take(spans.parents)) + present_between(values, spans.low, spans.high))
 
 
 def _numbers(column: pa.Array) -> np.ndarray:
@@ -118,36 +104,19 @@ def _count(type_: Type, values: pa.Array, old: Sequence[pa.Array], spans: Spans)
 
 def _sum(type_: Type, values: pa.Array, old: Sequence[pa.Array], spans: Spans) -> list[pa.Array]:
     count = _added_count(old[0], values, spans)
-    filled = spans.filled
-    places, starts = _row_numbers(spans, filled)
-    new = exact.lift_reduce(values.take(pa.array(places)), np.ones(len(places), np.int64), starts, type_)
-    if len(filled) < len(spans.low):
-        place = np.full(len(spans.low), -1)
-        place[filled] = np.arange(len(filled))
-        new = [column.take(pa.array(place, mask=place < 0)) for column in new]
-    if (spans.parent < 0).all() and len(filled) == len(spans.low):
+    taken, segments = _taken(values, spans)
+    new = [segments.everywhere(column) for column in segments.sums(taken, type_)]
+    if (spans.parent < 0).all() and len(segments.filled) == len(spans.low):
         return [count, *new]
     parents = spans.parents
     return [count, *exact.add([column.take(parents) for column in old[1:]], new, type_)]
 
 
-def _extreme(greatest: bool) -> Callable[..., list[pa.Array]]:
+def _extreme(least: bool) -> Callable[..., list[pa.Array]]:
     def run(type_: Type, values: pa.Array, old: Sequence[pa.Array], spans: Spans) -> list[pa.Array]:
-        pool = pa.concat_arrays([values, old[0]])
-        every = np.arange(len(spans.low))
-        places, starts = _row_numbers(spans, spans.filled)
-        owner = np.concatenate([np.repeat(spans.filled, (spans.high - spans.low)[spans.filled]),
-                                every[spans.parent >= 0]])  # fmt: skip
-        places = np.concatenate([places, len(values) + spans.parent[spans.parent >= 0]])
-        present = valid(pool)
-        if present is not None:
-            owner, places = owner[present[places]], places[present[places]]
-        code = order_code(pool)[places]
-        order = np.lexsort([~code if greatest else code, owner])
-        first = np.flatnonzero(np.append(True, np.diff(owner[order]) > 0)) if len(order) else order
-        chosen = np.full(len(spans.low), -1)
-        chosen[owner[order[first]]] = places[order[first]]
-        return [canonical(pool.take(pa.array(chosen, mask=chosen < 0)))]
+        taken, segments = _taken(values, spans)
+        found, every = segments.everywhere(segments.extreme(taken, least)), np.arange(len(spans.low))
+        return [extremes.combine([found, old[0].take(spans.parents)], [every, every], len(every), least)]
 
     return run
 
@@ -167,7 +136,7 @@ def _end(last: bool) -> Callable[..., list[pa.Array]]:
 
 
 _KINDS: dict[str, Callable[..., list[pa.Array]]] = {
-    "count": _count, "sum": _sum, "min": _extreme(False), "max": _extreme(True), "first": _end(False),
+    "count": _count, "sum": _sum, "min": _extreme(True), "max": _extreme(False), "first": _end(False),
     "last": _end(True),
 }  # fmt: skip
 

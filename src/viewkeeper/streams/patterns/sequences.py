@@ -9,12 +9,10 @@ import pyarrow as pa
 
 from viewkeeper.plans.pattern import PatternMatches
 from viewkeeper.streams.blocks import Block
+from viewkeeper.streams.ordering import SortTerm, every, in_order
 from viewkeeper.streams.patterns.shape import HelperShape, PreparedShape
 from viewkeeper.trace.grouping import group_rows
-from viewkeeper.trace.keys import canonical, equal_rows, order_code, valid
-
-SortTerm = tuple[pa.Array, bool, bool]
-"""A column to sort by: its values, whether ascending, whether NULL comes first."""
+from viewkeeper.trace.keys import canonical, equal_rows
 
 
 class Sequences:
@@ -28,7 +26,7 @@ class Sequences:
         self.groups, self.count = len(self.first), len(rows)
         order = grouped.order
         if not plan.single and self.groups < self.count:
-            order = _in_order(order, self.first, self.length, self._terms())
+            order = in_order(order, self.length, self._terms())
         self._order = pa.array(order)
         self.hashes = rows.hashes[grouped.firsts]
         self.keys = [column.take(pa.array(grouped.firsts)) for column in keys]
@@ -44,11 +42,7 @@ class Sequences:
             yield columns[self._shape.source[plan.time]], True, True
         for place, term in zip(self._shape.order, plan.order, strict=True):
             yield columns[place], term.ascending, term.nulls_first
-        for i in range(plan.width):
-            yield columns[self._shape.source[i]], True, True
-        for i in range(plan.width):  # 0.0 and -0.0 are equal, but not the same
-            if pa.types.is_floating(columns[self._shape.source[i]].type):
-                yield _bits(columns[self._shape.source[i]]), True, True
+        yield from every([columns[self._shape.source[i]] for i in range(plan.width)])
 
     def column(self, index: int) -> pa.Array:
         """Column `index` of the rows in order; from `width` on, that of each row's row before."""
@@ -93,39 +87,3 @@ class Sequences:
             open_ = open_[group[open_] < self.groups]
             open_ = open_[self.hashes[group[open_]] == hashes[open_]]
         return found
-
-
-def _in_order(order: np.ndarray, first: np.ndarray, length: np.ndarray, terms: Iterator[SortTerm]) -> np.ndarray:
-    """`order` with the rows of each group sorted by `terms`, each of which is looked at only where those before tie."""
-    order = order.copy()
-    tied = np.repeat(np.arange(len(first)), length)  # for each place the number of its run of ties
-    places = np.flatnonzero(np.repeat(length > 1, length))
-    for column, ascending, nulls_first in terms:
-        if not len(places):
-            break
-        run = tied[places]
-        codes = _codes(column.take(pa.array(order[places])), ascending, nulls_first)
-        within = np.lexsort([*codes[::-1], run])
-        order[places] = order[places][within]
-        new = np.zeros(len(places), np.bool_)
-        for code in (run, *(code[within] for code in codes)):
-            new[1:] |= code[1:] != code[:-1]
-        new[0] = True
-        tied[places] = np.cumsum(new)
-        alone = new & np.append(new[1:], True)
-        places = places[~alone]
-    return order
-
-
-def _codes(column: pa.Array, ascending: bool, nulls_first: bool) -> list[np.ndarray]:
-    code = order_code(column).astype(np.uint64)
-    if not ascending:
-        code = ~code
-    present = valid(column)
-    if present is None:
-        return [code]
-    return [present if nulls_first else ~present, np.where(present, code, np.uint64(0))]
-
-
-def _bits(column: pa.Array) -> pa.Array:
-    return column.view(pa.int64() if column.type == pa.float64() else pa.int32())

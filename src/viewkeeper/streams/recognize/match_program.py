@@ -25,7 +25,7 @@ from viewkeeper.plans.rewriting import references
 from viewkeeper.plans.text import expression_text, term_text
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_program import Carry, OfRows, Output, Past, Shuffled
-from viewkeeper.streams.recognize.arrange import in_order
+from viewkeeper.streams.recognize.arrange import arranged
 from viewkeeper.streams.recognize.automaton import Automaton, DecidedMatches
 from viewkeeper.streams.recognize.declare_match import TRUTH
 from viewkeeper.streams.recognize.slots import Matched, slot_values
@@ -203,7 +203,7 @@ class _Part:
             sources = [pa.concat_arrays(pair) for pair in zip(opened.columns[:-1], sources, strict=True)]
             hashes, places = np.concatenate([opened.hashes, hashes]), opened.columns[-1].to_numpy()
         keys = [sources[kept.index(i)] for i in self._plan.partition]
-        groups = in_order(hashes, keys, places, rows.columns[:-1], self._plan.order)
+        groups = arranged(hashes, keys, places, rows.columns[:-1], self._plan.order)
         self._arrange(groups.order, groups.starts, sources, hashes, places)
 
     def _arrange(

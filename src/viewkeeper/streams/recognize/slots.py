@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.catalog.types import MAX_PRECISION, Type, decimal
-from viewkeeper.maintenance import exact
-from viewkeeper.maintenance.error_codes import ARITHMETIC_OVERFLOW, NUMERIC_VALUE_OUT_OF_RANGE, pack_error
+from viewkeeper.maintenance.totals import sum_or_average
 from viewkeeper.plans.expressions import ColumnRef, Expression
 from viewkeeper.plans.match import MatchSlot
 from viewkeeper.plans.rewriting import references
-from viewkeeper.trace.keys import canonical, order_code
+from viewkeeper.streams.segments import Segments
 
 
 @dataclass(frozen=True)
@@ -29,22 +27,17 @@ class Matched:
     def of(self, variable: int | None) -> _Chosen:
         """The rows of one variable (None: all)."""
         if variable is None:
-            return _Chosen(self.rows, self.lengths)
+            return _Chosen(self.lengths, self.rows)
         chosen = self.variables == variable
         match = np.repeat(np.arange(len(self.lengths)), self.lengths)
-        return _Chosen(self.rows[chosen], np.bincount(match[chosen], minlength=len(self.lengths)))
+        return _Chosen(np.bincount(match[chosen], minlength=len(self.lengths)), self.rows[chosen])
 
 
 @dataclass(frozen=True)
-class _Chosen:
-    """Rows of matches, and how many of each match."""
+class _Chosen(Segments):
+    """Rows of matches."""
 
     rows: np.ndarray
-    counts: np.ndarray
-
-    @property
-    def starts(self) -> np.ndarray:
-        return np.cumsum(self.counts) - self.counts
 
 
 Evaluate = Callable[[Expression, Mapping[int, pa.Array], int], pa.Array]
@@ -78,8 +71,9 @@ def slot_values(
             needed = {i: columns[i].take(index) for i in references(slot.argument)}
             values = value(slot.argument, needed, len(of.rows))
             result, wrong = _aggregate(slot, values, of)
-            results.append(result)
-            errors = np.where(errors == 0, wrong, errors)
+            results.append(of.everywhere(result))
+            if wrong is not None:
+                errors[of.filled] = np.where(errors[of.filled] == 0, wrong, errors[of.filled])
     return results, errors
 
 
@@ -90,59 +84,15 @@ def _row(slot: MatchSlot, of: _Chosen) -> pa.Array:
     return pa.array(of.rows[np.where(there, at, 0)] if len(of.rows) else at, mask=~there)
 
 
-def _aggregate(slot: MatchSlot, values: pa.Array, of: _Chosen) -> tuple[pa.Array, np.ndarray]:
-    """An aggregate of `values`, those of the rows `of`; errors as in `slot_values`."""
-    groups = len(of.counts)
-    none = np.zeros(groups, dtype=np.int64)
-    match = np.repeat(np.arange(groups), of.counts)
-    if values.null_count:
-        there = values.is_valid().to_numpy(zero_copy_only=False)
-        match, values = match[there], values.drop_null()
-    counts = np.bincount(match, minlength=groups)
-    if slot.function == "count":
-        return pa.array(counts.astype(np.int64)), none
-    some = np.flatnonzero(counts)
-    starts = (np.cumsum(counts) - counts)[some]
+def _aggregate(slot: MatchSlot, values: pa.Array, of: _Chosen) -> tuple[pa.Array, np.ndarray | None]:
+    """An aggregate of `values`, those of the rows `of`; of each match, or (else) of each that has rows, as the packed
+    errors are."""
     if slot.function in ("min", "max"):
-        result, wrong = _extreme(values, match, starts, slot.function == "min"), None
-    else:
-        assert slot.argument is not None
-        result, wrong = _sum(slot, values, starts, counts[some], slot.argument.type)
-    if len(some) < groups:
-        places = np.zeros(groups, dtype=np.int64)
-        places[some] = np.arange(len(some))
-        result = result.take(pa.array(places, mask=counts == 0))
-    if wrong is not None:
-        none[some] = wrong
-    return result, none
-
-
-def _extreme(values: pa.Array, match: np.ndarray, starts: np.ndarray, least: bool) -> pa.Array:
-    """The smallest (greatest) value of each match that has one; `match` says whose each value is."""
-    if not len(starts):
-        return values
-    values = canonical(values)
-    codes = order_code(values)
-    best = (np.minimum if least else np.maximum).reduceat(codes, starts)
-    lengths = np.diff(starts, append=len(codes))
-    places = np.flatnonzero(codes == np.repeat(best, lengths))
-    owners = match[places]
-    return values.take(pa.array(places[np.append(True, owners[1:] != owners[:-1])]))
-
-
-def _sum(
-    slot: MatchSlot, values: pa.Array, starts: np.ndarray, counts: np.ndarray, type_: Type
-) -> tuple[pa.Array, np.ndarray | None]:
-    """SUM or AVG of each match that has values, and the packed errors of those that overflow."""
-    sums = exact.lift_reduce(values, np.ones(len(values), dtype=np.int64), starts, type_)
-    summed = pack_error(ARITHMETIC_OVERFLOW, slot.place)
-    if slot.function == "sum":
-        result, overflow = exact.total(sums, type_, slot.type)
-        return result, None if overflow is None else np.where(overflow, summed, 0)
-    result, overflow = exact.average(sums, counts, type_, slot.type)
-    if overflow is None:
-        return result, None
-    accumulator = decimal(min(type_.precision + 10, MAX_PRECISION), type_.scale)
-    _, lost = exact.total(sums, type_, accumulator)  # Spark's own sum overflows, or the average alone
-    divided = pack_error(NUMERIC_VALUE_OUT_OF_RANGE, slot.place)
-    return result, np.where(overflow, divided if lost is None else np.where(lost, summed, divided), 0)
+        return of.extreme(values, slot.function == "min"), None
+    counts = of.present(values)
+    if slot.function == "count":
+        return pa.array(counts), None
+    assert slot.argument is not None
+    type_ = slot.argument.type
+    sums = of.sums(values, type_)
+    return sum_or_average(slot.function, sums, counts[of.filled], type_, slot.type, slot.place)

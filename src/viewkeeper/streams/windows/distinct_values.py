@@ -15,6 +15,7 @@ from viewkeeper.catalog.types import DOUBLE, Type
 from viewkeeper.compiler.bind_window import fraction_of
 from viewkeeper.maintenance import exact
 from viewkeeper.maintenance.casts import cast
+from viewkeeper.maintenance.totals import sum_or_average
 from viewkeeper.maintenance.vectors import read, write
 from viewkeeper.plans.window import Layout, WindowCall
 from viewkeeper.streams.blocks import Block
@@ -59,7 +60,7 @@ def values_of(layout: Layout, block: Block) -> DistinctValues:
 
 
 def result(values: DistinctValues, call: WindowCall) -> tuple[pa.Array, np.ndarray | None]:
-    """What `call` gives for each group, and where it overflows (NULL there)."""
+    """What `call` gives for each group, and the packed errors, 0 for none."""
     distinct = np.diff(values.starts)
     fraction = fraction_of(call.function)
     if fraction is not None:
@@ -72,16 +73,14 @@ def result(values: DistinctValues, call: WindowCall) -> tuple[pa.Array, np.ndarr
     sums = exact.lift_reduce(
         values.columns[0], np.ones(len(values.counts), np.int64), values.starts[:-1][some], call.argument
     )
-    if call.function == "sum_distinct":
-        totals, overflow = exact.total(sums, call.argument, call.type)
-    else:
-        totals, overflow = exact.average(sums, distinct[some], call.argument, call.type)
+    function = call.function.removesuffix("_distinct")
+    totals, errors = sum_or_average(function, sums, distinct[some], call.argument, call.type, call.place)
     row = np.full(len(distinct), -1)
     row[some] = np.arange(len(some))
     wrong = None
-    if overflow is not None:
-        wrong = np.zeros(len(distinct), np.bool_)
-        wrong[some] = overflow
+    if errors is not None:
+        wrong = np.zeros(len(distinct), np.int64)
+        wrong[some] = errors
     return totals.take(pa.array(row, mask=row < 0)), wrong
 
 

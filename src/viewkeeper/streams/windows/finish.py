@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.catalog.types import MAX_PRECISION, decimal
 from viewkeeper.errors import ViewBroken
-from viewkeeper.maintenance import error_codes, exact, exact_square
+from viewkeeper.maintenance import exact_square
+from viewkeeper.maintenance.error_codes import format_error
+from viewkeeper.maintenance.totals import sum_or_average
 from viewkeeper.plans.window import Layout, Window, WindowCall, WindowPiece
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.query_rows import computed, filtered
@@ -18,7 +19,7 @@ from viewkeeper.streams.windows.states import align
 from viewkeeper.trace.keys import numbers
 
 FinishedColumn = tuple[pa.Array, np.ndarray | None]
-"""The values of a call, and where it overflows."""
+"""The values of a call, and their packed errors, 0 for none."""
 
 
 def finish(plan: Window, merged: Sequence[Block]) -> Block:
@@ -66,31 +67,17 @@ def _call(layout: Layout, block: Block, call: WindowCall) -> FinishedColumn:
         return slots[0][0], None
     assert call.argument is not None
     counts = numbers(slots[0][0])
-    if call.function == "sum":
-        total, overflow = exact.total(slots[1], call.argument, call.type)
-        return _null_where(total, counts == 0), overflow
-    if call.function == "avg":
-        return exact.average(slots[1], counts, call.argument, call.type)
+    if call.function in ("sum", "avg"):
+        return sum_or_average(call.function, slots[1], counts, call.argument, call.type, call.place)
     kind, _, of = call.function.partition("_")
     values, null = exact_square.variance(slots[1], slots[2][0], counts, sample=of == "samp", root=kind == "stddev")
     return pa.array(values, mask=null if null.any() else None), None
 
 
-def _checked(call: WindowCall, values: pa.Array, overflow: np.ndarray | None) -> pa.Array:
-    if overflow is not None and overflow.any():
-        function, out_of_range = call.function.removesuffix("_distinct"), error_codes.NUMERIC_VALUE_OUT_OF_RANGE
-        divided = function == "avg" and call.argument is not None and call.argument.is_decimal
-        code = out_of_range if divided else error_codes.ARITHMETIC_OVERFLOW
-        where = error_codes.format_error(error_codes.pack_error(code, call.place))
-        what = call.type if not divided else f"{call.type}, or the sum below it {_accumulator(call)}"
-        raise ViewBroken(f"{where}: {function.upper()} over the window does not fit in {what}")
+def _checked(call: WindowCall, values: pa.Array, errors: np.ndarray | None) -> pa.Array:
+    if errors is not None and errors.any():
+        error = format_error(int(errors[errors != 0][0]))
+        function = call.function.removesuffix("_distinct").upper()
+        below = " (or the sum below it its own type)" if function == "AVG" else ""
+        raise ViewBroken(f"{error}: {function} over the window does not fit in {call.type}{below}")
     return values
-
-
-def _accumulator(call: WindowCall) -> str:
-    assert call.argument is not None
-    return str(decimal(min(call.argument.precision + 10, MAX_PRECISION), call.argument.scale))
-
-
-def _null_where(values: pa.Array, null: np.ndarray) -> pa.Array:
-    return values.take(pa.array(np.arange(len(values)), mask=null)) if null.any() else values

@@ -14,8 +14,8 @@ import pyarrow as pa
 from viewkeeper.maintenance import exact, exact_square
 from viewkeeper.maintenance.exact_float import combine_windows, pack_parts, stored_parts
 from viewkeeper.plans.window import COUNT, GREATEST, LEAST, ROWS, SQUARES, SUM, Layout, Slot
+from viewkeeper.streams import extremes
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.windows import extremes
 from viewkeeper.streams.windows.union import union
 from viewkeeper.trace.grouping import Groups, group_sorted
 from viewkeeper.trace.hashing import hash_columns
