@@ -35,7 +35,7 @@ RECOMPUTED = 3
 class MeteredExecutor:
     """Runs jobs in this process; adds up their seconds, CPU seconds and bytes written, batches and merges apart."""
 
-    servers, queries = 1, None
+    servers, queries, answers = 1, None, None
 
     def __init__(self) -> None:
         self._local = LocalExecutor()

@@ -20,7 +20,7 @@ from viewkeeper.checker.row_evaluator import ErrorRow
 from viewkeeper.compiler.bind import bind_query
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import SelectStatement
-from viewkeeper.plans.relations import Relation
+from viewkeeper.plans.relations import Relation, SparkQuery
 from viewkeeper.stores.contract import Store
 from viewkeeper.stores.value_conversion import to_python
 from viewkeeper.streams.part_files import PART, read_part, verify_part_file
@@ -30,7 +30,7 @@ from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
 from viewkeeper.views.parts_at_version import Parts
 from viewkeeper.views.shape import Shape, logical_table
-from viewkeeper.views.version import Version, repeated
+from viewkeeper.views.version import Version
 
 _KINDS = ("put", "delete", "delete_columns")
 
@@ -63,7 +63,7 @@ class DatabaseEvidence:
         """What readers get, error rows or not."""
         shape = Shape(view, None, self.catalog.zone)
         state = self._verified(view.stored.state).scan()
-        return shape.table(repeated(shape.shown(state)).columns)
+        return shape.table(shape.shown(state).repeated().columns)
 
     def error_rows(self, view: View) -> Sequence[ErrorRow]:
         """The view's own error rows."""
@@ -71,7 +71,9 @@ class DatabaseEvidence:
         return [ErrorRow(*map(str, row[1:])) for row, weight in found for _ in range(weight)]
 
     def relation(self, view: View) -> Relation:
-        """The view's query, bound anew."""
+        """The view's query, bound anew, or as what Spark is asked."""
+        if view.asked is not None:
+            return SparkQuery(view.asked, (), view.columns, "")
         (select,) = parse_script(view.sql)
         assert isinstance(select, SelectStatement), "a view's text is a query"
         return bind_query(self.catalog, select).relation

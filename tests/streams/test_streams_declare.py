@@ -34,9 +34,7 @@ class Asked:
         self.answers = list(answers)
         self.questions: list[str] = []
 
-    def columns(
-        self, sql: str, tables: object, timed: object = None, zone: str = "UTC", by_rows: object = None
-    ) -> tuple[Column, ...]:
+    def columns(self, sql: str, tables: object, *more: object) -> tuple[Column, ...]:
         self.questions.append(sql)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, DeclarationError):

@@ -23,6 +23,7 @@ from viewkeeper.pipeline.local import LocalExecutor
 from viewkeeper.pipeline.part_keeping import stream_goals, streams_caught_up
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.embedded import EmbeddedStore
+from viewkeeper.streams.analyst import Keys
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.intake.append import StreamTarget, append
 from viewkeeper.streams.intake.log import StreamLog
@@ -44,7 +45,7 @@ class DuckAnalyst:
 
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
-        zone: str = "UTC", by_rows: str | None = None,
+        zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         with duckdb.connect() as connection:
             for name, columns in tables.items():

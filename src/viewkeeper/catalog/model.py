@@ -75,7 +75,7 @@ class View:
 
     `reads` are the ids of the tables and views in its query.  `filled` is the version from which it can be read, None
     while it is being filled.  `stopped` says why it is kept up to date no more, where its program failed: what is
-    stored is its last good version.
+    stored is its last good version.  `asked` is the query as Spark gets it, None where our own operators keep the view.
     """
 
     id: int
@@ -88,6 +88,7 @@ class View:
     stored: Stored
     filled: int | None = None
     stopped: str | None = None
+    asked: str | None = None
 
 
 @stored

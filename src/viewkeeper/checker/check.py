@@ -22,7 +22,7 @@ from viewkeeper.checker.report import Report
 from viewkeeper.checker.row_evaluator import Answer, ErrorRow, evaluate
 from viewkeeper.checker.tables import rows_of, table_of
 from viewkeeper.errors import NotFound
-from viewkeeper.plans.relations import Relation
+from viewkeeper.plans.relations import Relation, SparkQuery
 
 ROW_ID = Column("__row", BIGINT, False)
 """Where a table has no primary key, its hidden row id is the last column of what the proof is given."""
@@ -107,6 +107,7 @@ class _Finding:
     problem: str = ""
     comparison: Comparison | None = None
     errors: Sequence[ErrorRow] = ()
+    unjudged: str = ""
 
 
 class _Check:
@@ -126,12 +127,17 @@ class _Check:
                 self._read(below)
             self._tables[view.id] = self._evidence.view_rows(view)
         errors = {view.id: list(self._evidence.error_rows(view)) for view in views}
-        asked = [view for view in views if not errors[view.id]]
+        self._relations = {view.id: self._evidence.relation(view) for view in views}
+        asked = [view for view in views if not errors[view.id] or self._is_sparks(view)]
         by_spark = self._ask(asked)
         for view in views:
             answer = _named_as(view, by_spark.get(view.name))
             self._reports[view.id] = self._report(view, errors[view.id], answer)
         return [self._reports[view.id] for view in views]
+
+    def _is_sparks(self, view: View) -> bool:
+        """Whether Spark answers the view's query, and nobody else can."""
+        return isinstance(self._relations[view.id], SparkQuery)
 
     def _read(self, id_: int) -> None:
         item = self._evidence.catalog.by_id(id_)
@@ -148,7 +154,12 @@ class _Check:
             return {}
         below = {id_ for view in views for id_ in view.reads}
         tables = {self._name(id_): self._tables[id_] for id_ in below}
-        return self._judge.answers({view.name: view.sql for view in views}, tables)
+        return self._judge.answers({view.name: self._text(view) for view in views}, tables)
+
+    def _text(self, view: View) -> str:
+        """The view's query; where Spark answers it, as Spark is asked."""
+        relation = self._relations[view.id]
+        return relation.sql if isinstance(relation, SparkQuery) else view.sql
 
     def _name(self, id_: int) -> str:
         item = self._evidence.catalog.by_id(id_)
@@ -160,11 +171,12 @@ class _Check:
         below = self._problem_below(view)
         finding = below or self._finding(view, errors, by_spark)
         verdict = "base wrong" if below else "wrong" if finding.problem else "right"
+        verdict = "not judged" if finding.unjudged else verdict
         comparison = finding.comparison or Comparison(None, 0, [])
         return Report(
             view.name, self._evidence.version, verdict, finding.judge, len(self._tables[view.id]),
             time.perf_counter() - begin, finding.problem, comparison.rows, comparison.differing,
-            list(finding.errors), self._left_out(view),
+            list(finding.errors), self._left_out(view), unjudged=[finding.unjudged] if finding.unjudged else [],
         )  # fmt: skip
 
     def _problem_below(self, view: View) -> _Finding | None:
@@ -187,7 +199,9 @@ class _Check:
         lower = [error for id_ in view.reads if id_ in self._reports for error in self._reports[id_].errors]
         if lower:
             return _Finding("none", errors=lower)
-        relation, found = self._evidence.relation(view), self._tables[view.id]
+        relation, found = self._relations[view.id], self._tables[view.id]
+        if isinstance(relation, SparkQuery):
+            return _of_spark(by_spark, found, errors)
         exact = needs_exact(relation)
         if isinstance(by_spark, pa.Table) and not exact:
             return _compared("spark", compare(by_spark, found))
@@ -226,6 +240,19 @@ def _named_as(view: View, answer: Any) -> Any:
     if isinstance(answer, pa.Table) and answer.num_columns == len(view.columns):
         return answer.rename_columns([column.name for column in view.columns])
     return answer
+
+
+def _of_spark(by_spark: Any, found: pa.Table, errors: list[ErrorRow]) -> _Finding:
+    """What is to be said of a view whose query Spark answers."""
+    if by_spark is None:
+        return _Finding("none", unjudged="Spark answers this view's query, and it was not asked")
+    if isinstance(by_spark, pa.Table) and not errors:
+        return _compared("spark", compare(by_spark, found))
+    raised = set() if isinstance(by_spark, pa.Table) else {by_spark.condition.split(".")[0]}
+    missing, extra = raised - {error.code for error in errors}, {error.code for error in errors} - raised
+    problems = [f"no error row for {code}" for code in sorted(missing)]
+    problems += [f"an error row that should not be: {code}" for code in sorted(extra)]
+    return _Finding("spark", "; ".join(problems), errors=errors)
 
 
 def _compared(judge: str, comparison: Comparison) -> _Finding:

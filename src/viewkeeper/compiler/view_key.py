@@ -22,6 +22,7 @@ from viewkeeper.plans.relations import (
     Relation,
     Scan,
     SetOperation,
+    SparkQuery,
     UnionAll,
 )
 
@@ -46,6 +47,8 @@ def _key(relation: Relation, names: Namespace) -> tuple[int, ...] | None:
             return None
         case SetOperation():
             return None if relation.all else tuple(range(len(relation.columns)))
+        case SparkQuery():
+            return None
         case Filter():
             return _key(relation.input, names)
         case GroupBy():

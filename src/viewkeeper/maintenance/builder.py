@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from viewkeeper.catalog.model import Catalog, Column, Table, View
+from viewkeeper.catalog.model import Catalog, Column, StateSpec, Table, View
+from viewkeeper.catalog.types import STRING
 from viewkeeper.maintenance.joined import Side, joined
 from viewkeeper.maintenance.outer_joins import outer_join
 from viewkeeper.maintenance.sharing import MEMBER, Current, SharedPlan
@@ -26,6 +27,7 @@ from viewkeeper.plans.relations import (
     Relation,
     Repeat,
     Scan,
+    SparkQuery,
     UnionAll,
 )
 from viewkeeper.plans.rewriting import references, renumber
@@ -69,6 +71,8 @@ class PlanBuilder(SharedPlan):
             return self._lower_union(relation, sorted(needed))
         if isinstance(relation, Repeat):
             return self._lower_repeat(relation, set(needed))
+        if isinstance(relation, SparkQuery):
+            return self._lower_spark(relation)
         outputs, predicate = None, None
         if isinstance(relation, Project):
             outputs, relation = relation.outputs, relation.input
@@ -101,6 +105,23 @@ class PlanBuilder(SharedPlan):
     def _all_of(self, operator: plan.Operator) -> Lowered:
         """An operator whose columns are the relation's."""
         return Lowered(self.add(operator), {i: i for i in range(len(operator.columns))})
+
+    def _lower_spark(self, query: SparkQuery) -> Lowered:
+        """A query that Spark answers, over the states of what it reads."""
+        inputs = tuple(self._spark_input(name, id_) for name, id_ in query.objects)
+        zone = 1 + max([1, *(self.operators[each.operator].zone for each in inputs)])
+        columns = tuple(replace(column, name=f"c{i}") for i, column in enumerate(query.columns))
+        held = (*columns, Column("error", STRING))
+        state = StateSpec(self.new_id(), "weighted", held, len(held))
+        operator = plan.SparkAnswer(0, zone, columns, False, (), query.sql, inputs, state, query.reason)
+        return Lowered(self.add(operator), {i: i for i in range(len(columns))})
+
+    def _spark_input(self, name: str, id_: int) -> plan.SparkInput:
+        item = self._catalog.by_id(id_)
+        if isinstance(item, Table):
+            return plan.SparkInput(name, self.deltas[id_], item.columns, item.stored)
+        assert isinstance(item, View), f"object {id_} is neither a table nor a view"
+        return plan.SparkInput(name, self.stores[item.stored.state.id].id, item.columns, item.stored)
 
     def _lower_linear(
         self,

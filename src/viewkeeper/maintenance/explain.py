@@ -7,19 +7,18 @@ views that use the same work.
 from __future__ import annotations
 
 from viewkeeper.catalog.model import Catalog, StateSpec, View
-from viewkeeper.compiler.bind import bind_view
-from viewkeeper.compiler.statements import CreateView
+from viewkeeper.compiler.bind import BoundView
 from viewkeeper.maintenance import declare_tables
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.text import listed
 
 _CROSSES = "{}, every row of one side with every row of the other, since no equality ties them: a change costs as many"
+_ASKED = "to all rows of what its query reads, whatever a batch changes there"
 _FALLS_BACK = "{}, to all rows of each key that a batch touches, since more than the key decides what matches"
 
 
-def explain_new_view(catalog: Catalog, statement: CreateView) -> str:
+def explain_new_view(catalog: Catalog, bound: BoundView) -> str:
     """The plan that CREATE VIEW would make; nothing is declared."""
-    bound = bind_view(catalog, statement)
     declared = declare_tables.declare_views(catalog, [bound])
     return explain_view(declared, declared.views[-1])
 
@@ -40,7 +39,9 @@ def explain_view(catalog: Catalog, view: View) -> str:
             if operator.id in ids and operator.zone == zone:
                 lines += _operator(operator, shown, others.get(operator.id, []))
     general = [shown.names[o.id] for o in whole.operators if o.id in ids and isinstance(o, plan.ByKey)]
-    lines.append(f"falls back: {_FALLS_BACK.format(' and '.join(general)) if general else 'nothing'}")
+    asked = [shown.names[o.id] for o in whole.operators if o.id in ids and isinstance(o, plan.SparkAnswer)]
+    falls = [_FALLS_BACK.format(" and ".join(general))] * bool(general) + [f"{name}, {_ASKED}" for name in asked]
+    lines += [f"falls back: {each}" for each in falls or ["nothing"]]
     crossing = [shown.names[o.id] for o in whole.operators if o.id in ids and _crosses(o, shown)]
     if crossing:
         lines.append(f"crosses: {_CROSSES.format(' and '.join(crossing))}")
@@ -75,6 +76,10 @@ def _other_views(catalog: Catalog, whole: plan.Plan, view: View) -> dict[int, li
 def _zone_keys(whole: plan.Plan, ids: set[int], zone: int) -> str:
     if zone == 1:
         return "base key"
+    if all(
+        isinstance(o, (plan.SparkAnswer, plan.ViewTable)) for o in whole.operators if o.id in ids and o.zone == zone
+    ):
+        return "row of the answer"
     fed = {plan.exchange_of(o) for o in whole.operators if o.id in ids and o.zone == zone}
     keys = [listed(x.outputs[: x.key]) or "()" for x in whole.exchanges if x.id in fed]
     return " and ".join(dict.fromkeys(f"({key})" if key != "()" else key for key in keys))

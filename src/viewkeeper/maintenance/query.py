@@ -21,13 +21,14 @@ from viewkeeper.maintenance.zones import run_zone
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.relations import Relation
 from viewkeeper.trace.rows import Rows
-from viewkeeper.trace.trace import Trace
+from viewkeeper.trace.trace import GREATEST_WORD, Trace
 
 
 class _Collected:
     """A context in one process: nothing is kept, and what is sent waits for its zone."""
 
     seed = True
+    owned = 0, GREATEST_WORD
 
     def __init__(self) -> None:
         self.inbox: dict[str, list[Sent]] = {}

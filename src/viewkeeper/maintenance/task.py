@@ -29,6 +29,8 @@ class Context(Protocol):
     """
 
     seed: bool
+    owned: tuple[int, int]
+    """The smallest and the greatest hash whose rows this task answers for."""
 
     def trace(self, spec: StateSpec) -> Trace:
         """The state as of the version before; in a fill, what the fill itself has written of it by then."""

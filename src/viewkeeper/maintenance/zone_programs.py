@@ -7,7 +7,7 @@ is new is written.  `zones` runs them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,8 @@ class ZonePrograms:
         self._kept = {i.id: i.stored.state.id for i in items if i.id in active}
         roots = set(self._kept.values())
         regular_roots = {i.stored.state.id for i in items if i.id in filled}
-        self._set(whole, roots, deltas=fill is None)
+        regular = set() if fill is None else plan.needed(whole, _with_states(whole, regular_roots, deltas=True))
+        self._set(whole, roots, deltas=fill is None, kept=regular)
         self.catalog = catalog
         self.zone = catalog.zone
         self._views: dict[int, dict[int | None, list[int]]] = {}
@@ -38,7 +39,6 @@ class ZonePrograms:
         self._unwritten: set[int] = set()
         self._new_members: np.ndarray | None = None
         if fill is not None:
-            regular = plan.needed(whole, _with_states(whole, regular_roots, deltas=True))
             self._unwritten = {s.id for o in self.operators.values() if o.id in regular for s in plan.states_of(o)}
             old = {i.stored.member for i in items if i.id in filled} | _picked(whole, regular)
             self._new_members = np.array(sorted(m for m in self._members - old if m is not None), dtype=np.int32)
@@ -50,9 +50,11 @@ class ZonePrograms:
         program._set(whole, None, deltas=True)
         return program
 
-    def _set(self, whole: plan.Plan, roots: set[int] | None, *, deltas: bool) -> None:
+    def _set(
+        self, whole: plan.Plan, roots: set[int] | None, *, deltas: bool, kept: Container[int] = ()
+    ) -> None:  # fmt: skip
         chosen = whole.operators if roots is None else _with_states(whole, roots, deltas=deltas)
-        ids = plan.needed(whole, chosen)
+        ids = plan.needed(whole, chosen, kept)
         self.operators = {o.id: o for o in whole.operators if o.id in ids}
         used = {plan.exchange_of(o) for o in self.operators.values()}
         self.exchanges = {x.id: x for x in whole.exchanges if x.id in used}
@@ -68,7 +70,7 @@ class ZonePrograms:
         for operator in self.operators.values():
             exchange_id = plan.exchange_of(operator)
             below = plan.inputs(operator) if exchange_id is None else (self.exchanges[exchange_id].source,)
-            for id_ in dict.fromkeys(below):
+            for id_ in dict.fromkeys(each for each in below if each in self.operators):
                 self._users.setdefault(id_, []).append(operator)
         self._dependents: dict[tuple[int, int | None], list[int]] = {}
         self.compiled: dict[int, Any] = {}
@@ -137,7 +139,17 @@ class ZonePrograms:
     def zone_of(self, target: str) -> int:
         """The zone in which a target is worked on."""
         kind, _, number = target.partition(":")
+        if kind == "answer":
+            return self.operators[int(number)].zone
         return self.exchanges[int(number)].zone if kind == "x" else 1
+
+    def spark_answers(self, zone: int) -> list[plan.SparkAnswer]:
+        """The operators of a zone that take what Spark answers."""
+        return [operator for operator in self.in_zone(zone) if isinstance(operator, plan.SparkAnswer)]
+
+    def asking(self, zones: Iterable[int]) -> tuple[int, ...]:
+        """Those of `zones` before which Spark is asked."""
+        return tuple(zone for zone in sorted(zones) if self.spark_answers(zone))
 
     def reach(self, tables: Iterable[int]) -> set[int]:
         """The zones that changes of `tables` (ids) can touch."""
@@ -156,9 +168,9 @@ class ZonePrograms:
         return {self.operators[id_].zone for id_ in seen}
 
     def filled(self, tables: Iterable[int]) -> set[int]:
-        """The zones that a fill from nothing touches: those that rows of `tables` reach, or constants."""
+        """The zones that a fill from nothing touches: those that rows of `tables` reach, constants, or answers."""
         return {1} | self._over(o.id for o in self.operators.values()
-                                if isinstance(o, plan.ConstantRows)
+                                if isinstance(o, (plan.ConstantRows, plan.SparkAnswer))
                                 or (isinstance(o, plan.Delta) and o.table in set(tables)))  # fmt: skip
 
     def table(self, id_: int) -> Table:

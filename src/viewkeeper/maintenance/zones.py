@@ -28,6 +28,7 @@ from viewkeeper.maintenance.operators import (
     reverse_join,
     select,
     semi_join,
+    spark_answer,
     store,
     union,
 )
@@ -43,6 +44,7 @@ _RUN: dict[type, Callable[[Any, Task], None]] = {
     plan.PreAggregate: pre_aggregate.run, plan.Aggregate: aggregate.run, plan.ReverseJoin: reverse_join.run,
     plan.Join: join.run, plan.SemiJoin: semi_join.run, plan.Union: union.run, plan.ByKey: by_key.run,
     plan.ViewTable: store.run, plan.ConstantRows: constants.run, plan.Moved: moved.run, plan.Repeated: repeated.run,
+    plan.SparkAnswer: spark_answer.run,
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from viewkeeper.maintenance import declare_tables
 from viewkeeper.maintenance.zones import failed_operator
 from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.declare_script import declared_anew
+from viewkeeper.pipeline.programs import programs_without, zone_programs
 from viewkeeper.pipeline.shortage import APART_SECONDS, Apart
 from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import DriverExecutor, LogRange, ZoneWork
@@ -93,7 +94,7 @@ class Batches:
                 return True
 
         catalog, operator = term.snapshot.catalog, failed_operator(message)
-        suspects = set() if operator is None else tasks.zone_programs(catalog, None).over(operator)
+        suspects = set() if operator is None else zone_programs(catalog, None).over(operator)
         culprit = self._apart.culprit(catalog, suspects, succeeds)
         if culprit is None:
             return False
@@ -122,7 +123,7 @@ def _stop_failing_views(term: Term, message: str) -> bool:
     """Stops the views whose program failed, so that the others go on; False where that is not what failed."""
     snapshot = term.snapshot
     operator = failed_operator(message)
-    ids = set() if operator is None else tasks.zone_programs(snapshot.catalog, None).over(operator)
+    ids = set() if operator is None else zone_programs(snapshot.catalog, None).over(operator)
     if not ids:
         return False
     _stop(term, ids, f"its program failed in version {snapshot.version + 1}: {_told(message)}")
@@ -148,13 +149,13 @@ def work_of(
 ) -> ZoneWork:
     """The work that makes the version after the newest from `cut` of `log`, without the programs of `left_out`."""
     snapshot = term.snapshot
-    program = tasks.programs_without(snapshot.catalog, None, left_out)
+    program = programs_without(snapshot.catalog, None, left_out)
     zones = program.reach([table.id for table in snapshot.catalog.tables]) | {1}
     root, version = term.storage.root, snapshot.version + 1
     return ZoneWork(
         root=str(root), disk=term.storage.disk, base=snapshot.ref, version=version, epoch=term.epoch, attempt=attempt,
         source=LogRange(log, log.slices(cut)), servers=servers if cut.operations > CHAINED_MAX else 1,
-        zones=tuple(sorted(zones)),
+        zones=tuple(sorted(zones)), asking=program.asking(zones),
         title=f"viewkeeper {root.name}: batch {version}, {cut.operations:,} operations",
         left_out=left_out,
     )  # fmt: skip

@@ -12,6 +12,7 @@ from viewkeeper.catalog.model import REJECTED, StateSpec, Table
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.changes.operations import TableForm
 from viewkeeper.changes.verify import operation_bytes
+from viewkeeper.jobs import ring
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.pipeline.work import GivenOperations, LogRange, TableRows, ZoneWork
 from viewkeeper.trace.commit import Storage
@@ -27,8 +28,9 @@ class ZoneContext:
     State is read as of the work's base, whatever an earlier attempt has written meanwhile.
     """
 
-    def __init__(self, work: ZoneWork, storage: Storage, base: Snapshot, seed: bool) -> None:
-        self.seed = seed and isinstance(work.source, TableRows)
+    def __init__(self, work: ZoneWork, storage: Storage, base: Snapshot, server: int) -> None:
+        self.seed = server == 0 and work.carried is None and isinstance(work.source, TableRows)
+        self.owned = ring.interval(server, work.servers)
         self.written: dict[int, tuple[StateSpec, list[Rows]]] = {}
         self.sent: dict[str, list[Sent]] = {}
         self.counters: Counter[str] = Counter()

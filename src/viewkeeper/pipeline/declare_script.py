@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from viewkeeper.catalog.model import Catalog, Column, Index, InParts, Table, View
@@ -21,10 +21,11 @@ from viewkeeper.compiler.statements import (
     RebuildView,
     Statement,
 )
-from viewkeeper.errors import DeclarationError, Error
+from viewkeeper.errors import DeclarationError
 from viewkeeper.maintenance import declare_tables
+from viewkeeper.pipeline.spark_views import bind_any_view
 from viewkeeper.streams import alter, declare_streams
-from viewkeeper.streams.analyst import Analyst
+from viewkeeper.streams.analyst import Analyst, Keys, NoAnalyst
 from viewkeeper.trace.receipt import RunRef
 from viewkeeper.trace.snapshot import Snapshot
 
@@ -50,7 +51,7 @@ def run(
 
     `analyst` is asked about queries that Spark will run (None: there must not be any), `known` says which parts exist.
     """
-    declaring = _Declaring(catalog, analyst or _NoAnalyst(), known or declare_streams.Nothing())
+    declaring = _Declaring(catalog, analyst or NoAnalyst(), known or declare_streams.Nothing())
     for statement in parse_script(script):
         declaring.apply(statement)
     declaring.flush()
@@ -80,7 +81,7 @@ def declared_anew(catalog: Catalog) -> Catalog:
     waiting: list[View | Index] = [*views, *indexes]
     ids = {item.name: item.id for item in waiting}
     names = {item.id: item.name for item in catalog.whole}
-    anew = _Declaring(declare_tables.drop(catalog, list(ids.values())), _NoAnalyst(), declare_streams.Nothing())
+    anew = _Declaring(declare_tables.drop(catalog, list(ids.values())), _AsDeclared(views), declare_streams.Nothing())
     for view in views:
         columns = ", ".join(quoted(column.name) for column in view.columns)
         (statement,) = parse_script(f"CREATE VIEW {quoted(view.name)} ({columns}) AS {view.sql}")
@@ -101,13 +102,17 @@ def declared_anew(catalog: Catalog) -> Catalog:
     return replace(anew.catalog, objects=(*sorted(made, key=lambda item: item.id), *anew.catalog.in_parts))
 
 
-class _NoAnalyst:
+class _AsDeclared:
+    """Says again what Spark has said of the queries of `views`."""
+
+    def __init__(self, views: Iterable[View]) -> None:
+        self._columns = {view.sql: view.columns for view in views}
+
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
-        zone: str = "UTC", by_rows: str | None = None,
+        zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
-        raise Error("this view's query is analysed by Spark, which this process does not have; "
-                    "declare the view by db.sql, or while db.maintain() runs")  # fmt: skip
+        return self._columns[sql]
 
 
 class _Declaring:
@@ -185,10 +190,8 @@ class _Declaring:
         try:
             bound = bind_view(self.catalog, statement)
         except DeclarationError:
-            if not self._views:
-                raise
             self.flush()  # it may read one of these
-            bound = bind_view(self.catalog, statement)
+            bound = bind_any_view(self.catalog, statement, self._analyst)
         for id_ in bound.reads:
             self._require_kept(id_, statement.name)
         self._views[bound.name.lower()] = bound

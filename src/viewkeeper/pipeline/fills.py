@@ -24,6 +24,7 @@ from viewkeeper.maintenance.declare_tables import mark_filled
 from viewkeeper.maintenance.zones import failed_operator
 from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.batches import CHAINED_MAX
+from viewkeeper.pipeline.programs import zone_programs
 from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import DriverExecutor, TableDifference, TableRows, ZoneWork
 from viewkeeper.trace.lease import Lease
@@ -167,7 +168,7 @@ class Fills:
             self._failing[id_] = _again(error, before.failures if before else 0)
             return
         operator = failed_operator(message)
-        culprits = ids & tasks.zone_programs(catalog, ids).over(operator) if operator is not None else frozenset[int]()
+        culprits = ids & zone_programs(catalog, ids).over(operator) if operator is not None else frozenset[int]()
         if not culprits and self._whole.failures + 1 < GIVEN_UP:
             self._whole = _again(error, self._whole.failures)
             return
@@ -189,7 +190,7 @@ class Fills:
 
     def _start(self, term: Term, ids: frozenset[int]) -> None:
         snapshot = term.snapshot
-        program = tasks.zone_programs(snapshot.catalog, ids)
+        program = zone_programs(snapshot.catalog, ids)
         tables = tuple(sorted(program.tables))
         rows = sum(run.rows for id_ in tables for run in snapshot.states.get(_delta(snapshot.catalog, id_), ()))
         lease = Lease(term.storage, snapshot.number)
@@ -227,7 +228,7 @@ class Fills:
 
     def _difference(self, term: Term, fill: _Fill, newer: Snapshot, operations: int) -> ZoneWork:
         assert fill.seen is not None
-        tables = tuple(sorted(tasks.zone_programs(fill.seen.catalog, fill.ids).tables))
+        tables = tuple(sorted(zone_programs(fill.seen.catalog, fill.ids).tables))
         source = TableDifference(fill.seen.ref, newer.ref, tables)
         work = self._work(term, fill.seen, fill.ids, fill.attempt, source, operations)
         return replace(work, private=_runs(_ranged(fill.rounds, newer.version)))
@@ -236,13 +237,15 @@ class Fills:
         self, term: Term, base: Snapshot, ids: frozenset[int], attempt: int, source: TableRows | TableDifference,
         rows: int,
     ) -> ZoneWork:  # fmt: skip
-        zones = tasks.zone_programs(base.catalog, ids).filled(source.tables)
+        program = zone_programs(base.catalog, ids)
+        zones = program.filled(source.tables)
         root = term.storage.root
         # One view server less than a batch may use: batches and other views go on meanwhile.
         servers = max(1, self._executor.servers - 1) if rows > CHAINED_MAX else 1
         return ZoneWork(
             root=str(root), disk=term.storage.disk, base=base.ref, version=base.version, epoch=term.epoch,
             attempt=attempt, source=source, servers=servers, zones=tuple(sorted(zones)), fill=ids,
+            asking=program.asking(zones),
             title=f"viewkeeper {root.name}: filling {_names(base.catalog, ids)}, {rows:,} rows",
         )  # fmt: skip
 

@@ -6,15 +6,19 @@ from typing import Any
 
 from viewkeeper.errors import Error
 from viewkeeper.jobs.job import Job
+from viewkeeper.pipeline.work import Answers
 from viewkeeper.streams.analyst import Analyst
 from viewkeeper.streams.work import Queries
 
 
 class LocalExecutor:
-    """Runs the same tasks as Spark does, rows crossing as the same parcels; `queries` stands in for Spark SQL."""
+    """Runs the same tasks as Spark does, rows crossing as the same parcels; `queries` and `answers` stand in for Spark
+    SQL."""
 
-    def __init__(self, servers: int = 1, queries: Queries | None = None) -> None:
-        self.servers, self.queries = servers, queries
+    def __init__(
+        self, servers: int = 1, queries: Queries | None = None, answers: Answers | None = None
+    ) -> None:  # fmt: skip
+        self.servers, self.queries, self.answers = servers, queries, answers
 
     def run(self, job: Job) -> list[Any]:
         """What the tasks of the last stage yielded."""

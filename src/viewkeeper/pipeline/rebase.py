@@ -19,6 +19,7 @@ from viewkeeper.changes.operations import DELETE, PUT, ROW_ID_NODE_BITS, Operati
 from viewkeeper.permissions import open_new
 from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.batches import CHAINED_MAX
+from viewkeeper.pipeline.programs import zone_programs
 from viewkeeper.pipeline.term import Term, acquired
 from viewkeeper.pipeline.work import DriverExecutor, GivenOperations, ZoneWork
 from viewkeeper.stores.contract import Moment, Store
@@ -98,11 +99,13 @@ def _commit(
     if not operations:
         term.commit(change)
         return
-    zones = tasks.zone_programs(snapshot.catalog, None).reach(source.tables) | {1}
+    program = zone_programs(snapshot.catalog, None)
+    zones = program.reach(source.tables) | {1}
     work = ZoneWork(
         root=str(root), disk=term.storage.disk, base=snapshot.ref, version=change.version, epoch=term.epoch,
         attempt=attempt, source=source, servers=executor.servers if operations > CHAINED_MAX else 1,
-        zones=tuple(sorted(zones)), title=f"viewkeeper {root.name}: rebase {change.version}, {operations:,} operations",
+        zones=tuple(sorted(zones)), asking=program.asking(zones),
+        title=f"viewkeeper {root.name}: rebase {change.version}, {operations:,} operations",
     )  # fmt: skip
     receipts = tasks.run_zones(executor, work)
     term.commit(replace(change, added=[receipt.at(change.version, change.version) for receipt in receipts]))

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from viewkeeper.jobs.job import Job
 from viewkeeper.jobs.spark import first_stage, itself, later_stage
 from viewkeeper.pipeline.merging import AT_ONCE
+from viewkeeper.pipeline.spark_answers import SparkAnswers
+from viewkeeper.pipeline.work import Answers
 from viewkeeper.spark.processes import loss_named
 from viewkeeper.spark.starting import local_spark
 from viewkeeper.streams.analyst import Analyst
@@ -58,6 +60,7 @@ class SparkExecutor:
 
     def __init__(self, spark: SparkSession, servers: int, owned: bool = False) -> None:
         self.servers, self.queries = servers, QueryRunner(lambda: spark).query
+        self.answers: Answers | None = SparkAnswers(lambda: spark)
         self._spark, self._owned = spark, owned
         self._context: SparkContext = spark.sparkContext
         if (self._context.master or "").startswith("local"):

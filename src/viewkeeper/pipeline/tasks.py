@@ -7,21 +7,22 @@ between tasks but open files, the last snapshots and the zone programs of the la
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
-from pathlib import Path
+from typing import Any
 
-from viewkeeper.catalog.model import Catalog
+import pyarrow as pa
+
 from viewkeeper.jobs.job import Job, Stage
-from viewkeeper.maintenance import declare_tables, zones
+from viewkeeper.maintenance import zones
 from viewkeeper.maintenance.task import Sent
-from viewkeeper.maintenance.zone_programs import ZonePrograms
-from viewkeeper.pipeline import blocks, sources
+from viewkeeper.pipeline import asking, blocks, sources
 from viewkeeper.pipeline.context import ZoneContext
+from viewkeeper.pipeline.programs import programs_without, state_of
 from viewkeeper.pipeline.work import DriverExecutor, MergeWork, ZoneWork
 from viewkeeper.trace import merge
 from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.disk import Disk
 from viewkeeper.trace.file import ZoneFile
 from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.points import reached
@@ -30,11 +31,53 @@ from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.snapshot import Snapshot
 
 
+@dataclass(frozen=True)
+class _Onward:
+    """What a task sends to zones of a later job, by way of the driver."""
+
+    receiver: int
+    parcel: blocks.BatchParcel
+
+
 def run_zones(executor: DriverExecutor, work: ZoneWork) -> list[Receipt]:
-    """What the tasks wrote, in any order; the versions of the runs are not set."""
+    """What the tasks wrote, in any order; the versions of the runs are not set.
+
+    A job for the zones between two questions to Spark: mostly one for all of them.
+    """
+    receipts: list[Receipt] = []
+    carried: tuple[tuple[tuple[str, pa.Buffer], ...], ...] | None = None
+    for zones_now in _jobs(work):
+        if zones_now[0] in work.asking:
+            answers = asking.answers(executor, work, zones_now[0], receipts)
+            carried = tuple((*before, *more) for before, more in zip(carried or answers, answers, strict=True))
+        if carried is not None and not any(carried):
+            continue
+        now = replace(work, zones=zones_now, carried=carried)
+        made = executor.run(_job(now))
+        receipts += [each for each in made if isinstance(each, Receipt)]
+        sent: list[list[tuple[str, pa.Buffer]]] = [[] for _ in range(work.servers)]
+        for each in made:
+            if isinstance(each, _Onward):
+                sent[each.receiver] += [item for item in each.parcel if not isinstance(item, Receipt)]
+        carried = tuple(map(tuple, sent))
+    return receipts
+
+
+def _jobs(work: ZoneWork) -> list[tuple[int, ...]]:
+    """The zones of `work` as they are run together: Spark is asked before the first of each but the first."""
+    made: list[tuple[int, ...]] = []
+    for zone in work.zones:
+        if made and zone not in work.asking:
+            made[-1] += (zone,)
+        else:
+            made.append((zone,))
+    return made
+
+
+def _job(work: ZoneWork) -> Job:
     if work.servers == 1:
-        return executor.run(Job.of_one_task(work, _run_chain))
-    return executor.run(Job(work, tuple(Stage(work.servers, partial(_run_zone, zone)) for zone in work.zones)))
+        return Job(work, (Stage(1, _run_chain),))
+    return Job(work, tuple(Stage(work.servers, partial(_run_zone, zone)) for zone in work.zones))
 
 
 def run_merge(executor: DriverExecutor, work: MergeWork) -> Receipt:
@@ -43,21 +86,24 @@ def run_merge(executor: DriverExecutor, work: MergeWork) -> Receipt:
     return receipt
 
 
+_Made = blocks.BatchParcel | Receipt | _Onward
+
+
 def _run_zone(
     zone: int, work: ZoneWork, server: int, sent: Iterable[blocks.BatchParcel]
-) -> Iterator[tuple[int, blocks.BatchParcel | Receipt]]:
+) -> Iterator[tuple[int, _Made]]:  # fmt: skip
     """Runs `zone` on `server` over the parcels that it was sent; yields (server, parcel) for the next zones, or, in the
-    last zone, receipts.
+    last zone, receipts, and what is sent on from there.
 
     In the first zone the rows come from the work's source, and `sent` is empty.
     """
-    storage, base = _state(work)
+    storage, base = state_of(work)
     first = zone == work.zones[0]
-    context = ZoneContext(work, storage, base, seed=first and server == 0)
+    context = ZoneContext(work, storage, base, server)
     program = programs_without(base.catalog, work.fill, work.left_out)
     passed_on: blocks.BatchParcel = []
-    inbox: dict[str, list[Sent]] = sources.read(work, server, storage, base, context) if first else {}
-    for item in chain.from_iterable(sent):
+    inbox, items = _begin(work, server, storage, base, context) if first else ({}, ())
+    for item in chain(items, chain.from_iterable(sent)):
         if isinstance(item, Receipt) or program.zone_of(item[0]) != zone:
             passed_on.append(item)
         else:
@@ -65,31 +111,45 @@ def _run_zone(
     if inbox or context.seed:
         zones.run_zone(program, zone, inbox, context)
     receipt = _write(work, context, zone, server)
+    parcels = blocks.address(context.take_sent(), work.servers)
+    parcels[server].extend(passed_on)
     if zone == work.zones[-1]:
         yield server, receipt
         yield from ((server, earlier) for earlier in passed_on if isinstance(earlier, Receipt))
+        yield from ((server, _Onward(receiver, parcel)) for receiver, parcel in enumerate(parcels) if parcel)
         return
-    parcels = blocks.address(context.take_sent(), work.servers)
-    parcels[server].extend(passed_on)
     parcels[0].append(receipt)
     for receiver, parcel in enumerate(parcels):
         if parcel:
             yield receiver, parcel
 
 
-def _run_chain(work: ZoneWork) -> Receipt:
+def _begin(
+    work: ZoneWork, server: int, storage: Storage, base: Snapshot, context: ZoneContext
+) -> tuple[dict[str, list[Sent]], Iterable[tuple[str, pa.Buffer]]]:
+    """What the first zone of a job begins with: rows of the work's source, or what was carried to it."""
+    if work.carried is None:
+        return sources.read(work, server, storage, base, context), ()
+    return {}, work.carried[server]
+
+
+def _run_chain(work: ZoneWork, server: int, _: Iterable[Any]) -> Iterator[tuple[int, _Made]]:
     """Runs all zones of a work with one view server; all that it writes is one file."""
-    storage, base = _state(work)
-    context = ZoneContext(work, storage, base, seed=True)
+    storage, base = state_of(work)
+    context = ZoneContext(work, storage, base, server)
     program = programs_without(base.catalog, work.fill, work.left_out)
-    inbox = sources.read(work, 0, storage, base, context)
+    inbox, items = _begin(work, server, storage, base, context)
+    for target, payload in items:
+        inbox.setdefault(target, []).append(blocks.decode(payload))
     for zone in work.zones:
         now = {target: parts for target, parts in inbox.items() if program.zone_of(target) == zone}
         if now or (context.seed and zone == work.zones[0]):
             zones.run_zone(program, zone, now, context)
         later = {target: parts for target, parts in inbox.items() if target not in now}
         inbox = _joined(later, context.take_sent())
-    return _write(work, context, work.zones[-1], 0)
+    yield server, _write(work, context, work.zones[-1], 0)
+    if inbox:
+        yield server, _Onward(server, [blocks.encode(target, blocks.gather(parts)) for target, parts in inbox.items()])
 
 
 def _run_merge(work: MergeWork) -> Receipt:
@@ -113,37 +173,3 @@ def _write(work: ZoneWork, context: ZoneContext, zone: int, server: int) -> Rece
     receipt = writer.finish()
     reached("zone file written" if work.fill is None else "fill")
     return Receipt(receipt.file, receipt.runs, {**receipt.counters, **context.counters})
-
-
-@lru_cache(maxsize=16)
-def _storage(root: str, disk: Disk) -> Storage:
-    return Storage(Path(root), disk)
-
-
-def _state(work: ZoneWork) -> tuple[Storage, Snapshot]:
-    """The storage, and the snapshot of the work's base: nearly always the newest, one small step from the last one."""
-    storage = _storage(work.root, work.disk)
-    newest = storage.newest()
-    return storage, newest if newest.ref == work.base else storage.at(*work.base)
-
-
-def programs_without(catalog: Catalog, fill: frozenset[int] | None, left_out: frozenset[int]) -> ZonePrograms:
-    """`zone_programs`, without the programs of the views and indexes `left_out`."""
-    if left_out:  # seldom, and never the same again
-        return ZonePrograms(declare_tables.stop(catalog, left_out, "left out"), fill)
-    return zone_programs(catalog, fill)
-
-
-_programs: list[tuple[Catalog, frozenset[int] | None, ZonePrograms]] = []
-_PROGRAMS_KEPT = 4
-
-
-def zone_programs(catalog: Catalog, fill: frozenset[int] | None) -> ZonePrograms:
-    """The zone programs of a catalog; compared by identity, since a process decodes each stored catalog once."""
-    for known, filled, program in _programs:
-        if known is catalog and filled == fill:
-            return program
-    program = ZonePrograms(catalog, fill)
-    _programs.insert(0, (catalog, fill, program))
-    del _programs[_PROGRAMS_KEPT:]
-    return program

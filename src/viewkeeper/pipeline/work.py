@@ -5,10 +5,13 @@ A work says all that its tasks need, so that a task holds nothing between batche
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Column
 from viewkeeper.stores.contract import LogReader, LogSlice
 from viewkeeper.streams import work as streams
 from viewkeeper.streams.analyst import Analyst
@@ -63,8 +66,9 @@ class ZoneWork:
     The catalog, and a batch's state, is that of manifest `base`.  A fill starts from nothing (`TableRows`), then reads
     its own earlier runs (`private`: state id to runs, oldest first) beside the states as of `TableDifference.older`.
     `left_out` are views and indexes whose programs are not run: what such a work writes is never committed.
-    `zones` are those the source can reach, in order.  `servers` view servers share the work; with 1, the whole chain
-    runs as one task.
+    `zones` are those the source can reach, in order; before those `asking` Spark is asked, on what the zones before
+    have written.  `servers` view servers share the work; with 1, the whole chain runs as one task.  `carried` are what
+    each view server gets of earlier zones of the same pass: items of parcels (None: it begins with the source).
     """
 
     root: str
@@ -76,10 +80,37 @@ class ZoneWork:
     source: LogRange | GivenOperations | TableRows | TableDifference
     servers: int
     zones: tuple[int, ...]
+    asking: tuple[int, ...]
     title: str
     fill: frozenset[int] | None = None
     left_out: frozenset[int] = frozenset()
     private: Mapping[int, tuple[RunRef, ...]] = field(default_factory=dict)
+    carried: tuple[tuple[tuple[str, pa.Buffer], ...], ...] | None = None
+
+
+@dataclass(frozen=True)
+class SparkQuestion:
+    """A query for Spark: `sql` over `tables`, by name, in the types that users see; its answer has `columns`, and is
+    computed in the time zone `zone`."""
+
+    title: str
+    zone: str
+    sql: str
+    tables: Mapping[str, pa.Table]
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class QueryRaised:
+    """A query that Spark raised at: its error class, the place in the query, and the message."""
+
+    code: str
+    place: tuple[int, int] | None
+    message: str
+
+
+Answers = Callable[[SparkQuestion], "pa.Table | QueryRaised"]
+"""Answers questions, several at once, from several threads; the columns by position, in the types asked for."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +128,10 @@ class MergeWork:
 
 class DriverExecutor(streams.PartExecutor, Protocol):
     """What a driver is given to run its jobs."""
+
+    @property
+    def answers(self) -> Answers | None:
+        """Spark SQL's; None where there is no Spark."""
 
     def analyst(self) -> Analyst:
         """Who is asked about the queries of ViewDFs when they are declared; raises Error where that takes Spark."""

@@ -10,12 +10,12 @@ column.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from viewkeeper.catalog.codec import stored
-from viewkeeper.catalog.model import Catalog, CatalogPlan, Column, StateSpec
+from viewkeeper.catalog.model import Catalog, CatalogPlan, Column, StateSpec, Stored
 from viewkeeper.catalog.types import Type
 from viewkeeper.plans.expressions import Expression, Literal, TextPlace
 from viewkeeper.plans.text import expression_text, listed
@@ -389,6 +389,40 @@ class ByKey(Operator):
 
 @stored
 @dataclass(frozen=True)
+class SparkInput:
+    """What a query that Spark answers calls `name`: the rows that `stored` says, which operator `operator` writes."""
+
+    name: str
+    operator: int
+    columns: tuple[Column, ...]
+    stored: Stored
+
+
+@stored
+@dataclass(frozen=True)
+class SparkAnswer(Operator):
+    """What Spark SQL answers to `sql` over all rows of `inputs`, asked again when any of them has changed: what the
+    answer has lost goes, what is new comes.
+
+    The answer is kept in `state`, as what Spark said, and goes from there; its last column is the text of an error in
+    place of rows.
+    """
+
+    sql: str
+    inputs: tuple[SparkInput, ...]
+    state: StateSpec
+    reason: str
+
+    title = "SPARK"
+    usual_class = "by key"
+
+    def text(self, shown: Shown) -> str:
+        names = " or ".join(each.name for each in self.inputs) or "nothing"
+        return f"asked for all of it anew when {names} has changed, since {self.reason}"
+
+
+@stored
+@dataclass(frozen=True)
 class ViewTable(Operator):
     """A view table, or an index: writes the input's columns `positions` as the columns of `state`."""
 
@@ -423,11 +457,13 @@ def plan_of(catalog: Catalog) -> Plan:
 
 
 def inputs(operator: Operator) -> tuple[int, ...]:
-    """The operators of the same zone whose streams `operator` takes."""
+    """The operators of the same zone whose streams `operator` takes; of earlier zones, whose states Spark reads."""
     if isinstance(operator, (Select, Pick, Aggregate, Repeated, ViewTable)):
         return (operator.input,)
     if isinstance(operator, (Join, SemiJoin)):
         return (operator.left, operator.right)
+    if isinstance(operator, SparkAnswer):
+        return tuple(dict.fromkeys(each.operator for each in operator.inputs))
     return operator.inputs if isinstance(operator, (ByKey, Union)) else ()
 
 
@@ -440,13 +476,14 @@ def states_of(operator: Operator) -> tuple[StateSpec, ...]:
     """The states that `operator` writes."""
     if isinstance(operator, PreAggregate):
         return (operator.state, *(r.ordered for r in operator.running if r.ordered is not None))
-    if isinstance(operator, (Delta, ReverseJoin, ViewTable)):
+    if isinstance(operator, (Delta, ReverseJoin, SparkAnswer, ViewTable)):
         return (operator.state,)
     return ()
 
 
-def needed(whole: Plan, roots: Iterable[Operator]) -> set[int]:
-    """The ids of `roots` and of all operators whose rows they depend on."""
+def needed(whole: Plan, roots: Iterable[Operator], kept: Container[int] = ()) -> set[int]:
+    """The ids of `roots` and of all operators whose rows they depend on; but not those that are needed only since Spark
+    reads their states, where these are `kept` already."""
     by_id = {o.id: o for o in whole.operators}
     sources = {x.id: x.source for x in whole.exchanges}
     seen: set[int] = set()
@@ -458,5 +495,6 @@ def needed(whole: Plan, roots: Iterable[Operator]) -> set[int]:
         seen.add(id_)
         operator = by_id[id_]
         exchange = exchange_of(operator)
-        waiting += inputs(operator) if exchange is None else (sources[exchange],)
+        below = inputs(operator) if exchange is None else (sources[exchange],)
+        waiting += [id_ for id_ in below if not (isinstance(operator, SparkAnswer) and id_ in kept)]
     return seen

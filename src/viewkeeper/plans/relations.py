@@ -149,6 +149,18 @@ class GroupBy(Relation):
 
 @stored
 @dataclass(frozen=True)
+class SparkQuery(Relation):
+    """What Spark SQL answers to the query `sql` over all rows of the tables and views `objects`: (name, id) of each.
+    `reason` is why it is not made of our own operators."""
+
+    sql: str
+    objects: tuple[tuple[str, int], ...]
+    columns: tuple[Column, ...]
+    reason: str
+
+
+@stored
+@dataclass(frozen=True)
 class UnionAll(Relation):
     """All rows of all `inputs`, whose columns have the same types one by one."""
 

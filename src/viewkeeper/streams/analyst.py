@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from viewkeeper.catalog.model import Column
-from viewkeeper.errors import NotSupported
+from viewkeeper.errors import Error, NotSupported
+
+Keys = Mapping[str, Sequence[str]]
+"""The columns by which the rows of a table or view can be told apart, by its name in small letters; none: there are no
+such columns."""
 
 
 class NotByRows(NotSupported):
@@ -18,13 +22,14 @@ class Analyst(Protocol):
 
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
-        zone: str = "UTC", by_rows: str | None = None,
+        zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         """The columns of the query `sql`, where the names in it are tables of these shapes; those of `timed` (None:
         all) have a hidden PART_TIMESTAMP besides.
 
         Raises DeclarationError, with the place in `sql` where one is known; NotByRows where the query takes rows of the
-        table `by_rows`, which it reads once, together.
+        table `by_rows`, which it reads once, together.  With `keys`, also where the answer depends on the order of rows
+        that an ORDER BY finds equal.
         """
 
 
@@ -37,9 +42,21 @@ class LazyAnalyst:
 
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
-        zone: str = "UTC", by_rows: str | None = None,
+        zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         """As `Analyst.columns`."""
         if self._made is None:
             self._made = self._make()
-        return self._made.columns(sql, tables, timed, zone, by_rows)
+        return self._made.columns(sql, tables, timed, zone, by_rows, keys)
+
+
+class NoAnalyst:
+    """Stands where nobody can be asked."""
+
+    def columns(
+        self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
+        zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None,
+    ) -> tuple[Column, ...]:  # fmt: skip
+        """Raises Error."""
+        raise Error("this view's query is analysed by Spark, which this process does not have; "
+                    "declare the view by db.sql, or while db.maintain() runs")  # fmt: skip

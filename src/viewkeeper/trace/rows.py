@@ -40,6 +40,13 @@ class Rows:
         """The same rows with the columns at `positions`."""
         return Rows([self.columns[i] for i in positions], self.weights)
 
+    def repeated(self) -> Rows:
+        """The same bag with each row as often as its weight says (all weights 1)."""
+        if (self.weights == 1).all():
+            return self
+        rows = self.take(np.repeat(np.arange(len(self)), self.weights))
+        return Rows(rows.columns, np.ones(len(rows), dtype=np.int64))
+
     @staticmethod
     def empty(types: Sequence[pa.DataType]) -> Rows:
         return Rows([pa.array([], type_) for type_ in types], np.zeros(0, dtype=np.int64))

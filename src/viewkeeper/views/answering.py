@@ -19,10 +19,11 @@ from viewkeeper.compiler.statements import (
     Show,
     Statement,
 )  # fmt: skip
-from viewkeeper.errors import InputError, NotFound
+from viewkeeper.errors import NotFound
 from viewkeeper.maintenance.explain import explain_new_view, explain_view
 from viewkeeper.pipeline.note import read_note
-from viewkeeper.streams.analyst import Analyst, LazyAnalyst
+from viewkeeper.pipeline.spark_views import bind_any_view
+from viewkeeper.streams.analyst import Analyst, LazyAnalyst, NoAnalyst
 from viewkeeper.streams.declare_streams import is_over_parts
 from viewkeeper.streams.existing import ExistingParts
 from viewkeeper.streams.explain import explain as explain_parts
@@ -64,14 +65,10 @@ def explain(version: Version, name: str) -> str:
 
 
 def _explain_new(version: Version, statement: AnyView, analyst: Callable[[], Analyst] | None) -> str:
-    catalog = version.catalog
+    catalog, asked = version.catalog, NoAnalyst() if analyst is None else LazyAnalyst(analyst)
     if isinstance(statement, CreateView) and not (catalog.streams and is_over_parts(catalog, statement)):
-        return explain_new_view(catalog, statement)
-    return explain_new_parts(catalog, statement, LazyAnalyst(analyst or _nobody), ExistingParts(version.snapshot))
-
-
-def _nobody() -> Analyst:
-    raise InputError("the queries of INITIALIZE and UPDATE are analysed by Spark: use db.sql")
+        return explain_new_view(catalog, bind_any_view(catalog, statement, asked))
+    return explain_new_parts(catalog, statement, asked, ExistingParts(version.snapshot))
 
 
 def _show_tables(version: Version) -> Result:

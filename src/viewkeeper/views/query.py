@@ -16,7 +16,7 @@ from viewkeeper.views.part_pruning import uses
 from viewkeeper.views.part_query import PartTables
 from viewkeeper.views.result import Result
 from viewkeeper.views.shape import logical_table
-from viewkeeper.views.version import Version, repeated
+from viewkeeper.views.version import Version
 
 
 def run_select(version: Version, statement: SelectStatement) -> Result:
@@ -33,7 +33,7 @@ def run_select(version: Version, statement: SelectStatement) -> Result:
             raise NotFound(f"there is no table or view with id {id_}")
         return version.rows(version.shape(found.name))
 
-    rows = arrange(query, repeated(run_query(query.relation, scan, version.catalog.zone)))
+    rows = arrange(query, run_query(query.relation, scan, version.catalog.zone).repeated())
     columns = query.relation.columns[: query.visible]
     return Result(logical_table(columns, rows.columns[: query.visible], version.catalog.zone))
 

@@ -16,7 +16,7 @@ from viewkeeper.views.ordering import OrderTerm, before, sort_indices
 from viewkeeper.views.python_rows import data_frame, dicts
 from viewkeeper.views.shape import Shape
 from viewkeeper.views.spark_frames import SparkFrames
-from viewkeeper.views.version import Readable, Version, repeated, require_whole
+from viewkeeper.views.version import Readable, Version, require_whole
 from viewkeeper.views.version_sources import Versions
 
 _FILL_POLL_SECONDS = 0.02
@@ -115,7 +115,7 @@ class ViewReader:
 
     def _all(self, version: Version, allow_stale: bool) -> tuple[Shape, Rows]:
         shape = version.shape(self.name)
-        return shape, repeated(version.rows(shape, allow_stale))
+        return shape, version.rows(shape, allow_stale).repeated()
 
 
 def lookup(readable: Readable, key: object, allow_stale: bool = False) -> Any:

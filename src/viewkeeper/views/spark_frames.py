@@ -25,6 +25,7 @@ from viewkeeper.plans.references import Reference
 from viewkeeper.spark.asking import ask, parsed, refused
 from viewkeeper.spark.processes import loss_named
 from viewkeeper.spark.sessions import active, own_session
+from viewkeeper.spark.tables import in_zone
 from viewkeeper.streams.spark.hidden import without_hidden
 from viewkeeper.streams.spark.plans import foreign_function, outside, plan_of, spark_functions, unnamed_relation
 from viewkeeper.streams.spark.quiet import failures_unlogged
@@ -35,7 +36,7 @@ from viewkeeper.views.part_query import meant
 from viewkeeper.views.parts_at_version import Parts
 from viewkeeper.views.result import Result
 from viewkeeper.views.spark_session import SparkUse
-from viewkeeper.views.version import Version, repeated
+from viewkeeper.views.version import Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,7 +60,7 @@ class SparkFrames:
     def frame(self, version: Version, name: str, allow_stale: bool = False) -> DataFrame:
         """The rows of a table or view as of `version`."""
         shape = version.shape(name)
-        return self.table(shape.table(repeated(version.rows(shape, allow_stale)).columns))
+        return self.table(shape.table(version.rows(shape, allow_stale).repeated().columns))
 
     def table(self, table: pa.Table) -> DataFrame:
         """The rows of an Arrow table."""
@@ -146,7 +147,7 @@ def _run(session: SparkSession, version: Version, text: str, unsafe: bool) -> Re
             if plan is not None:
                 _refuse(asked, foreign_function(plan, spark_functions(session)), "function of Spark's own")
                 _refuse(asked, outside(plan_of(answer._jdf.queryExecution().analyzed())), "part of this database")
-            return Result(_in_zone(answer.toArrow(), version.catalog.zone))
+            return Result(in_zone(answer.toArrow(), version.catalog.zone))
         finally:
             for name in (*meant_here, *parts):
                 session.catalog.dropTempView(name)
@@ -175,12 +176,3 @@ def _cut(version: Version, text: str) -> tuple[str, tuple[Reference, ...]]:
         return text, ()
     query = read_query(source, tokens, partial(syntax_tree, faithful=True)).query
     return query.sql, query.references
-
-
-def _in_zone(table: pa.Table, zone: str) -> pa.Table:
-    """`table` as Spark gives it, with its TIMESTAMPs shown in the database's time zone."""
-    for i, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type) and field.type.tz is not None:
-            type_ = pa.timestamp("us", zone)
-            table = table.set_column(i, field.with_type(type_), table.column(i).cast(type_))
-    return table

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-
 from viewkeeper.catalog.model import ERRORS, Catalog, Index, InParts, PartView, Stream, Table, View
 from viewkeeper.errors import NotFound, NotReady, ViewBroken
 from viewkeeper.pipeline.note import read_note
@@ -166,10 +164,3 @@ def require_whole(broken: str | None, allow_stale: bool) -> None:
         if not allow_stale:
             raise ViewBroken(broken)
         warnings.warn(broken, stacklevel=4)
-
-
-def repeated(rows: Rows) -> Rows:
-    """The same bag with each row as often as its weight says (all weights 1)."""
-    if (rows.weights == 1).all():
-        return rows
-    return rows.take(np.repeat(np.arange(len(rows)), rows.weights))

@@ -17,7 +17,7 @@ from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.errors import DeclarationError
 from viewkeeper.spark.asking import ask, one_query, parsed
-from viewkeeper.streams.analyst import NotByRows
+from viewkeeper.streams.analyst import Keys, NotByRows
 from viewkeeper.streams.spark.by_rows import not_by_rows
 from viewkeeper.streams.spark.failures import failures, raise_unless_of_query, refusal
 from viewkeeper.streams.spark.hidden import HiddenQuery, without_hidden
@@ -33,6 +33,7 @@ from viewkeeper.streams.spark.plans import (
 )  # fmt: skip
 from viewkeeper.streams.spark.quiet import failures_unlogged
 from viewkeeper.streams.spark.sessions import Sessions
+from viewkeeper.streams.spark.ties import undetermined
 from viewkeeper.streams.spark.types import catalog_type, schema
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class SparkAnalyst:
 
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
-        zone: str = "UTC", by_rows: str | None = None,
+        zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         """The columns of a query (`PartQuery.sql`) over tables of these shapes, as Spark names and types them.
 
@@ -81,6 +82,8 @@ class SparkAnalyst:
                     if by_rows is not None:
                         self._refuse_taking_together(query, plan, by_rows)
                     self._refuse_changing(query, plan, analysed.deterministic())
+                    if keys is not None and (tied := undetermined(plan, keys)) is not None:
+                        raise _at(query, tied.names, tied.what)
                     return _columns(query, frame)
             except failures() as error:
                 raise_unless_of_query(error)

@@ -25,15 +25,15 @@ def failures() -> tuple[type[Exception], ...]:
 
 def refusal(error: Exception, query: HiddenQuery) -> DeclarationError:
     """`error` came of analysing `query`: the same, with its place in the text."""
-    return DeclarationError(f"Spark refuses this query: {_text(error, query)}", *(_place(error, query) or ()))
+    return DeclarationError(f"Spark refuses this query: {text_of(error, query)}", *(place_of(error, query) or ()))
 
 
 def failure(error: Exception, query: HiddenQuery, written: PartQuery) -> str:
     """`error` came of running `query`, which stands for what was `written`: what is to be said of it."""
-    place = _place(error, query)
+    place = place_of(error, query)
     place = None if place is None else place_in_text(written, place, (1, 1))
     where = f" (line {place[0]}, column {place[1]} of the query)" if place else ""
-    return _text(error, query) + where
+    return text_of(error, query) + where
 
 
 def raise_unless_of_query(error: Exception) -> None:
@@ -54,7 +54,8 @@ def raise_unless_of_query(error: Exception) -> None:
         raise Error(f"Spark cannot read a part file: {_one_line(text)}; check the database") from error
 
 
-def _text(error: Exception, query: HiddenQuery) -> str:
+def text_of(error: Exception, query: HiddenQuery) -> str:
+    """What `error` says of `query`, in one line."""
     return query.shown(_one_line(_deepest(error)))
 
 
@@ -74,7 +75,8 @@ def _deepest(error: Exception) -> str:
     return f"{found.getClass().getSimpleName()}: {found.getMessage()}"
 
 
-def _place(error: Exception, query: HiddenQuery) -> TextPlace | None:
+def place_of(error: Exception, query: HiddenQuery) -> TextPlace | None:
+    """Where in the text of `query` it was raised, if that is known."""
     from pyspark.errors import PySparkException
     from pyspark.errors.exceptions.base import QueryContextType
 

@@ -8,15 +8,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from viewkeeper.spark.sessions import active, own_session
+from viewkeeper.spark.tables import SMALL_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SMALL_ROWS = 20_000
-"""Up to so many rows in all, what a query costs is planning: one partition a table, no shuffle, no adaptive plan."""
-
 ROWS_A_PARTITION = 250_000
 
+# One partition a table, no shuffle, no adaptive plan.
 _SMALL = {
     "spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",

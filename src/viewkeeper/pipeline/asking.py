@@ -1,0 +1,109 @@
+"""What Spark is asked between two zones of a pass, and how its answers go on: whole queries (`plan.SparkAnswer`).
+
+The rows that a query reads are those of the version that is being made: what the version before has, and what the zones
+before have written since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Column, StateSpec
+from viewkeeper.catalog.types import physical_type, to_logical, to_physical
+from viewkeeper.errors import Error
+from viewkeeper.jobs import ring
+from viewkeeper.maintenance.operators.spark_answer import error_text, target
+from viewkeeper.maintenance.task import Sent
+from viewkeeper.maintenance.zones import OperatorFailed
+from viewkeeper.pipeline import blocks
+from viewkeeper.pipeline.programs import programs_without, state_of
+from viewkeeper.pipeline.work import (
+    Answers,
+    DriverExecutor,
+    QueryRaised,
+    SparkQuestion,
+    TableDifference,
+    TableRows,
+    ZoneWork,
+)
+from viewkeeper.plans import maintenance as plan
+from viewkeeper.trace.hashing import hash_columns
+from viewkeeper.trace.keys import canonical
+from viewkeeper.trace.receipt import Receipt, RunRef
+from viewkeeper.trace.rows import Rows
+from viewkeeper.trace.run import Run
+from viewkeeper.trace.trace import Trace
+
+Items = tuple[tuple[str, pa.Buffer], ...]
+"""Items of a parcel."""
+
+
+def answers(executor: DriverExecutor, work: ZoneWork, zone: int, receipts: Sequence[Receipt]) -> tuple[Items, ...]:
+    """For each view server its share of what Spark answers before `zone`; `receipts` are those of earlier zones."""
+    storage, base = state_of(work)
+    program = programs_without(base.catalog, work.fill, work.left_out)
+    source = work.source
+    before = base
+    if isinstance(source, TableRows | TableDifference):
+        before = storage.at(*(source.at if isinstance(source, TableRows) else source.newer))
+    written: dict[int, list[RunRef]] = {id_: list(runs) for id_, runs in work.private.items()}
+    for run in (run for receipt in receipts for run in receipt.runs):
+        written.setdefault(run.state, []).append(run)
+
+    def now(spec: StateSpec) -> Trace:
+        runs = [Run.open(work.disk, ref) for ref in written.get(spec.id, ())]
+        return Trace(spec, [*before.trace(spec).runs, *runs])
+
+    made: list[list[tuple[str, pa.Buffer]]] = [[] for _ in range(work.servers)]
+    for operator in program.spark_answers(zone):
+        # A fill begins with an answer, and none of its rounds knows what the one before has read.
+        if work.fill is None and not any(each.stored.state.id in written for each in operator.inputs):
+            continue
+        rows = _answer(_asked(executor), operator, work.title, base.catalog.zone, now)
+        hashes = hash_columns(rows.columns, len(rows))
+        for server, positions in enumerate(ring.split(hashes, work.servers)):
+            share = Sent(rows.take(positions), hashes[positions])
+            made[server].append(blocks.encode(target(operator), share))
+    return tuple(map(tuple, made))
+
+
+def _asked(executor: DriverExecutor) -> Answers:
+    if executor.answers is None:
+        raise Error("this view's query is answered by Spark, and this driver runs without it")
+    return executor.answers
+
+
+def _answer(
+    answered: Answers, operator: plan.SparkAnswer, title: str, zone: str, now: Callable[[StateSpec], Trace]
+) -> Rows:
+    """The rows of the operator's state, as Spark says now."""
+    try:
+        tables = {each.name: _table(each, now(each.stored.state), zone) for each in operator.inputs}
+        answer = answered(SparkQuestion(title, zone, operator.sql, tables, operator.columns))
+    except Exception as error:
+        raise OperatorFailed(f"operator {operator.id} failed: {type(error).__name__}: {error}") from error
+    if isinstance(answer, QueryRaised):
+        columns = [pa.nulls(1, physical_type(column.type)) for column in operator.columns]
+        text = error_text(answer.code, answer.place, answer.message)
+        return Rows([*columns, pa.array([text], pa.large_string())], np.ones(1, np.int64))
+    columns = [_physical(answer.column(i), column) for i, column in enumerate(operator.columns)]
+    return Rows([*map(canonical, columns), pa.nulls(len(answer), pa.large_string())], np.ones(len(answer), np.int64))
+
+
+def _physical(values: pa.ChunkedArray, column: Column) -> pa.Array:
+    return pa.concat_arrays([pa.array([], physical_type(column.type)),
+                             *(to_physical(chunk, column.type) for chunk in values.chunks)])  # fmt: skip
+
+
+def _table(read: plan.SparkInput, trace: Trace, zone: str) -> pa.Table:
+    """The rows of a table or view as users see them, equal ones as often as there are."""
+    rows = trace.scan()
+    if read.stored.member is not None:
+        rows = rows.filter(rows.columns[0].to_numpy() == read.stored.member)
+    rows = rows.select(read.stored.order).repeated()
+    arrays = [to_logical(array, column.type, zone) for array, column in zip(rows.columns, read.columns, strict=True)]
+    fields = [pa.field(c.name, array.type, c.nullable) for c, array in zip(read.columns, arrays, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

@@ -1,0 +1,70 @@
+"""Whole queries that Spark SQL answers, for `pipeline.asking`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Column
+from viewkeeper.catalog.types import logical_type
+from viewkeeper.errors import Error
+from viewkeeper.pipeline.work import QueryRaised, SparkQuestion
+from viewkeeper.spark.asking import ask
+from viewkeeper.spark.tables import named_tables
+from viewkeeper.streams.spark.failures import failures, place_of, raise_unless_of_query, text_of
+from viewkeeper.streams.spark.hidden import without_hidden
+from viewkeeper.streams.spark.quiet import failures_unlogged
+from viewkeeper.streams.spark.sessions import Sessions
+from viewkeeper.streams.spark.types import spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class SparkAnswers:
+    """Answers in sessions of its own of the Spark that `session_factory` gives; several threads may call it."""
+
+    def __init__(self, session_factory: Callable[[], SparkSession]) -> None:
+        self._sessions = Sessions(session_factory)
+
+    def __call__(self, question: SparkQuestion) -> pa.Table | QueryRaised:
+        """The answer to `question`, or how Spark raised at it.  Raises Error where that is not the query's doing."""
+        rows, query = sum(map(len, question.tables.values())), without_hidden(question.sql, frozenset())
+        with self._sessions.session(question.zone, rows) as session, failures_unlogged():
+            session.sparkContext.setJobDescription(question.title)
+            try:
+                with named_tables(session, question.tables):
+                    return _logical(ask(session, question.sql), question.columns, question.zone)
+            except failures() as error:
+                raise_unless_of_query(error)
+                code = _code(error)
+                if code is None:
+                    raise Error(f"Spark failed: {text_of(error, query)}") from error
+                return QueryRaised(code, place_of(error, query), text_of(error, query))
+            finally:
+                session.sparkContext.setJobDescription("")
+
+
+def _code(error: Exception) -> str | None:
+    """The error class by which Spark says that the query raised; None where it has failed in another way."""
+    from pyspark.errors import AnalysisException, PySparkException
+
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    if isinstance(error, AnalysisException) or condition is None or condition.startswith("INTERNAL_ERROR"):
+        return None
+    return condition.split(".")[0]
+
+
+def _logical(answer: DataFrame, columns: Sequence[Column], zone: str) -> pa.Table:
+    """The rows of `answer` in the types that users see of `columns`; ANSI: what does not fit raises."""
+    from pyspark.sql import functions as f
+
+    wanted = [spark_type(column.type) for column in columns]
+    if [field.dataType for field in answer.schema.fields] != wanted:
+        names = [f"c{i}" for i in range(len(columns))]
+        named = answer.toDF(*names)
+        answer = named.select(*(f.col(name).cast(type_) for name, type_ in zip(names, wanted, strict=True)))
+    fields = [pa.field(f"c{i}", logical_type(column.type, zone)) for i, column in enumerate(columns)]
+    return answer.toArrow().rename_columns([field.name for field in fields]).cast(pa.schema(fields))

@@ -1,0 +1,128 @@
+"""Views whose query our own operators do not know: Spark answers it, and says before what it will answer with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+from sqlglot.tokens import TokenType
+
+from viewkeeper.catalog.model import Catalog, Column, Table, View
+from viewkeeper.compiler.bind import BoundView, bind_view, require_free
+from viewkeeper.compiler.part_references import is_common
+from viewkeeper.compiler.scope import did_you_mean
+from viewkeeper.compiler.source_text import QueryText
+from viewkeeper.compiler.statements import CreateView
+from viewkeeper.compiler.syntax import query_tokens
+from viewkeeper.errors import DeclarationError, Error, NotSupported
+from viewkeeper.plans.relations import SparkQuery
+from viewkeeper.streams.analyst import Analyst
+
+
+def bind_any_view(catalog: Catalog, statement: CreateView, analyst: Analyst) -> BoundView:
+    """CREATE VIEW by our own operators, else as what Spark answers."""
+    try:
+        return bind_view(catalog, statement)
+    except NotSupported as refused:
+        return bind_spark_view(catalog, statement, refused, analyst)
+
+
+def bind_spark_view(catalog: Catalog, statement: CreateView, refused: NotSupported, analyst: Analyst) -> BoundView:
+    """CREATE VIEW as Spark understands its query; `refused` is what our own binder said.
+
+    Raises DeclarationError, with line and column, where Spark refuses the query too, or where its answer would not be
+    determined by the rows that it reads; `refused` where there is no Spark.
+    """
+    require_free(catalog, statement.name)
+    query = statement.query
+    objects = _objects(catalog, query)
+    asked = _Asked(catalog, query, objects, refused, analyst)
+    columns = asked.columns(query.sql)
+    sql = _ties_broken(query, len(columns))
+    asked.columns(sql, determined=True)
+    if statement.columns:
+        given, there = len(statement.columns), len(columns)
+        if given != there:
+            raise DeclarationError(f"{statement.name} names {given} columns, and its query has {there} outputs",
+                                   *statement.columns[0].place)  # fmt: skip
+        columns = tuple(replace(c, name=name.name) for c, name in zip(columns, statement.columns, strict=True))
+    _refuse_twice(query, columns)
+    relation = SparkQuery(sql, tuple((of.name, of.id) for of in objects), columns, _reason(refused))
+    key = tuple(range(len(columns)))
+    return BoundView(statement.name.name, query.sql, relation, columns, key, False, tuple(of.id for of in objects))
+
+
+def _objects(catalog: Catalog, query: QueryText) -> list[Table | View]:
+    """The tables and views that the query names."""
+    found: dict[int, Table | View] = {}
+    for node in query.tree.find_all(exp.Table):
+        if isinstance(node.this, exp.Identifier) and not is_common(node):
+            of = catalog.find(node.name)
+            if not isinstance(of, Table | View):
+                known = did_you_mean(node.name, catalog.readable_names())
+                raise query.error(f"there is no table or view {node.name}" + known, node)
+            found[of.id] = of
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What Spark is asked about a query."""
+
+    catalog: Catalog
+    query: QueryText
+    objects: list[Table | View]
+    refused: NotSupported
+    analyst: Analyst
+
+    def columns(self, sql: str, *, determined: bool = False) -> tuple[Column, ...]:
+        """The columns of `sql`, which is the query or begins like it; if it is to be `determined`, only where its rows
+        settle what comes first in every order that matters."""
+        tables = {of.name: of.columns for of in self.objects}
+        keys = {of.name.lower(): _key(of) for of in self.objects} if determined else None
+        try:
+            return self.analyst.columns(sql, tables, (), self.catalog.zone, None, keys)
+        except DeclarationError as error:
+            message, place = str(error), self.query.source.place(self.query.start)
+            if error.line is not None and error.column is not None:
+                message = message.removesuffix(f" (line {error.line}, column {error.column})")
+                line, column = place
+                place = line + error.line - 1, error.column + column - 1 if error.line == 1 else error.column
+            raise type(error)(message, *place) from None
+        except Error:  # there is no Spark here
+            raise self.refused from None
+
+
+def _key(of: Table | View) -> tuple[str, ...]:
+    unique = isinstance(of, Table) or of.unique
+    return tuple(of.columns[i].name for i in of.key) if unique else ()
+
+
+def _ties_broken(query: QueryText, outputs: int) -> str:
+    """The query with all its outputs as further terms of its own ORDER BY, if LIMIT or OFFSET stands behind that: rows
+    that are then still equal are one another's like."""
+    tokens = query_tokens(query)
+    depth, order, end = 0, False, None
+    for token in tokens:
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and token.token_type == TokenType.ORDER_BY:
+            order, end = True, None
+        elif depth == 0 and token.token_type in (TokenType.LIMIT, TokenType.OFFSET) and order and end is None:
+            end = token.start - query.start
+    if end is None:
+        return query.sql
+    terms = "".join(f", {i + 1}" for i in range(outputs))
+    return f"{query.sql[:end].rstrip()}{terms} {query.sql[end:]}"
+
+
+def _reason(refused: NotSupported) -> str:
+    """Why the query is not made of our own operators, without a place."""
+    return str(refused).removesuffix(f" (line {refused.line}, column {refused.column})")
+
+
+def _refuse_twice(query: QueryText, columns: tuple[Column, ...]) -> None:
+    seen: set[str] = set()
+    for column in columns:
+        if column.name.lower() in seen:
+            raise query.error(f"two outputs are called {column.name}; give one an alias", query.tree)
+        seen.add(column.name.lower())
