@@ -178,24 +178,11 @@ class TableIntake:
 
     def _mixed(self, rows: list[Mapping[str, Any]]) -> Operations:
         """Puts of rows that do not all name the same columns."""
-        shapes: dict[tuple[Any, ...], tuple[tuple[int, ...], np.ndarray]] = {}
-        gathered: list[list[Any]] = [[None] * len(rows) for _ in self.form.types]
-        mask = np.zeros((len(rows), self.form.set_bytes), np.uint8)
-        for n, row in enumerate(rows):
-            names = tuple(row)
-            if names not in shapes:
-                try:
-                    named = self.named(names)
-                except InputError as error:
-                    raise RowError("", n, f": {error}") from None
-                shapes[names] = named, self.form.mask(named)
-            named, mask[n] = shapes[names]
-            for i, value in zip(named, row.values(), strict=True):
-                gathered[i][n] = value
+        gathered, named = by_column(rows, len(rows), len(self.form.types), self.named)
         columns = self._converted(self._everything, lambda i: self.intakes[i].from_values(gathered[i]))
-        return self._judged(
-            Operations(PUT, [columns[i] for i in self._everything], None if self.form.keyless else mask)
-        )
+        masks = {positions: self.form.mask(positions) for positions in set(named)}
+        mask = None if self.form.keyless else np.array([masks[positions] for positions in named])
+        return self._judged(Operations(PUT, [columns[i] for i in self._everything], mask))
 
     def _converted(self, positions: Iterable[int], convert: Callable[[int], pa.Array]) -> dict[int, pa.Array]:
         """The columns at `positions`, the key's first, so that what is wrong elsewhere can name the key."""
@@ -269,6 +256,29 @@ def row_mapping(row: Any, owner: str, n: int) -> Mapping[str, Any]:
         return as_mapping(row, owner)
     except InputError as error:
         raise RowError(f"{owner}, ", n, str(error).removeprefix(owner)) from None
+
+
+def by_column(
+    rows: Iterable[Mapping[Any, Any]], length: int, width: int, find: Callable[[tuple[Any, ...]], tuple[int, ...]],
+    first: int = 0,
+) -> tuple[list[list[Any]], list[tuple[int, ...]]]:  # fmt: skip
+    """The values of `length` rows that need not name the same columns: those of each of `width` columns, None where a
+    row does not name it; and which columns each row names, as `find` says, whose InputError tells the row: the first of
+    them is number `first` of the call."""
+    found: dict[tuple[Any, ...], tuple[int, ...]] = {}
+    columns: list[list[Any]] = [[None] * length for _ in range(width)]
+    named: list[tuple[int, ...]] = []
+    for n, row in enumerate(rows):
+        names = tuple(row)
+        if names not in found:
+            try:
+                found[names] = find(names)
+            except InputError as error:
+                raise RowError("", first + n, f": {error}") from None
+        named.append(found[names])
+        for i, value in zip(named[-1], row.values(), strict=True):
+            columns[i][n] = value
+    return columns, named
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:

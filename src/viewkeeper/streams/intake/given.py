@@ -13,7 +13,7 @@ from viewkeeper.catalog.model import Stream
 from viewkeeper.errors import InputError, RowError
 from viewkeeper.files import FileRows
 from viewkeeper.stores.columns import from_pandas, is_pandas, plainly_held
-from viewkeeper.stores.intake import ColumnNames, row_mapping
+from viewkeeper.stores.intake import ColumnNames, by_column, row_mapping
 
 BATCH_ROWS = 1 << 20
 ROWS_AT_ONCE = 1 << 16
@@ -105,33 +105,20 @@ class _Reader:
             self._number += len(block)
 
     def _objects(self, rows: list[Any]) -> Given:
-        shapes: dict[tuple[Any, ...], tuple[int, ...]] = {}
         width = len(self._stream.columns)
-        gathered: list[list[Any]] = [[None] * len(rows) for _ in range(width)]
         everything = tuple(range(width))
-        for n, row in enumerate(rows):
-            positions, values = everything, row
-            if type(row) is tuple:
-                if len(row) != width:
-                    names = ", ".join(column.name for column in self._stream.columns)
-                    raise RowError(f"{self._stream.name}, ", self._number + n, f": {len(row)} values; "
-                                   f"the stream has {width} columns: {names}")  # fmt: skip
-            else:
-                mapping = self._mapping(row, n)
-                shape = tuple(mapping)
-                if shape not in shapes:
-                    shapes[shape] = self._named(shape, n)
-                positions, values = shapes[shape], tuple(mapping.values())
-            for position, value in zip(positions, values, strict=True):
-                gathered[position][n] = value
-        return Given(everything, tuple(gathered), len(rows))
+        if set(map(type, rows)) == {tuple} and set(map(len, rows)) == {width}:
+            return Given(everything, tuple(zip(*rows, strict=True)), len(rows))
+        mappings = (self._mapping(row, n) for n, row in enumerate(rows, self._number))
+        columns, _ = by_column(mappings, len(rows), width, self._names.positions, self._number)
+        return Given(everything, tuple(columns), len(rows))
 
     def _mapping(self, row: Any, n: int) -> Mapping[str, Any]:
+        if type(row) is tuple:
+            names = [column.name for column in self._stream.columns]
+            if len(row) != len(names):
+                raise RowError(f"{self._stream.name}, ", n, f": {len(row)} values; the stream has {len(names)} "
+                                                            f"columns: {', '.join(names)}")  # fmt: skip
+            return dict(zip(names, row, strict=True))
         named = row._asdict() if isinstance(row, tuple) and hasattr(row, "_asdict") else row
-        return row_mapping(named, self._stream.name, self._number + n)
-
-    def _named(self, names: tuple[Any, ...], n: int) -> tuple[int, ...]:
-        try:
-            return self._names.positions(names)
-        except InputError as error:
-            raise RowError("", self._number + n, f": {error}") from None
+        return row_mapping(named, self._stream.name, n)
