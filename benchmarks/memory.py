@@ -14,7 +14,7 @@ from viewkeeper.database import Database
 from viewkeeper.maintenance.declare_tables import states
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.disk import STATE
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 
 PER_SECOND = 10_000
 CALL = 1_000

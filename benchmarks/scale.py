@@ -18,13 +18,13 @@ from viewkeeper.database import Database
 from viewkeeper.jobs.job import Job
 from viewkeeper.pipeline.batches import Batches
 from viewkeeper.pipeline.fills import Fills, unfilled
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.merging import Merging
 from viewkeeper.pipeline.term import Term, acquired
 from viewkeeper.pipeline.work import MergeWork
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.streams.analyst import Analyst
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.receipt import Receipt
 
 BATCH = 100_000

@@ -14,7 +14,7 @@ from hypothesis import Phase, settings
 from key_values import collide
 from pipeline_database import VIEWS, Shop
 from stream_database import StreamDatabase
-from viewkeeper.pipeline.spark import JAVA_OPTIONS
+from viewkeeper.pipeline.spark_executor import JAVA_OPTIONS
 
 # A test's Spark lives for seconds, in which Java would spend half of its time on compiling well what soon ends.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.support.orders import QUERIES, OrderOperations, Workload, comparable
-from viewkeeper.pipeline.spark import JAVA_OPTIONS
+from viewkeeper.pipeline.spark_executor import JAVA_OPTIONS
 from viewkeeper.spark.starting import local_spark
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
 from viewkeeper.pipeline.rebase import Rebased, rebase
-from viewkeeper.pipeline.spark import loss_named
+from viewkeeper.pipeline.spark_executor import loss_named
 from viewkeeper.pipeline.status import lag, status
 from viewkeeper.rejections import put_again, rejected_rows
 from viewkeeper.stores.contract import Store

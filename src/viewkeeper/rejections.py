@@ -19,7 +19,7 @@ from viewkeeper.stores.contract import Store
 from viewkeeper.streams.intake.append import StreamTarget, append
 from viewkeeper.streams.intake.conversion import Conversion
 from viewkeeper.streams.intake.given import batches
-from viewkeeper.streams.intake.log import StreamLog
+from viewkeeper.streams.intake.stream_log import StreamLog
 from viewkeeper.streams.intake.taking import NO_NODE
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.file import ZoneFile

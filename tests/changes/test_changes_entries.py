@@ -25,7 +25,7 @@ from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, PUT, Operation
 from viewkeeper.changes.verify import LogBatch
 from viewkeeper.errors import Damaged, InputError
 from viewkeeper.stores.embedded import EmbeddedStore
-from viewkeeper.stores.environment import Nodes
+from viewkeeper.stores.node_environments import Nodes
 
 WIDE = make_table(
     50, "wide",

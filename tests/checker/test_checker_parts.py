@@ -20,7 +20,7 @@ from viewkeeper.checker.part_check import check_parts
 from viewkeeper.errors import CheckFailed, NotFound
 from viewkeeper.evidence import PartEvidence
 from viewkeeper.streams.blocks import Block
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.views.version import Version
 
 FIRST = START // 60

@@ -10,7 +10,7 @@ from pipeline_database import Shop
 from viewkeeper.checker.check import check_views
 from viewkeeper.errors import Damaged
 from viewkeeper.evidence import DatabaseEvidence
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.views.version import Version
 
 

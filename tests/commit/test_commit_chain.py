@@ -19,7 +19,7 @@ from viewkeeper.errors import Damaged, NotFound
 from viewkeeper.trace import snapshot as snapshots
 from viewkeeper.trace.commit import Storage, manifest_name
 from viewkeeper.trace.file import ZoneFile
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.manifest import Manifest
 from viewkeeper.trace.naming import FileName, file_name, parse_file_name
 from viewkeeper.trace.receipt import RunRef

@@ -18,7 +18,7 @@ from viewkeeper.catalog.model import Catalog
 from viewkeeper.errors import Fenced
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.garbage import collect
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.snapshot import Change, Snapshot
 
 # Drivers

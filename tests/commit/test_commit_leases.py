@@ -19,7 +19,7 @@ from viewkeeper.trace import lease as leases
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.garbage import collect
 from viewkeeper.trace.lease import Lease, LeaseLost
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.snapshot import Change, Snapshot

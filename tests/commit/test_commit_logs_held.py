@@ -14,11 +14,11 @@ from viewkeeper.errors import Error
 from viewkeeper.evidence import DatabaseEvidence
 from viewkeeper.pipeline import driver
 from viewkeeper.pipeline.driver import Maintainer
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.term import Term
-from viewkeeper.streams.intake.log import StreamLog
+from viewkeeper.streams.intake.stream_log import StreamLog
 from viewkeeper.streams.progress import StreamProgress
-from viewkeeper.trace.local import LocalDisk, local_storage
+from viewkeeper.trace.local_disk import LocalDisk, local_storage
 from viewkeeper.trace.lock import driver_lock
 
 

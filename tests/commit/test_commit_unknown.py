@@ -15,7 +15,7 @@ from viewkeeper.errors import Fenced
 from viewkeeper.trace.commit import Storage, manifest_name
 from viewkeeper.trace.disk import TRIES, Created
 from viewkeeper.trace.garbage import collect
-from viewkeeper.trace.local import LocalDisk, local_storage
+from viewkeeper.trace.local_disk import LocalDisk, local_storage
 from viewkeeper.trace.snapshot import Change, Snapshot
 
 

@@ -14,9 +14,9 @@ from full_disk import full_disk
 from pipeline_database import Shop, term_of
 from viewkeeper.errors import StorageError
 from viewkeeper.pipeline import requests
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.maintain import Maintenance
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.snapshot import Change
 

@@ -13,9 +13,9 @@ import pytest
 from pipeline_database import VIEWS, Shop
 from viewkeeper.pipeline import batches, fills
 from viewkeeper.pipeline.driver import caught_up
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.trace import points
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.snapshot import Snapshot
 
 SEEDS = int(os.environ.get("VIEWKEEPER_FAULT_SEEDS", "100"))

@@ -20,7 +20,7 @@ from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.trace import points
 from viewkeeper.trace.garbage import collect
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.snapshot import Snapshot
 
 SEEDS = int(os.environ.get("VIEWKEEPER_FAULT_SEEDS", "4"))

@@ -12,7 +12,7 @@ import pytest
 import viewkeeper
 from local_maintenance import catch_up
 from viewkeeper import Database
-from viewkeeper.streams.intake import log as stream_log
+from viewkeeper.streams.intake import stream_log
 from viewkeeper.trace.lock import driver_lock
 
 

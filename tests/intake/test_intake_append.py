@@ -22,7 +22,7 @@ from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
 from viewkeeper.errors import InputError
 from viewkeeper.streams.intake import writing as writing_module
-from viewkeeper.streams.intake.environment import Appended, Numbered
+from viewkeeper.streams.intake.stream_environment import Appended, Numbered
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from stream_intake import NOW, Intake, at, start
 from viewkeeper.errors import Damaged, Error, InputError, NotFound
 from viewkeeper.streams.intake import writing as writing_module
 from viewkeeper.streams.intake.entries import Append, Draft, Seal
-from viewkeeper.streams.intake.environment import Appended
-from viewkeeper.streams.intake.log import StreamLog
-from viewkeeper.trace.local import LocalDisk
+from viewkeeper.streams.intake.stream_environment import Appended
+from viewkeeper.streams.intake.stream_log import StreamLog
+from viewkeeper.trace.local_disk import LocalDisk
 
 
 def kill_in_the_middle(root: Path, seeds: list[int], seconds: float) -> dict[int, dict[int, int]]:

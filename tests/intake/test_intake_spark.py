@@ -22,7 +22,7 @@ from child import SUPPORT
 from followed_files import Files, followed
 from stream_intake import Intake, at
 from viewkeeper.errors import Busy, Error, InputError
-from viewkeeper.streams.intake.environment import Appended
+from viewkeeper.streams.intake.stream_environment import Appended
 from viewkeeper.streams.spark import follow as follow_module
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ import pytest
 import viewkeeper
 from stream_database import StreamDatabase, moment, run_query
 from viewkeeper.errors import NotSupported, Timeout
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.maintain import catch_up
 from viewkeeper.streams import past
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.keeping import rollup
 from viewkeeper.streams.part_index import PartIndex, read_index
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 
 NOW = 29_700_000
 """A minute of 2026."""

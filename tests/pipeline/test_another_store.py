@@ -17,11 +17,11 @@ from viewkeeper.database import Database
 from viewkeeper.errors import StoreReplaced
 from viewkeeper.evidence import DatabaseEvidence
 from viewkeeper.pipeline import batches, fills, maintain
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.rebase import rebase
-from viewkeeper.pipeline.spark import SparkExecutor
+from viewkeeper.pipeline.spark_executor import SparkExecutor
 from viewkeeper.pipeline.work import DriverExecutor
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

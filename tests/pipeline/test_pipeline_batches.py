@@ -8,7 +8,7 @@ import pytest
 
 from pipeline_database import Shop
 from viewkeeper.pipeline import batches
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 
 
 def test_every_view_holds_its_querys_answer_after_each_batch(tmp_path: Path) -> None:

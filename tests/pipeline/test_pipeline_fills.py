@@ -14,10 +14,10 @@ from viewkeeper.errors import Error
 from viewkeeper.jobs.job import Job
 from viewkeeper.maintenance import zones
 from viewkeeper.pipeline import batches, fills, maintain, note, status
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.work import LogRange, ZoneWork
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 
 
 def filled_by(job: Job) -> frozenset[int]:

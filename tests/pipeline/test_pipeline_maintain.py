@@ -14,11 +14,11 @@ from viewkeeper.errors import Busy, Error, Fenced, Timeout, ViewBroken
 from viewkeeper.jobs.job import Job
 from viewkeeper.maintenance import zones
 from viewkeeper.pipeline import fills
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
 from viewkeeper.pipeline.status import lag, status
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 
 
 class Failing(LocalExecutor):

@@ -11,7 +11,7 @@ import pytest
 from pipeline_database import Shop, term_of
 from viewkeeper.errors import DeclarationError, NotSupported, Timeout
 from viewkeeper.pipeline import requests
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 
 SHOP_VIEWS = ""
 

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline_database import Shop
 from viewkeeper.pipeline import batches, fills
-from viewkeeper.pipeline.spark import SparkExecutor
+from viewkeeper.pipeline.spark_executor import SparkExecutor
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -99,7 +99,7 @@ def test_spark_starts_and_stops_without_a_word() -> None:
     Nor will it after a minute without a job: over Unix sockets each idle worker would end with a traceback.
     """
     program = """
-from viewkeeper.pipeline.spark import session
+from viewkeeper.pipeline.spark_executor import session
 spark, _ = session(1)
 assert spark.sparkContext.parallelize([1], 1).map(abs).collect() == [1]
 assert spark.conf.get("spark.python.unix.domain.socket.enabled") == "false"

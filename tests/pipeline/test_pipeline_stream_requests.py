@@ -13,13 +13,13 @@ from viewkeeper.catalog.model import Catalog, HelperParts
 from viewkeeper.errors import DeclarationError, Error
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.declare_script import run, runs_without_use
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.term import Term
 from viewkeeper.streams.existing import ExistingParts
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.receipt import RunRef
 from viewkeeper.trace.snapshot import Change, Snapshot

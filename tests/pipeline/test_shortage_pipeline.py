@@ -16,11 +16,11 @@ from viewkeeper.errors import Error, StorageError, Timeout, is_shortage
 from viewkeeper.maintenance import zones
 from viewkeeper.pipeline import batches, shortage, status
 from viewkeeper.pipeline.driver import Maintainer
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.maintain import catch_up
 from viewkeeper.pipeline.work import LogRange, ZoneWork
 from viewkeeper.trace.file import ZoneWriter
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 
 FULL = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 

@@ -17,7 +17,7 @@ from viewkeeper.checker.recognize import expected_parts
 from viewkeeper.errors import NotSupported
 from viewkeeper.streams import preparing
 from viewkeeper.streams.explain import explain
-from viewkeeper.trace.local import LocalDisk
+from viewkeeper.trace.local_disk import LocalDisk
 
 STREAM = "CREATE STREAM m (ts TIMESTAMP NOT NULL, src STRING, loss INT) TIMESTAMP BY ts PARTITION LENGTH 60"
 RISING = """CREATE VIEW rising AS SELECT src, n, high FROM m MATCH_RECOGNIZE (

@@ -17,7 +17,7 @@ PROGRAM = """
 import ipaddress, json, os, sys
 from pathlib import Path
 import viewkeeper
-from viewkeeper.pipeline.spark import session
+from viewkeeper.pipeline.spark_executor import session
 
 def address(text):
     words = bytes.fromhex(text)

@@ -23,8 +23,8 @@ from viewkeeper.errors import Busy, Error, StorageError
 from viewkeeper.stores import lmdb_folders
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.stores.locks import PATIENCE
-from viewkeeper.streams.intake.log import StreamLog
-from viewkeeper.trace.local import LocalDisk
+from viewkeeper.streams.intake.stream_log import StreamLog
+from viewkeeper.trace.local_disk import LocalDisk
 
 CLICKS = Stream(20, "clicks", (Column("t", TIMESTAMP, False),), 0, length=60)
 

@@ -21,7 +21,7 @@ from store_processes import start
 from viewkeeper.changes.positions import Token
 from viewkeeper.errors import Error, InputError
 from viewkeeper.stores.embedded import EmbeddedStore
-from viewkeeper.stores.environment import Nodes
+from viewkeeper.stores.node_environments import Nodes
 from viewkeeper.stores.words import StampWord
 
 

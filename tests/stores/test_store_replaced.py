@@ -25,12 +25,12 @@ from viewkeeper.checker.check import check_views
 from viewkeeper.database import Database
 from viewkeeper.errors import Error, StoreReplaced
 from viewkeeper.evidence import DatabaseEvidence
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
 from viewkeeper.pipeline.rebase import Rebased, rebase
 from viewkeeper.pipeline.status import lag, status
-from viewkeeper.stores.log import NodeRange
-from viewkeeper.trace.local import local_storage
+from viewkeeper.stores.embedded_log import NodeRange
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.points import arm
 from viewkeeper.views.version import Version
 
@@ -38,10 +38,10 @@ BAG = "CREATE TABLE bag (x INT, s STRING); CREATE VIEW by_x AS SELECT x, count(*
 
 PROGRAM = """
 import sys
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.rebase import rebase
 from viewkeeper.stores.embedded import EmbeddedStore
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 rebase(local_storage(sys.argv[1]), EmbeddedStore(sys.argv[1]), LocalExecutor)
 """
 

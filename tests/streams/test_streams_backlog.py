@@ -13,9 +13,9 @@ from viewkeeper.pipeline.part_keeping import stream_goals
 from viewkeeper.pipeline.status import status
 from viewkeeper.streams.intake import entered as entered_module
 from viewkeeper.streams.intake import entries as bytes_of
-from viewkeeper.streams.intake import log as log_module
+from viewkeeper.streams.intake import stream_log
 from viewkeeper.streams.intake.entries import Append, Entry
-from viewkeeper.streams.intake.log import StreamLog
+from viewkeeper.streams.intake.stream_log import StreamLog
 from viewkeeper.streams.intake.taking import advance, sealed_upto
 from viewkeeper.streams.part_index import read_index
 
@@ -56,7 +56,7 @@ def test_a_backlog_is_taken_in_slices_of_bounded_bytes_and_rows(
     name: str, bound: int, appends: int, each: int,
 ) -> None:  # fmt: skip
     """But for its last entry a slice stays below the bounds; it all comes in, one slice a round."""
-    monkeypatch.setattr(log_module, name, bound)
+    monkeypatch.setattr(stream_log, name, bound)
     for i in range(appends):
         database.append("m", rows(each * i, each))
     database.drive()
@@ -71,7 +71,7 @@ def test_a_backlog_is_taken_in_slices_of_bounded_bytes_and_rows(
 def test_an_append_that_is_larger_than_a_slice_is_taken_alone(
     database: StreamDatabase, slices: list[list[Entry]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_module, "READ_BYTES", 1)
+    monkeypatch.setattr(stream_log, "READ_BYTES", 1)
     for i in range(3):
         database.append("m", rows(500 * i, 500))
     database.drive()
@@ -120,7 +120,7 @@ def test_what_is_waited_for_is_known_without_reading_the_backlog(
 def test_the_status_of_a_backlog_counts_its_rows_a_slice_at_a_time(
     database: StreamDatabase, slices: list[list[Entry]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_module, "READ_ROWS", 5)
+    monkeypatch.setattr(stream_log, "READ_ROWS", 5)
     for i in range(20):
         database.append("m", rows(2 * i, 2))
     told = status(database.storage, database.store)["streams"][0]
@@ -168,7 +168,7 @@ def test_a_sweep_reads_only_what_has_come_since_the_last_one(tmp_path: Path, mon
 def test_files_of_rejected_rows_are_spared_as_long_as_their_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_module, "_INLINE_BYTES_MAX", 10)
+    monkeypatch.setattr(stream_log, "_INLINE_BYTES_MAX", 10)
     intake = Intake(tmp_path / "db")
     intake.append([{"ts": None, "src": "rejected"}])
     for _ in range(2):
@@ -179,7 +179,7 @@ def test_files_of_rejected_rows_are_spared_as_long_as_their_entry(
 
 def test_a_long_log_is_trimmed_some_entries_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is a transaction of its own, between which appends get in; what is left is what is wanted."""
-    monkeypatch.setattr(log_module, "TRIMMED_AT_ONCE", 4)
+    monkeypatch.setattr(stream_log, "TRIMMED_AT_ONCE", 4)
     intake = Intake(tmp_path / "db")
     for i in range(20):
         intake.append([{"ts": at(i)}])

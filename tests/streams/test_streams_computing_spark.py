@@ -12,8 +12,8 @@ import pytest
 import part_programs
 from part_programs import PROGRAMS, Keeper, Row, RunningSum, block_of
 from state_disk import disk_in
-from viewkeeper.pipeline.local import LocalExecutor
-from viewkeeper.pipeline.spark import SparkExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
+from viewkeeper.pipeline.spark_executor import SparkExecutor
 from viewkeeper.streams import preparing
 from viewkeeper.streams.part_files import to_table
 from written_parts import COLUMNS, all_types, write

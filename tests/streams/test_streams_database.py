@@ -20,12 +20,12 @@ from viewkeeper.catalog.model import Stream
 from viewkeeper.cli import cli
 from viewkeeper.pipeline import maintain
 from viewkeeper.pipeline.driver import Maintainer
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.streams.intake.append import StreamTarget, append
-from viewkeeper.streams.intake.log import StreamLog
-from viewkeeper.trace.local import LocalDisk, local_storage
+from viewkeeper.streams.intake.stream_log import StreamLog
+from viewkeeper.trace.local_disk import LocalDisk, local_storage
 from viewkeeper.trace.lock import driver_lock
 
 STREAM = """CREATE STREAM M (ts TIMESTAMP NOT NULL, src STRING, loss INT)

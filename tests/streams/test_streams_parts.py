@@ -16,7 +16,7 @@ from viewkeeper.streams import part_index
 from viewkeeper.streams.part_index import Part, PartIndex, read_index, rows_of
 from viewkeeper.streams.work import Piece
 from viewkeeper.trace.file import ZoneFile
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.snapshot import Change, Snapshot
 

@@ -9,7 +9,7 @@ import pytest
 
 from stream_database import StreamDatabase
 from viewkeeper.errors import StoreReplaced
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.maintain import catch_up
 from viewkeeper.pipeline.status import status
 

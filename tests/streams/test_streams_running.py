@@ -28,11 +28,11 @@ from part_programs import (
     RunningSum,
     block_of,
 )  # fmt: skip
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.streams import part_files, past, preparing, running
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.running import changed_hashes
-from viewkeeper.trace.local import LocalDisk
+from viewkeeper.trace.local_disk import LocalDisk
 
 LAST = 9
 

@@ -44,7 +44,7 @@ from viewkeeper.streams.spark.queries import QueryRunner
 from viewkeeper.streams.spark.reading import frame
 from viewkeeper.streams.work import Outcome, Piece, QueryWork
 from viewkeeper.trace.hashing import hash_columns
-from viewkeeper.trace.local import LocalDisk
+from viewkeeper.trace.local_disk import LocalDisk
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

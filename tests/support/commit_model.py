@@ -9,7 +9,7 @@ from pathlib import Path
 
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.receipt import FileRef, Receipt, RunRef
 from viewkeeper.trace.snapshot import Snapshot

@@ -7,11 +7,11 @@ from typing import Any
 from stream_database import StreamDatabase, run_query
 from viewkeeper.jobs.job import Job
 from viewkeeper.pipeline.driver import Maintainer
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.term import Term
 from viewkeeper.streams.running import IntervalResult
 from viewkeeper.streams.work import Outcome, PartWork, QueryWork
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.lock import driver_lock
 
 INJECTED = "out of luck"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from viewkeeper.database import Database
 from viewkeeper.pipeline import maintain
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.stores.embedded import EmbeddedStore
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 
 
 def catch_up(db: Database) -> int:

@@ -19,7 +19,7 @@ from viewkeeper.streams.part_index import Part, PartIndex, read_index, rows_of
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.trace.file import ZoneFile
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.receipt import Receipt, RunRef
 from viewkeeper.trace.snapshot import Change, Snapshot

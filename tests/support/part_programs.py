@@ -25,7 +25,7 @@ from viewkeeper.streams.part_program import Carry, OfRows, Output, Past, Shuffle
 from viewkeeper.streams.work import Outcome, PartExecutor, PartWork, Piece, Place
 from viewkeeper.trace import hashing
 from viewkeeper.trace.grouping import group_rows
-from viewkeeper.trace.local import LocalDisk
+from viewkeeper.trace.local_disk import LocalDisk
 from viewkeeper.trace.receipt import FileRef
 
 SOURCE, GROUPED, VIEW, HELPER = 16, 17, 18, 19

@@ -16,12 +16,12 @@ from viewkeeper.catalog.types import to_logical
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.driver import Maintainer, caught_up
 from viewkeeper.pipeline.fills import unfilled
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import DriverExecutor
 from viewkeeper.stores.contract import Store
 from viewkeeper.stores.embedded import EmbeddedStore
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.snapshot import Snapshot
 

@@ -13,7 +13,7 @@ from pyspark import SparkContext
 
 import viewkeeper
 from pipeline_database import VIEWS, Shop
-from viewkeeper.pipeline.spark import SparkExecutor, session
+from viewkeeper.pipeline.spark_executor import SparkExecutor, session
 from viewkeeper.trace import points
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from viewkeeper.trace.local import LocalDisk
+from viewkeeper.trace.local_disk import LocalDisk
 
 
 @dataclass(frozen=True)

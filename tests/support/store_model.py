@@ -12,8 +12,8 @@ from viewkeeper.changes.verify import LogBatch
 from viewkeeper.errors import InputError
 from viewkeeper.stores.contract import Store
 from viewkeeper.stores.embedded import EmbeddedStore
-from viewkeeper.stores.environment import Nodes, Transactions
 from viewkeeper.stores.node import SEQUENCE
+from viewkeeper.stores.node_environments import Nodes, Transactions
 from viewkeeper.trace.rows import Rows
 
 Model = dict[tuple[Any, ...], dict[str, Any]]

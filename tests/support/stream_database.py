@@ -19,21 +19,21 @@ from viewkeeper.catalog.types import BIGINT, INT, STRING, TIMESTAMP, Type, logic
 from viewkeeper.errors import Error
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.driver import Maintainer, caught_up
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.part_keeping import stream_goals, streams_caught_up
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.streams.analyst import Keys
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.intake.append import StreamTarget, append
-from viewkeeper.streams.intake.log import StreamLog
+from viewkeeper.streams.intake.stream_log import StreamLog
 from viewkeeper.streams.part_files import PartWriter, to_table
 from viewkeeper.streams.part_index import read_index
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.streams.work import Made, Outcome, QueryWork
 from viewkeeper.trace.garbage import collect
-from viewkeeper.trace.local import LocalDisk, local_storage
+from viewkeeper.trace.local_disk import LocalDisk, local_storage
 from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.naming import file_name
 

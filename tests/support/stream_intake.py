@@ -14,9 +14,9 @@ from viewkeeper.catalog.model import Catalog, Column, Stream
 from viewkeeper.catalog.types import DOUBLE, INT, STRING, TIMESTAMP
 from viewkeeper.streams.intake.append import StreamTarget, append
 from viewkeeper.streams.intake.entries import Append, Seal
-from viewkeeper.streams.intake.environment import Appended
-from viewkeeper.streams.intake.log import StreamLog
-from viewkeeper.trace.local import LocalDisk, local_storage
+from viewkeeper.streams.intake.stream_environment import Appended
+from viewkeeper.streams.intake.stream_log import StreamLog
+from viewkeeper.trace.local_disk import LocalDisk, local_storage
 
 NOW = 1_700_000_000.0
 UTC = datetime.UTC

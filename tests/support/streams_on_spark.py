@@ -7,10 +7,10 @@ from pathlib import Path
 
 from stream_database import StreamDatabase, moment
 from viewkeeper.pipeline.driver import Maintainer
-from viewkeeper.pipeline.spark import SparkExecutor, session
+from viewkeeper.pipeline.spark_executor import SparkExecutor, session
 from viewkeeper.pipeline.term import Term
 from viewkeeper.trace import points
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.lock import driver_lock
 
 SCRIPT = """

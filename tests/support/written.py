@@ -13,7 +13,7 @@ import pyarrow as pa
 from viewkeeper.catalog.model import Catalog, Column, Index, StateSpec, Stored, View
 from viewkeeper.catalog.types import INT, logical_type, to_physical
 from viewkeeper.trace.file import ZoneFile
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.snapshot import Change
 

@@ -22,7 +22,7 @@ from viewkeeper.changes.verify import operation_bytes
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.intake import TableIntake
 from viewkeeper.trace.file import ZoneFile
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.snapshot import Change
 from written import physical

@@ -18,7 +18,7 @@ from local_maintenance import catch_up
 from viewkeeper.cli import cli
 from viewkeeper.commands.output import print_rows
 from viewkeeper.errors import InputError, NotFound
-from viewkeeper.pipeline.local import LocalExecutor
+from viewkeeper.pipeline.local_executor import LocalExecutor
 
 Run = Callable[..., Result]
 

@@ -16,8 +16,8 @@ from pipeline_database import Shop
 from viewkeeper.database import Database
 from viewkeeper.errors import Error, Fenced, NotFound
 from viewkeeper.pipeline import fills, maintain
-from viewkeeper.pipeline.spark import SparkExecutor
-from viewkeeper.trace.local import local_storage
+from viewkeeper.pipeline.spark_executor import SparkExecutor
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.snapshot import Change
 
 if TYPE_CHECKING:

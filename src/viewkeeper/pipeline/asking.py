@@ -18,7 +18,7 @@ from viewkeeper.jobs import ring
 from viewkeeper.maintenance.operators.spark_answer import error_text, target
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.maintenance.zones import OperatorFailed
-from viewkeeper.pipeline import blocks
+from viewkeeper.pipeline import batch_parcels
 from viewkeeper.pipeline.programs import programs_without, state_of
 from viewkeeper.pipeline.work import (
     Answers,
@@ -66,7 +66,7 @@ def answers(executor: DriverExecutor, work: ZoneWork, zone: int, receipts: Seque
         hashes = hash_columns(rows.columns, len(rows))
         for server, positions in enumerate(ring.split(hashes, work.servers)):
             share = Sent(rows.take(positions), hashes[positions])
-            made[server].append(blocks.encode(target(operator), share))
+            made[server].append(batch_parcels.encode(target(operator), share))
     return tuple(map(tuple, made))
 
 

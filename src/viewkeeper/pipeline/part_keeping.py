@@ -16,7 +16,7 @@ from viewkeeper.changes.positions import Positions, is_reached
 from viewkeeper.errors import Fenced, StoreReplaced, is_shortage
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.contract import Store
-from viewkeeper.streams.intake.log import STREAMS, StreamLog
+from viewkeeper.streams.intake.stream_log import STREAMS, StreamLog
 from viewkeeper.streams.intake.taking import idle_seal, sealed_after
 from viewkeeper.streams.keeping.round import Round
 from viewkeeper.streams.keeping.settled import is_settled, may_be_mended

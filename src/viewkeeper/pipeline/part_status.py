@@ -12,7 +12,7 @@ from viewkeeper.errors import Error, StoreReplaced
 from viewkeeper.plans.match import MatchPlan
 from viewkeeper.plans.pattern import PatternAnswer
 from viewkeeper.streams.intake.entries import Append
-from viewkeeper.streams.intake.log import StreamLog
+from viewkeeper.streams.intake.stream_log import StreamLog
 from viewkeeper.streams.part_index import PartIndex, read_index
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.subscripts import UNBOUNDED

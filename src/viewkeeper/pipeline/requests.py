@@ -33,7 +33,7 @@ from viewkeeper.pipeline.term import Term, acquired
 from viewkeeper.stores.contract import Store
 from viewkeeper.streams.analyst import Analyst, LazyAnalyst
 from viewkeeper.streams.existing import ExistingParts
-from viewkeeper.streams.intake.log import STREAMS, StreamLog
+from viewkeeper.streams.intake.stream_log import STREAMS, StreamLog
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.disk import REQUESTS, Disk, Lock, create_own

@@ -17,7 +17,7 @@ import pyarrow as pa
 from viewkeeper.jobs.job import Job, Stage
 from viewkeeper.maintenance import zones
 from viewkeeper.maintenance.task import Sent
-from viewkeeper.pipeline import asking, blocks, sources
+from viewkeeper.pipeline import asking, batch_parcels, sources
 from viewkeeper.pipeline.context import ZoneContext
 from viewkeeper.pipeline.programs import programs_without, state_of
 from viewkeeper.pipeline.work import DriverExecutor, MergeWork, ZoneWork
@@ -36,7 +36,7 @@ class _Onward:
     """What a task sends to zones of a later job, by way of the driver."""
 
     receiver: int
-    parcel: blocks.BatchParcel
+    parcel: batch_parcels.BatchParcel
 
 
 def run_zones(executor: DriverExecutor, work: ZoneWork) -> list[Receipt]:
@@ -86,11 +86,11 @@ def run_merge(executor: DriverExecutor, work: MergeWork) -> Receipt:
     return receipt
 
 
-_Made = blocks.BatchParcel | Receipt | _Onward
+_Made = batch_parcels.BatchParcel | Receipt | _Onward
 
 
 def _run_zone(
-    zone: int, work: ZoneWork, server: int, sent: Iterable[blocks.BatchParcel]
+    zone: int, work: ZoneWork, server: int, sent: Iterable[batch_parcels.BatchParcel]
 ) -> Iterator[tuple[int, _Made]]:  # fmt: skip
     """Runs `zone` on `server` over the parcels that it was sent; yields (server, parcel) for the next zones, or, in the
     last zone, receipts, and what is sent on from there.
@@ -101,17 +101,17 @@ def _run_zone(
     first = zone == work.zones[0]
     context = ZoneContext(work, storage, base, server)
     program = programs_without(base.catalog, work.fill, work.left_out)
-    passed_on: blocks.BatchParcel = []
+    passed_on: batch_parcels.BatchParcel = []
     inbox, items = _begin(work, server, storage, base, context) if first else ({}, ())
     for item in chain(items, chain.from_iterable(sent)):
         if isinstance(item, Receipt) or program.zone_of(item[0]) != zone:
             passed_on.append(item)
         else:
-            inbox.setdefault(item[0], []).append(blocks.decode(item[1]))
+            inbox.setdefault(item[0], []).append(batch_parcels.decode(item[1]))
     if inbox or context.seed:
         zones.run_zone(program, zone, inbox, context)
     receipt = _write(work, context, zone, server)
-    parcels = blocks.address(context.take_sent(), work.servers)
+    parcels = batch_parcels.address(context.take_sent(), work.servers)
     parcels[server].extend(passed_on)
     if zone == work.zones[-1]:
         yield server, receipt
@@ -140,7 +140,7 @@ def _run_chain(work: ZoneWork, server: int, _: Iterable[Any]) -> Iterator[tuple[
     program = programs_without(base.catalog, work.fill, work.left_out)
     inbox, items = _begin(work, server, storage, base, context)
     for target, payload in items:
-        inbox.setdefault(target, []).append(blocks.decode(payload))
+        inbox.setdefault(target, []).append(batch_parcels.decode(payload))
     for zone in work.zones:
         now = {target: parts for target, parts in inbox.items() if program.zone_of(target) == zone}
         if now or (context.seed and zone == work.zones[0]):
@@ -149,7 +149,10 @@ def _run_chain(work: ZoneWork, server: int, _: Iterable[Any]) -> Iterator[tuple[
         inbox = _joined(later, context.take_sent())
     yield server, _write(work, context, work.zones[-1], 0)
     if inbox:
-        yield server, _Onward(server, [blocks.encode(target, blocks.gather(parts)) for target, parts in inbox.items()])
+        onward: batch_parcels.BatchParcel = [
+            batch_parcels.encode(target, batch_parcels.gather(parts)) for target, parts in inbox.items()
+        ]
+        yield server, _Onward(server, onward)
 
 
 def _run_merge(work: MergeWork) -> Receipt:

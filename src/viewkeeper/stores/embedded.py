@@ -23,15 +23,15 @@ from viewkeeper.changes.entries import Body
 from viewkeeper.changes.operations import DELETE, PUT, Operations
 from viewkeeper.changes.positions import LogPlace, Positions, Token
 from viewkeeper.errors import InputError
-from viewkeeper.stores import history, keyed, keyless, log
+from viewkeeper.stores import embedded_log, history, keyed, keyless
 from viewkeeper.stores.access import KEY_BYTES_MAX, Apply, TableAccess, remove_some, table_ids
 from viewkeeper.stores.contract import Moment, Store, TableScan, Traits
-from viewkeeper.stores.environment import Nodes, Transactions
+from viewkeeper.stores.embedded_log import EmbeddedLog
 from viewkeeper.stores.forks import forks
 from viewkeeper.stores.intents import Intent, NodePart
-from viewkeeper.stores.log import EmbeddedLog
 from viewkeeper.stores.moment import EmbeddedMoment
 from viewkeeper.stores.node import SEQUENCE, Node, Tail
+from viewkeeper.stores.node_environments import Nodes, Transactions
 
 _FORGOTTEN_AT_ONCE = 10_000
 
@@ -121,7 +121,7 @@ class EmbeddedStore(Store):
                 yield batch.select(range(len(table.columns)))
 
     def stamp_after(self, node: int, position: int) -> int | None:
-        return log.stamp_after(self._nodes, node, position)
+        return embedded_log.stamp_after(self._nodes, node, position)
 
     def ends(self) -> dict[int, int]:
         found = {}
@@ -165,7 +165,7 @@ class EmbeddedStore(Store):
 
     def statistics(self) -> dict[str, Any]:
         """Durability; of each node, what is in its log and tables, and what its files take."""
-        return log.statistics(self._nodes)
+        return embedded_log.statistics(self._nodes)
 
     def close(self) -> None:
         if not self._closed:

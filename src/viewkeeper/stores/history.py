@@ -8,8 +8,8 @@ from typing import Any
 from viewkeeper.changes import entries
 from viewkeeper.changes.positions import LogPlace, Positions
 from viewkeeper.errors import StoreReplaced
-from viewkeeper.stores.environment import Nodes
 from viewkeeper.stores.node import SEQUENCE, Node
+from viewkeeper.stores.node_environments import Nodes
 
 
 def hash_at(node: Node, txn: Any, position: int) -> str:

@@ -13,8 +13,8 @@ from viewkeeper.changes import entries
 from viewkeeper.changes.operations import ROW_ID_NODE_BITS
 from viewkeeper.stores.access import TableAccess
 from viewkeeper.stores.contract import Moment
-from viewkeeper.stores.environment import Nodes
 from viewkeeper.stores.history import hash_at
+from viewkeeper.stores.node_environments import Nodes
 from viewkeeper.trace.hashing import hash_columns
 
 

@@ -12,7 +12,7 @@ from viewkeeper.settings import Settings, found, settle, wanted
 from viewkeeper.stores.contract import Store, require_durability
 from viewkeeper.stores.kinds import open_store
 from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.local import local_storage
+from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.views.spark_frames import SparkFrames
 from viewkeeper.views.spark_session import SparkUse
 from viewkeeper.views.version_sources import Newest

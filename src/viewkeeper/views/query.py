@@ -8,7 +8,7 @@ from viewkeeper.catalog.model import Table, View
 from viewkeeper.compiler.bind import bind_query
 from viewkeeper.compiler.statements import SelectStatement
 from viewkeeper.errors import NotFound
-from viewkeeper.maintenance.query import run_query
+from viewkeeper.maintenance.ad_hoc import run_query
 from viewkeeper.plans.relations import Query
 from viewkeeper.trace.rows import Rows
 from viewkeeper.views.ordering import OrderTerm, sort_indices

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from viewkeeper.interrupts import uninterrupted
-from viewkeeper.pipeline.spark import SparkExecutor, session
+from viewkeeper.pipeline.spark_executor import SparkExecutor, session
 from viewkeeper.spark.processes import is_lost, loss_named
 from viewkeeper.spark.sessions import own_session
 from viewkeeper.streams.analyst import Analyst

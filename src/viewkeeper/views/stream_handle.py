@@ -16,10 +16,10 @@ from viewkeeper.files import read_rows as rows_of_file
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.intake.append import StreamTarget, append
 from viewkeeper.streams.intake.entries import Append
-from viewkeeper.streams.intake.environment import Appended
 from viewkeeper.streams.intake.files import read_rows
 from viewkeeper.streams.intake.given import Pieces
-from viewkeeper.streams.intake.log import StreamLog
+from viewkeeper.streams.intake.stream_environment import Appended
+from viewkeeper.streams.intake.stream_log import StreamLog
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.spark.follow import follow
 from viewkeeper.trace.commit import Storage

@@ -10,9 +10,9 @@ from typing import Any
 from viewkeeper.catalog.model import Stream
 from viewkeeper.streams.intake.conversion import Conversion
 from viewkeeper.streams.intake.entries import Draft, EnteredFile
-from viewkeeper.streams.intake.environment import Appended, Numbered
 from viewkeeper.streams.intake.given import batches
-from viewkeeper.streams.intake.log import StreamLog, WatermarkMoved
+from viewkeeper.streams.intake.stream_environment import Appended, Numbered
+from viewkeeper.streams.intake.stream_log import StreamLog, WatermarkMoved
 from viewkeeper.streams.intake.writing import Writing
 from viewkeeper.streams.spark.frames import write_frame
 from viewkeeper.trace.commit import Storage

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from viewkeeper.catalog.model import Catalog, PartView, Stream
 from viewkeeper.plans.viewdf import QueryPlan
-from viewkeeper.streams.intake.log import StreamLog
+from viewkeeper.streams.intake.stream_log import StreamLog
 from viewkeeper.streams.intake.taking import advance, sealed_upto
 from viewkeeper.streams.keeping.dimensions import Dimensions
 from viewkeeper.streams.keeping.expiry import expire

@@ -20,8 +20,8 @@ from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.plans.text import outputs_text
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_program import Carry, OfRows, Output, Past
+from viewkeeper.streams.patterns.block_shapes import BEST, helper_shape
 from viewkeeper.streams.patterns.faults import group_text
-from viewkeeper.streams.patterns.shape import BEST, helper_shape
 from viewkeeper.streams.shown import ShownParts
 
 

@@ -22,8 +22,8 @@ from viewkeeper.plans.pattern import (
 )  # fmt: skip
 from viewkeeper.plans.raising import shared_form
 from viewkeeper.plans.rewriting import references, renumber, walk
+from viewkeeper.streams.patterns.block_shapes import helper_shape
 from viewkeeper.streams.patterns.fsm import relation_of
-from viewkeeper.streams.patterns.shape import helper_shape
 
 _MEASURES = {"count": "count", "sum": "sum", "avg": "sum", "min": "min", "max": "max", "first": "first", "last": "last"}
 

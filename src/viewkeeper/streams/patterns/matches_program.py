@@ -18,12 +18,12 @@ from viewkeeper.plans.rewriting import conjunction, references
 from viewkeeper.plans.text import expression_text, listed, term_text
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.part_program import Carry, OfRows, Output, Past, Shuffled
+from viewkeeper.streams.patterns.block_shapes import LIVE, HelperShape, PreparedShape, helper_shape, prepared_shape
 from viewkeeper.streams.patterns.crossing import Crossing
 from viewkeeper.streams.patterns.faults import raise_first
 from viewkeeper.streams.patterns.fsm import Machine
 from viewkeeper.streams.patterns.matches import BEGIN, GROUP, PARENT, Choice, Matches
 from viewkeeper.streams.patterns.sequences import Sequences
-from viewkeeper.streams.patterns.shape import LIVE, HelperShape, PreparedShape, helper_shape, prepared_shape
 from viewkeeper.streams.patterns.simulation import Simulation
 from viewkeeper.streams.patterns.writing import helper_block
 from viewkeeper.streams.shown import ShownParts

@@ -10,7 +10,7 @@ import pyarrow as pa
 from viewkeeper.plans.pattern import PatternMatches
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.ordering import SortTerm, every, in_order
-from viewkeeper.streams.patterns.shape import HelperShape, PreparedShape
+from viewkeeper.streams.patterns.block_shapes import HelperShape, PreparedShape
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.keys import canonical, equal_rows
 

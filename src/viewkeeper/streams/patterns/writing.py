@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.streams.blocks import Block
+from viewkeeper.streams.patterns.block_shapes import BEST, LIVE, HelperShape
 from viewkeeper.streams.patterns.matches import BEGIN, GROUP, PARENT, Choice, Matches
 from viewkeeper.streams.patterns.measures import Spans, measured
 from viewkeeper.streams.patterns.sequences import Sequences
-from viewkeeper.streams.patterns.shape import BEST, LIVE, HelperShape
 from viewkeeper.streams.patterns.simulation import LiveMatches
 from viewkeeper.trace.grouping import spread
 

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Self
 from viewkeeper.errors import Busy, Error, InputError, NotFound
 from viewkeeper.permissions import make_folder
 from viewkeeper.streams.intake.append import StreamTarget, append
-from viewkeeper.streams.intake.environment import Appended, Numbered
 from viewkeeper.streams.intake.given import whole_positions
-from viewkeeper.streams.intake.log import StreamLog
+from viewkeeper.streams.intake.stream_environment import Appended, Numbered
+from viewkeeper.streams.intake.stream_log import StreamLog
 from viewkeeper.trace.lock import FileLock, Holder
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from viewkeeper.maintenance.exact_float import combine_windows, pack_parts, stor
 from viewkeeper.plans.window import COUNT, GREATEST, LEAST, ROWS, SQUARES, SUM, Layout, Slot
 from viewkeeper.streams import extremes
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.windows.union import union
+from viewkeeper.streams.windows.group_union import union
 from viewkeeper.trace.grouping import Groups, group_sorted
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import numbers, plain, valid

@@ -25,7 +25,13 @@ from viewkeeper.stores.lmdb_folders import translated
 from viewkeeper.streams.intake import entries as bytes_of
 from viewkeeper.streams.intake.entered import EnteredFiles
 from viewkeeper.streams.intake.entries import ENTRY_KEY, Draft, Entry
-from viewkeeper.streams.intake.environment import Appended, Numbered, Record, StreamEnvironment, open_environments
+from viewkeeper.streams.intake.stream_environment import (
+    Appended,
+    Numbered,
+    Record,
+    StreamEnvironment,
+    open_environments,
+)
 from viewkeeper.streams.intake.taking import Reach, too_late
 from viewkeeper.trace.disk import STATE, Disk, create_own
 from viewkeeper.trace.garbage import LEFTOVER_SECONDS

@@ -16,10 +16,10 @@ from viewkeeper.changes.positions import Cut, Positions
 from viewkeeper.changes.verify import LogBatch, judge
 from viewkeeper.errors import Damaged
 from viewkeeper.stores.contract import NO_HASHES, WHOLE_RING, Interval
-from viewkeeper.stores.environment import Nodes, Transactions
 from viewkeeper.stores.forks import forks
 from viewkeeper.stores.history import hash_at, require_same
 from viewkeeper.stores.node import SEQUENCE
+from viewkeeper.stores.node_environments import Nodes, Transactions
 
 _TRIMMED_AT_ONCE = 1000
 
