@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from viewkeeper.jobs.parcels import decode, encode
@@ -15,6 +15,7 @@ rows = st.lists(st.tuples(st.none() | st.integers(-9, 9), st.none() | st.text(ma
 labels = st.integers(-9, 9) | st.text(max_size=3)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(labels, rows), min_size=1, max_size=4))
 def test_what_is_sent_arrives(shares: list[tuple[str | int, list[tuple[int | None, str | None]]]]) -> None:
     """Every share arrives with its label, rows and hashes, in order, empty ones and repeated labels too."""
