@@ -17,7 +17,7 @@ from viewkeeper.checker.part_check import check_parts
 from viewkeeper.checker.report import Report
 from viewkeeper.checker.spark_judge import SparkJudge
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.compiler.statements import Statement
+from viewkeeper.compiler.statements import SelectStatement, Statement
 from viewkeeper.errors import InputError, NotFound, NotSupported, RowError, storage_named
 from viewkeeper.evidence import DatabaseEvidence, PartEvidence
 from viewkeeper.files import read_rows
@@ -34,7 +34,7 @@ from viewkeeper.views.answering import READING, answer, explain
 from viewkeeper.views.opening import Opened, Opening
 from viewkeeper.views.reader import ViewReader
 from viewkeeper.views.result import Result
-from viewkeeper.views.spark_frames import SparkFrames, run_on_spark
+from viewkeeper.views.spark_frames import SparkFrames, answered_by_spark, run_on_spark
 from viewkeeper.views.spark_session import SparkUse
 from viewkeeper.views.stream_handle import StreamHandle
 from viewkeeper.views.stream_reader import PartsReader
@@ -116,21 +116,27 @@ class Database:
     def sql(self, text: str, *, engine: str = "viewkeeper", unsafe: bool = False) -> Result:
         """Runs statements, separated by semicolons; the result is the last one's.
 
-        Declarations that follow one another are one change: all or none.  `engine="spark"` lets Spark run one query,
-        whatever Spark SQL knows, over all tables, views and streams at one version.  Commands, files, other catalogs
-        and calls of Java are refused there, unless it is `unsafe`: such a text can do whatever this process can.
+        Declarations that follow one another are one change: all or none.  A query that viewkeeper's own operators do
+        not know is answered by Spark, where it is the whole text.
+        `engine="spark"` lets Spark run one query in any case, over all tables, views and streams at one version.
+        Commands, files, other catalogs and calls of Java are refused there, unless it is `unsafe`: such a text can do
+        whatever this process can.
         """
         if _wants_spark(engine, unsafe):
             with self._newest.held() as version:
                 return run_on_spark(self._spark, version, text, unsafe)
         self._opening.require_open()
         result = Result()
-        statements = parse_script(text)
+        try:
+            statements = parse_script(text)
+        except NotSupported as refused:
+            with self._newest.held() as version:
+                return answered_by_spark(self._spark, version, text, refused)
         for reads, group in groupby(statements, key=lambda statement: isinstance(statement, READING)):
             if reads:
                 for statement in group:
                     with self._newest.held() as version:
-                        result = answer(version, statement, self._spark.analyst)
+                        result = _answer(version, statement, self._spark)
             else:
                 declared = list(group)
                 self._opening.made()
@@ -272,10 +278,14 @@ class HeldSnapshot:
         if _wants_spark(engine, unsafe):
             return run_on_spark(self._spark, self._held.version(), text, unsafe)
         result = Result()
-        for statement in parse_script(text):
+        try:
+            statements = parse_script(text)
+        except NotSupported as refused:
+            return answered_by_spark(self._spark, self._held.version(), text, refused)
+        for statement in statements:
             if not isinstance(statement, READING):
                 raise InputError("a snapshot only reads; declare with db.sql")
-            result = answer(self._held.version(), statement, self._spark.analyst)
+            result = _answer(self._held.version(), statement, self._spark)
         return result
 
     def close(self) -> None:
@@ -379,6 +389,16 @@ def _has_parts(source: Versions, name: str) -> bool:
 def _view(source: Versions, name: str, frames: SparkFrames) -> ViewReader:
     source.version().view(name)
     return ViewReader(source, name, frames)
+
+
+def _answer(version: Version, statement: Statement, spark: SparkUse) -> Result:
+    """The rows of a statement that reads: by our own operators, or Spark where they do not know a SELECT."""
+    try:
+        return answer(version, statement, spark.analyst)
+    except NotSupported as refused:
+        if not isinstance(statement, SelectStatement):
+            raise
+        return answered_by_spark(spark, version, statement.text, refused)
 
 
 def _wants_spark(engine: str, unsafe: bool) -> bool:

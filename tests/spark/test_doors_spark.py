@@ -20,7 +20,7 @@ from viewkeeper.cli import cli
 from viewkeeper.compiler.lexing import lexemes, printed
 from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.syntax import tokenize
-from viewkeeper.errors import DeclarationError, Error, InputError
+from viewkeeper.errors import DeclarationError, InputError
 from viewkeeper.spark.asking import ask, one_query
 from viewkeeper.spark.sessions import own_session
 
@@ -176,11 +176,10 @@ def test_engine_spark_takes_one_query_over_the_databases_own_names(
 ) -> None:
     spark.range(1).createOrReplaceTempView("secret")
     spark.range(1).createOrReplaceGlobalTempView("secret")
-    with pytest.raises((Error, ParseException), match=re.escape(message)) as refused:
+    with pytest.raises(DeclarationError, match=re.escape(message)) as refused:
         db.sql(text.format(victim=victim), engine="spark")
-    if isinstance(refused.value, Error):
-        assert "unsafe=True" in str(refused.value)
-        assert refused.value.line is not None  # type: ignore[attr-defined]
+    assert "unsafe=True" in str(refused.value)
+    assert refused.value.line is not None
     assert [path.name for path in victim.iterdir()] == ["kept"]
     assert list(db.sql("SELECT count(*) AS n FROM t", engine="spark")) == [{"n": 0}]
 

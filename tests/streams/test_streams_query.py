@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from part_database import LOSSES, M, PartDatabase
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.errors import DeclarationError, NotFound, NotReady, NotSupported, ViewBroken
+from viewkeeper.errors import DeclarationError, NotFound, NotReady, ViewBroken
 from viewkeeper.views.answering import answer
 from viewkeeper.views.parts_at_version import Parts
 from viewkeeper.views.result import Result
@@ -152,7 +152,6 @@ def test_only_the_columns_that_are_needed_are_read(written: PartDatabase, monkey
     ("SELECT * FROM N[7]", DeclarationError, r"N does not exist; there is M, losses \(line 1, column 15\)"),
     ("SELECT * FROM M[7..5]", DeclarationError, "its end lies before its beginning"),
     ("SELECT * FROM M[j]", DeclarationError, "line 1, column"),
-    ("SELECT a.loss FROM M a LEFT JOIN M b ON a.src > b.src", NotSupported, "needs an equality"),
 ])  # fmt: skip
 def test_what_cannot_be_read_is_refused_by_name(
     written: PartDatabase, text: str, error: type[Exception], message: str

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import viewkeeper
 from local_maintenance import catch_up
-from viewkeeper import Busy, Database
+from viewkeeper import Busy, Database, DeclarationError, NotSupported, ViewBroken
 from viewkeeper.cli import cli
 
 if TYPE_CHECKING:
@@ -71,6 +71,38 @@ def test_spark_runs_any_select_at_one_version(db: Database) -> None:
     found = db.sql("SELECT n, rank() OVER (ORDER BY n DESC) AS r, (SELECT max(at) FROM orders) AS latest FROM spend "
                    "ORDER BY r LIMIT 1", engine="spark")  # fmt: skip
     assert list(found) == [{"n": 16, "r": 1, "latest": FULL["at"]}]
+
+
+@pytest.mark.parametrize("text, rows", [
+    ("SELECT n, rank() OVER (ORDER BY n DESC) AS r FROM spend ORDER BY r LIMIT 1;", [{"n": 16, "r": 1}]),
+    ("WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3) SELECT soundex('a') AS s, n FROM t "
+     "ORDER BY n", [{"s": "A000", "n": n} for n in (1, 2, 3)]),
+])  # fmt: skip
+def test_spark_answers_by_itself_what_our_own_operators_do_not_know(
+    db: Database, text: str, rows: list[dict[str, object]]
+) -> None:
+    catch_up(db)
+    assert list(db.sql(text)) == rows
+    with db.snapshot() as snapshot:
+        assert list(snapshot.sql(text)) == rows
+
+
+@pytest.mark.parametrize("engine", ["viewkeeper", "spark"])
+@pytest.mark.parametrize("text, kind, what", [
+    ("SELECT soundex(nothing) AS s FROM orders", DeclarationError, r"nothing.* \(line 1, column 16\)"),
+    ("SELECT frobnicate(id) AS s FROM orders", DeclarationError, "frobnicate"),
+    ("SELECT soundex('a') AS s, 1 DIV (id - 1) AS d FROM orders", ViewBroken, "ZERO|zero"),
+    ("SELECT soundex('a') AS s FROM missing", NotSupported, "missing"),
+    ("SELECT soundex('a' FROM orders", DeclarationError, "line 1"),
+    ("SELECT reflect('java.lang.System', 'exit', 1)", NotSupported, "reflect"),
+    ("DROP TABLE IF EXISTS missing CASCADE", DeclarationError, "line 1"),
+])  # fmt: skip
+def test_what_spark_refuses_or_raises_is_an_error_of_ours(
+    db: Database, engine: str, text: str, kind: type[Exception], what: str
+) -> None:
+    catch_up(db)
+    with pytest.raises(kind, match=what):
+        db.sql(text, engine=engine)
 
 
 def test_threads_that_ask_spark_about_two_versions_never_see_the_others(db: Database) -> None:

@@ -20,12 +20,21 @@ from viewkeeper.compiler.lexing import lexemes
 from viewkeeper.compiler.part_references import has_brackets, quoted, read_query
 from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
-from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.errors import DeclarationError, Error, NotSupported, ViewBroken
 from viewkeeper.plans.references import Reference
-from viewkeeper.spark.asking import ask, parsed, refused
+from viewkeeper.spark.asking import ask, one_query, parsed, refused
 from viewkeeper.spark.processes import loss_named
 from viewkeeper.spark.sessions import active, own_session
 from viewkeeper.spark.tables import in_zone
+from viewkeeper.streams.spark.failures import (
+    failures,
+    is_refusal,
+    is_unreadable,
+    place_of,
+    raise_unless_of_query,
+    refusal,
+    text_of,
+)  # fmt: skip
 from viewkeeper.streams.spark.hidden import without_hidden
 from viewkeeper.streams.spark.plans import foreign_function, outside, plan_of, spark_functions, unnamed_relation
 from viewkeeper.streams.spark.quiet import failures_unlogged
@@ -116,8 +125,36 @@ def run_on_spark(spark: SparkUse, version: Version, text: str, unsafe: bool = Fa
         with spark.queries().session(zone, None) as session:
             try:
                 return _run(session, version, text, unsafe)
+            except failures() as error:
+                raise _told(error, text) from error
             except DeclarationError as error:
                 raise refused(error, _REMEDY) from None
+
+
+def _told(error: Exception, text: str) -> Error:
+    """What Spark says of the query `text`, as an error of ours."""
+    raise_unless_of_query(error)
+    query = without_hidden(text, frozenset())
+    if is_unreadable(error):
+        return refused(refusal(error, query), _REMEDY)
+    if is_refusal(error):
+        return refusal(error, query)
+    place = place_of(error, query)
+    where = "" if place is None else f" (line {place[0]}, column {place[1]})"
+    return ViewBroken(f"the query raises: {text_of(error, query)}{where}")
+
+
+def answered_by_spark(spark: SparkUse, version: Version, text: str, refused: NotSupported) -> Result:
+    """What Spark answers to a query that our own operators do not know: `refused` is what they say, and what is raised
+    where `text` is no query, or none that Spark can read."""
+    try:
+        one_query(text.rstrip().removesuffix(";"))
+    except DeclarationError:
+        raise refused from None
+    try:
+        return run_on_spark(spark, version, text)
+    except DeclarationError as error:
+        raise (refused if error.__cause__ is not None and is_unreadable(error.__cause__) else error) from None
 
 
 def _run(session: SparkSession, version: Version, text: str, unsafe: bool) -> Result:

@@ -23,6 +23,20 @@ def failures() -> tuple[type[Exception], ...]:
     return PySparkException, Py4JJavaError
 
 
+def is_unreadable(error: BaseException) -> bool:
+    """Whether Spark cannot parse the query at all."""
+    from pyspark.errors import ParseException
+
+    return isinstance(error, ParseException)
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether Spark has refused to run the query, rather than raised while it ran."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    return isinstance(error, AnalysisException | ParseException)
+
+
 def refusal(error: Exception, query: HiddenQuery) -> DeclarationError:
     """`error` came of analysing `query`: the same, with its place in the text."""
     return DeclarationError(f"Spark refuses this query: {text_of(error, query)}", *(place_of(error, query) or ()))
