@@ -160,6 +160,12 @@ def test_every_module_says_what_it_is_for() -> None:
     assert not [module for module, tree in MODULES.items() if not ast.get_docstring(tree)]
 
 
+def test_a_file_is_named_for_what_it_holds() -> None:
+    """A name that three rooms use for a file of theirs tells nothing."""
+    names = [module.name for module in MODULES if module.stem != "__init__"]
+    assert not {name for name in names if names.count(name) > 2}
+
+
 def type_names(tree: ast.Module) -> Iterator[str]:
     """The public names that a module gives to classes and other types: `Name = ...` too, but no CONSTANT."""
     for node in tree.body:
