@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of its own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where tests run in two processes (`-n 2 --dist loadgroup`) one of them has the session of Spark and begins with
     its tests; the other begins with the longest."""
@@ -31,6 +32,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("spark"))
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: item.get_closest_marker("faults") is None and item.path.parent.name != "oracle")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Groups that are lost show nowhere but in the minutes that the second session of Spark takes."""
+    if getattr(session.config.option, "loadgroup", False):
+        grouped = [item.nodeid for item in session.items if item.get_closest_marker("xdist_group")]
+        lost = [nodeid for nodeid in grouped if not nodeid.endswith("@spark")]
+        assert not lost, f"this pytest-xdist does not group tests under this pytest: {lost[0]}"
 
 
 @pytest.fixture(scope="session")

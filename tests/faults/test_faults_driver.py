@@ -18,7 +18,7 @@ from viewkeeper.trace import points
 from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.snapshot import Snapshot
 
-SEEDS = int(os.environ.get("VIEWKEEPER_FAULT_SEEDS", "100"))
+SEEDS = int(os.environ.get("VIEWKEEPER_FAULT_SEEDS", "30"))
 PAIRED = 1000
 """Orders are written in pairs of this distance, by one `put_many` each."""
 
@@ -28,9 +28,10 @@ def maintain(shop: Shop, servers: int) -> None:
     driver = shop.maintainer(LocalExecutor(servers), operations_max=40)
     ends, ids = shop.store.ends(), fills.unfilled(driver.term.snapshot.catalog)
     while not caught_up(driver.term.snapshot, ends, ids):
-        driver.step()
+        if not driver.step():
+            driver.wait()
     while driver.merging.step(driver.term, idle=True, barriers=[]):
-        time.sleep(0.0005)
+        driver.wait()
     driver._tidy()
     driver.close()
 

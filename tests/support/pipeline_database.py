@@ -83,7 +83,8 @@ class Shop:
         """Steps until everything written and declared is in."""
         ends, ids = self.store.ends(), unfilled(self.snapshot.catalog)
         while not caught_up(maintainer.term.snapshot, ends, ids):
-            maintainer.step()
+            if not maintainer.step():
+                maintainer.wait()
 
     def maintain_once(self, executor: DriverExecutor | None = None, operations_max: int = 1_000_000) -> None:
         maintainer = self.maintainer(executor, operations_max)

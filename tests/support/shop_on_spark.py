@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -40,7 +39,7 @@ def maintain_on_spark(root: Path, faults: Path, point: str, victim: int) -> None
         shop.catch_up(driver)
     driver.merging.step(driver.term, idle=True, barriers=[])
     while driver.merging.step(driver.term, idle=True, barriers=[]):
-        time.sleep(0.01)
+        driver.wait()
     driver.close()
     shop.declare(VIEWS)
     shop.maintain_once(SparkExecutor(session(2)[0], 2))

@@ -159,7 +159,7 @@ class StreamDatabase:
                 if caught_up(snapshot, ends, frozenset()) and streams_caught_up(snapshot, goals):
                     return
                 if not maintainer.step():
-                    time.sleep(0.001)
+                    maintainer.wait()
                 if maintainer.last_error is not None:
                     raise Error(maintainer.last_error)
         finally:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 from typing import Any, TypeVar
 
 from viewkeeper.changes.positions import Positions, earlier, is_reached
@@ -105,6 +106,16 @@ class Maintainer:
             self._forgetting = attempt("removing dropped rows", self._forget) is not False
         self._note.write(self.describe)
         return bool(answered or filled or kept or cut is not None)
+
+    def wait(self) -> None:
+        """Returns when there may be something for the next step, after one that did nothing: as soon as work that runs
+        beside the steps is done.  Looking for that again and again would take half of a core from it."""
+        beside: tuple[Future[Any], ...] = (*self.fills.running, *self.merging.running, *self.parts.running)
+        running = [each for each in beside if not each.done()]
+        if running:
+            wait_for(running, IDLE_SECONDS, FIRST_COMPLETED)
+        else:
+            time.sleep(IDLE_SECONDS / 10)
 
     def _attempt(self, doing: str, action: Callable[[], _Result]) -> _Result | None:
         def settled() -> _Result:

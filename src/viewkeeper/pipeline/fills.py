@@ -119,6 +119,11 @@ class Fills:
         return {"ids": sorted(fill.ids), "rows": fill.rows, "read": bool(fill.rounds), "rounds": len(fill.rounds),
                 "started": fill.started}  # fmt: skip
 
+    @property
+    def running(self) -> list[Future[list[Receipt]]]:
+        """What runs beside the steps."""
+        return [] if self._fill is None else [self._fill.running]
+
     def step(self, term: Term) -> bool:
         """Starts, continues or ends a fill; True where it did something that others may wait for."""
         fill, catalog = self._fill, term.snapshot.catalog

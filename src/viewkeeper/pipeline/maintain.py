@@ -152,7 +152,7 @@ def catch_up(
                 if maintainer.step():
                     tell(maintainer.term.snapshot)
                 else:
-                    time.sleep(IDLE_SECONDS / 10)
+                    maintainer.wait()
                 now = maintainer.term.snapshot
                 stuck = ids & unfilled(now.catalog)
                 if stuck and stuck <= maintainer.fills.given_up and caught_up(now, ends, frozenset()):

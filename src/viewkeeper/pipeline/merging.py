@@ -56,6 +56,11 @@ class Merging:
         self._settled: tuple[object, ...] | None = None
         self._cleaned: set[tuple[int, int]] = set()  # (state, dropped member) whose rows this term has merged away
 
+    @property
+    def running(self) -> list[Future[Receipt]]:
+        """What runs beside the steps."""
+        return [each.result for each in self._running]
+
     def step(self, term: Term, *, idle: bool, barriers: Sequence[int]) -> bool:
         """Commits merges that are done and starts others; whether any is still running.
 

@@ -79,6 +79,11 @@ class PartKeeping:
         """What went wrong last and has not gone well since; else which streams are left out."""
         return self._failed or "; ".join(f"{_FAILED}: {_told(error)}" for error in self._replaced.values()) or None
 
+    @property
+    def running(self) -> list[Future[RoundStage]]:
+        """What runs beside the steps."""
+        return [] if self._running is None else [self._running.result]
+
     def step(self, term: Term) -> bool:
         """Begins a round where there is something to do, or commits one that is done; whether it committed."""
         self._forget_dropped(term.snapshot.catalog)
