@@ -145,6 +145,17 @@ QUERIES = [
     "SELECT * FROM t CROSS JOIN u", "SELECT * FROM u a, u b LEFT JOIN u c ON a.k = c.k", "SELECT * FROM u a JOIN u b",
     "SELECT * FROM u a LEFT JOIN u b ON a.k < b.k", "SELECT k AS l, l + 1 AS m, m * 2 AS n FROM u",
     "SELECT sum(k) AS s, s + 1 AS t, v FROM u GROUP BY v", "SELECT k, v, sum(uid) FROM u GROUP BY ALL",
+    "SELECT (SELECT max(k) FROM u), uid IN (SELECT uid FROM u), uid NOT IN (SELECT uid FROM u), (SELECT 1) + 1 FROM u",
+    "SELECT EXISTS (SELECT * FROM u), NOT EXISTS (SELECT k FROM u b WHERE b.v > 1), sum((SELECT 1)) FROM u GROUP "
+    "BY ALL",
+    "SELECT (SELECT sum(v) FROM u b WHERE b.uid = u.k) AS s FROM u WHERE (k, v) IN (SELECT k, v FROM u)",
+    "SELECT k FROM u WHERE k > (SELECT max(uid) FROM u b WHERE b.k = u.k) AND EXISTS (SELECT * FROM t WHERE p = u.v)",
+    "SELECT uid IN (SELECT 1.5) AS x, uid IN (SELECT 2L) AS y, uid NOT IN (SELECT 1) AS z FROM u",
+    "SELECT k, sum(v) FROM u GROUP BY k HAVING k IN (SELECT uid FROM u) AND max(v) > (SELECT avg(v) FROM u b "
+    "WHERE b.k = u.k)",
+    "SELECT a.k FROM u a JOIN u b ON a.k = b.k AND EXISTS (SELECT * FROM u c WHERE c.k = b.k) AND a.v IN (SELECT 1)",
+    "SELECT k FROM u WHERE EXISTS (WITH w AS (SELECT k FROM u b WHERE b.uid = u.uid) SELECT * FROM w)",
+    "SELECT k FROM u WHERE EXISTS (SELECT * FROM (SELECT k FROM u b WHERE b.uid = u.uid) w)",
     "SELECT 1 AS x FROM u HAVING true", "SELECT k + 1 AS k, k FROM u", "SELECT sum(v) FROM u GROUP BY ALL",
 ]  # fmt: skip
 
@@ -153,7 +164,11 @@ REFUSED_BY_SPARK_TOO = [
     "SELECT sum(sum(k)) FROM u", "SELECT k FROM u WHERE sum(k) > 1", "SELECT k, sum(v) FROM u",
     "SELECT k FROM u GROUP BY sum(k)", "SELECT k c FROM u GROUP BY 3", "SELECT * FROM u GROUP BY k",
     "SELECT k FROM u HAVING k > 1", "SELECT k FROM u UNION SELECT k, v FROM u", "SELECT k FROM u UNION SELECT true",
-    "SELECT * FROM VALUES (1), (2, 3)", "WITH a AS (SELECT 1), a AS (SELECT 2) SELECT * FROM a",
+    "SELECT * FROM VALUES (1), (2, 3)", "SELECT k FROM u WHERE k > (SELECT max(k), 1 FROM u)",
+    "SELECT k AS a, (SELECT max(b.k) FROM u b WHERE b.uid = a) AS m FROM u",
+    "SELECT k, (SELECT max(b.v) FROM u b WHERE b.k = u.k) AS m FROM u GROUP BY k",
+    "SELECT a.k FROM u a JOIN u b ON a.k = b.k AND a.v = (SELECT max(v) FROM u c WHERE c.k = b.k)",
+    "WITH a AS (SELECT 1), a AS (SELECT 2) SELECT * FROM a",
     "SELECT m AS l, k AS m FROM u",
     "SELECT * FROM u a JOIN u b USING (nope)", "SELECT k FROM u a FULL JOIN u b USING (uid)", "SELECT * FROM nope, u",
     "WITH a AS (SELECT * FROM b), b AS (SELECT 1) SELECT * FROM a", "SELECT k AS x, v AS x, x FROM u",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from three_tables import CONSTANTS_AND_GROUPS, JOINS, SETS, WITH, kept
+from three_tables import QUERIES, kept
 from viewkeeper.maintenance.explain import explain_view
 from viewkeeper.plans import maintenance as plan
 
 
-@pytest.mark.parametrize("query", [*WITH, *SETS, *JOINS, *CONSTANTS_AND_GROUPS])
+@pytest.mark.parametrize("query", QUERIES)
 def test_a_view_is_its_query_whenever_it_is_declared(query: str) -> None:
     for declared_at in (0, 3):
         kept(query, declared_at)

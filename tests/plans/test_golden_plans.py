@@ -1,4 +1,4 @@
-"""What the planner makes of fifty queries, word for word in `golden_plans.txt`: rules, zones, operators, states.
+"""What the planner makes of sixty queries, word for word in `golden_plans.txt`: rules, zones, operators, states.
 
 `python tests/plans/test_golden_plans.py` (with tests/support on the path) writes the file anew; read the difference
 before you commit it.
@@ -73,6 +73,16 @@ QUERIES = [
     "SELECT o.id, l.n FROM o, l WHERE o.x < l.n AND o.x > 1",
     "SELECT o.id, m.most FROM o CROSS JOIN (SELECT max(y) AS most FROM c) m WHERE o.x = m.most",
     "SELECT id, name FROM o FULL JOIN c USING (id)",
+    "SELECT id FROM o WHERE EXISTS (SELECT * FROM c WHERE c.id = o.c AND c.region = 'north') AND x > 1",
+    "SELECT id FROM o WHERE NOT EXISTS (SELECT * FROM i WHERE i.o = o.id AND i.qty > o.x)",
+    "SELECT id FROM o WHERE EXISTS (SELECT * FROM l)",
+    "SELECT id FROM o WHERE c IN (SELECT id FROM c WHERE y > 0) AND id NOT IN (SELECT o FROM i)",
+    "SELECT id FROM o WHERE c NOT IN (SELECT y FROM c)",
+    "SELECT id FROM o WHERE x IN (SELECT y FROM c) OR x > 5",
+    "SELECT id FROM o WHERE price > (SELECT avg(price) FROM o b WHERE b.c = o.c)",
+    "SELECT id, (SELECT count(*) FROM i WHERE i.o = o.id) AS n, (SELECT max(y) FROM c) AS most FROM o",
+    "SELECT id, (SELECT name FROM c WHERE c.id = o.c) AS name FROM o",
+    "SELECT o.id, c.id AS other FROM o LEFT JOIN c ON o.x <=> c.y",
 ]
 
 
@@ -94,7 +104,7 @@ def test_the_plan_is_as_it_was_read(query: str) -> None:
 
 
 def test_the_file_holds_these_queries_alone() -> None:
-    assert list(golden()) == QUERIES and len(QUERIES) == 50
+    assert list(golden()) == QUERIES and len(QUERIES) == 60
 
 
 if __name__ == "__main__":

@@ -54,7 +54,12 @@ def test_what_is_rewritten_says_the_same_and_every_rule_was_used() -> None:
               "SELECT k, sum(1 / x) FROM a WHERE k > 0 GROUP BY k"]  # fmt: skip
     sets = [f"SELECT k, x FROM a {operation}{all_} SELECT k, y FROM b" for operation in ("INTERSECT", "EXCEPT")
             for all_ in ("", " ALL")]  # fmt: skip
-    for sql in (*joins(), *groups, *sets):
+    subqueries = ["SELECT i FROM a WHERE EXISTS (SELECT * FROM b WHERE b.k = a.k) AND a.x > 0",
+                  "SELECT i FROM a WHERE k IN (SELECT y FROM b) AND k NOT IN (SELECT y FROM b WHERE y > 1)",
+                  "SELECT i, (SELECT sum(y) FROM b WHERE b.k = a.k) AS s FROM a WHERE 1 / a.x > 0",
+                  "SELECT i, (SELECT y FROM b WHERE b.k = a.k) AS s FROM a", "SELECT i, j FROM a, b WHERE a.k <=> b.k",
+                  "SELECT i, j FROM a LEFT JOIN b ON a.k <=> b.k AND a.x > b.y"]  # fmt: skip
+    for sql in (*joins(), *groups, *sets, *subqueries):
         before = relation_of(sql)
         after, names = rewritten(before)
         assert answer(after) == answer(before), (sql, names)

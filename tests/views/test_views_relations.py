@@ -10,13 +10,11 @@ import pytest
 import viewkeeper
 from local_maintenance import catch_up
 from oracle.model import Operation
-from three_tables import BATCHES, CONSTANTS_AND_GROUPS, JOINS, SETS, TABLES, WITH
+from three_tables import BATCHES, QUERIES, TABLES
 from viewkeeper import Database
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-QUERIES = [*WITH, *SETS, *JOINS, *CONSTANTS_AND_GROUPS]
 
 
 def written(db: Database, operation: Operation) -> None:

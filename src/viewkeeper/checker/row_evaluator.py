@@ -67,6 +67,7 @@ from viewkeeper.plans.relations import (
     expressions_of,
     inputs_of,
 )
+from viewkeeper.plans.rewriting import walk
 from viewkeeper.plans.subqueries import Exists, InSubquery, ScalarSubquery, Subquery, subqueries_in
 
 _TRUE = Literal(BOOLEAN, False, None, True)
@@ -130,7 +131,7 @@ class _Evaluator:
         answer = self.answer(relation)
         for subquery in _subqueries(relation):
             if not subquery.outer:
-                self._ask(subquery, ())
+                self._ask(subquery, (), _group_of_all(subquery)[1])
         return Answer(answer.rows, answer.errors + [e for asked in self._asked.values() for e in asked.errors])
 
     def answer(self, relation: Relation) -> Answer:
@@ -308,27 +309,45 @@ class _Evaluator:
             case OuterColumn():
                 return self._outer[e.index]
             case ScalarSubquery():
-                rows = self._ask(e, row).rows
+                rows = self._rows_for(e, row)
                 if len(rows) > 1:
                     raise Raised(_TOO_MANY, e.place)
                 return rows[0][0] if rows else None
             case Exists():
-                return bool(self._ask(e, row).rows)
+                return bool(self._rows_for(e, row))
             case InSubquery():
                 values = tuple(self._value(argument, row) for argument in e.arguments)
-                return _any(_all_equal(values, other) for other in self._ask(e, row).rows)
+                return _any(_all_equal(values, other) for other in self._rows_for(e, row))
             case OnlyRow():
                 if (self._value(e.rows, row) or 0) > 1:
                     raise Raised(_TOO_MANY, e.place)
                 return self._value(e.argument, row)
         raise TypeError(f"no such expression: {type(e).__name__}")
 
-    def _ask(self, subquery: Subquery, row: Row) -> Answer:
-        """What the subquery says for `row`."""
+    def _rows_for(self, subquery: Subquery, row: Row) -> list[Row]:
+        """The rows of the subquery for `row`.  What is computed of a group of all rows raises at the row that asks."""
+        chain, group = _group_of_all(subquery)
+        if group is None:
+            return self._ask(subquery, row).rows
+        answer = self._ask(subquery, row, group)
+        if not answer.rows and not _is_handed(group):
+            code, place = answer.errors[-1].code, answer.errors[-1].place
+            raise Raised(code, tuple(map(int, place.split(":"))) if place else None)  # type: ignore[arg-type]
+        found = answer.rows[0] if answer.rows else tuple(None if call.nullable else 0 for call in group.calls)
+        inside = _Evaluator(self._inputs, self._zone, tuple(self._value(each, row) for each in subquery.outer))
+        for each in reversed(chain):
+            if isinstance(each, Project):
+                found = tuple(inside._value(output, found) for output in each.outputs)
+            elif inside._value(each.predicate, found) is not True:
+                return []
+        return [found]
+
+    def _ask(self, subquery: Subquery, row: Row, query: Relation | None = None) -> Answer:
+        """What the subquery (or `query`, a part of it) says for `row`."""
         values = tuple(self._value(each, row) for each in subquery.outer)
         asked = (id(subquery), _key(values))
         if asked not in self._asked:
-            self._asked[asked] = _Evaluator(self._inputs, self._zone, values).whole(subquery.query)
+            self._asked[asked] = _Evaluator(self._inputs, self._zone, values).whole(query or subquery.query)
         return self._asked[asked]
 
     def _connect(self, arguments: Sequence[Expression], row: Row, decided_by: bool) -> bool | None:
@@ -347,6 +366,24 @@ def _subqueries(relation: Relation) -> Iterator[Subquery]:
         yield from subqueries_in(expression)
     for below in inputs_of(relation):
         yield from _subqueries(below)
+
+
+def _group_of_all(subquery: Subquery) -> tuple[list[Filter | Project], GroupBy | None]:
+    """The group of all rows that the subquery is one row of, with what is computed of it, from the outside in; None
+    where it is no such group, or is a list that is the same for all rows."""
+    chain: list[Filter | Project] = []
+    query = subquery.query
+    while isinstance(query, (Filter, Project)):
+        chain.append(query)
+        query = query.input
+    alone = isinstance(query, GroupBy) and not query.keys
+    return (chain, query) if alone and (subquery.outer or isinstance(subquery, ScalarSubquery)) else ([], None)  # type: ignore[return-value]
+
+
+def _is_handed(relation: Relation) -> bool:
+    """Whether `relation` uses what the query around hands in."""
+    own = (node for expression in expressions_of(relation) for node in walk(expression))
+    return any(isinstance(node, OuterColumn) for node in own) or any(map(_is_handed, inputs_of(relation)))
 
 
 def _contains(value: Any, options: Sequence[Any]) -> bool | None:

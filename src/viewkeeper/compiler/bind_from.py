@@ -9,16 +9,18 @@ from sqlglot import exp
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
+from viewkeeper.compiler.bind_subquery import require_kept
 from viewkeeper.compiler.conversion import Refused, compared
 from viewkeeper.compiler.joining import ToJoin, filtered, joined
 from viewkeeper.compiler.namespace import Derived, Namespace
+from viewkeeper.compiler.outer import Outer
 from viewkeeper.compiler.scope import FromItem, Scope, ShownColumn, Unresolved, did_you_mean, shown_of
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import Coalesce, ColumnRef, Compare, Expression
 from viewkeeper.plans.relations import Constants, Relation, Scan
-from viewkeeper.plans.rewriting import conjuncts
-from viewkeeper.plans.subqueries import has_subquery
+from viewkeeper.plans.rewriting import conjuncts, references
+from viewkeeper.plans.subqueries import ScalarSubquery, has_subquery, subqueries_in
 
 _IN_WHERE = Clause("an aggregate cannot stand in WHERE; put the condition into HAVING")
 _IN_ON = Clause("an aggregate cannot stand in ON; put the condition into HAVING")
@@ -27,20 +29,22 @@ _ONE_ROW = Constants(((),), ())
 
 @dataclass(frozen=True)
 class Common:
-    """A query of WITH: its rows, and what their columns are called."""
+    """A query of WITH: its rows, what their columns are called, and the query around that it names, if it does."""
 
     relation: Relation
     names: tuple[str, ...]
+    outer: Outer | None = None
 
 
 @dataclass(frozen=True)
 class Around:
     """What a SELECT stands in: its text, the names in the catalog, the queries of WITH that it sees (by their names in
-    small letters), and how subqueries in FROM, and expressions over a scope, are bound."""
+    small letters), the query around, and how subqueries in FROM, and expressions over a scope, are bound."""
 
     query: QueryText
     names: Namespace
     common: Mapping[str, Common]
+    outer: Outer | None
     subquery: Callable[[exp.Expr], Relation]
     binder: Callable[[Scope], ExpressionBinder]
 
@@ -60,7 +64,10 @@ def bind_from(around: Around, select: exp.Select) -> tuple[Relation, Scope]:
 
 def _where(around: Around, select: exp.Select, scope: Scope) -> tuple[Expression, ...]:
     where = select.args.get("where")
-    return conjuncts(around.binder(scope).predicate(where.this, _IN_WHERE, "WHERE")) if where else ()
+    terms = conjuncts(around.binder(scope).predicate(where.this, _IN_WHERE, "WHERE")) if where else ()
+    require_kept(around.query, (), terms)
+    require_kept(around.query, (), terms)
+    return terms
 
 
 class _Reading:
@@ -163,6 +170,9 @@ def _item(around: Around, node: exp.Expr, offset: int) -> FromItem:
     common = around.common.get(node.name.lower()) if isinstance(node, exp.Table) else None
     name, hidden = "", 0
     if common is not None:
+        if common.outer is not None and common.outer is not around.outer:
+            message = f"{node.name} names the query around it, and is not supported in a subquery further in"
+            raise query.error(message, node, NotSupported)
         relation, names, name = common.relation, common.names, node.name
     elif isinstance(node, exp.Table):
         found = around.names.scannable(node.name)
@@ -198,6 +208,13 @@ def _on(around: Around, join: exp.Expr, scope: Scope, kind: str) -> tuple[Expres
     if condition is None or (isinstance(condition, exp.Boolean) and condition.this):
         return ()
     terms = conjuncts(around.binder(scope).predicate(condition, _IN_ON, "ON"))
+    for subquery in (each for term in terms for each in subqueries_in(term)):
+        named = set().union(*map(references, subquery.outer))
+        sides = {column >= scope.items[-1].offset for column in named}
+        if len(sides) < 2 and not (named and isinstance(subquery, ScalarSubquery)):
+            continue
+        message = "a subquery that names both sides, or is a value and names one, cannot stand in ON; put it into WHERE"
+        raise around.query.error(message, condition, NotSupported)
     if kind != "INNER" and any(map(has_subquery, terms)):
         message = "a subquery in ON of an outer, semi or anti join is not supported yet; join with a subquery in FROM"
         raise around.query.error(message, condition, NotSupported)

@@ -13,15 +13,18 @@ from viewkeeper.compiler import bind_sets
 from viewkeeper.compiler.aggregates import Grouping, NotGrouped, has_call
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.bind_from import Around, Common, bind_from, named
+from viewkeeper.compiler.bind_subquery import require_kept
 from viewkeeper.compiler.coercion import cannot_fail
 from viewkeeper.compiler.namespace import Namespace
 from viewkeeper.compiler.outer import Outer
 from viewkeeper.compiler.scope import FromItem, Scope, Unresolved
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.errors import NotSupported
+from viewkeeper.plans.correlation import is_correlated
 from viewkeeper.plans.expressions import Cast, ColumnRef, Expression
 from viewkeeper.plans.relations import Filter, Order, Project, Query, Relation
-from viewkeeper.plans.rewriting import identity, walk
+from viewkeeper.plans.rewriting import conjuncts, identity, walk
+from viewkeeper.plans.subqueries import ScalarSubquery, subqueries_in
 
 _IN_GROUP_BY = "an aggregate cannot stand in GROUP BY"
 _TWO_TYPES = "{} is an alias here, and a column of another type in FROM; give the output another alias"
@@ -92,9 +95,11 @@ class SelectBinder:
             if each.alias.lower() in own:
                 raise self._query.error(f"{each.alias} stands twice in WITH", each.args["alias"])
             own.add(each.alias.lower())
-            rows = type(self)(self._query, self._names, common).relation(each.this, "a query of WITH")
+            binder = type(self)(self._query, self._names, common, self._outer)
+            rows = binder.relation(each.this, "a query of WITH")
             names = tuple(column.name for column in rows.columns)
-            common[each.alias.lower()] = Common(rows, named(self._query, each.args["alias"], names))
+            outer = self._outer if is_correlated(rows) else None
+            common[each.alias.lower()] = Common(rows, named(self._query, each.args["alias"], names), outer)
         return type(self)(self._query, self._names, common, self._outer)
 
     def _values(self, node: exp.Values) -> Relation:
@@ -104,13 +109,14 @@ class SelectBinder:
         return bind_sets.values(self._query, node, rows, self._names.zone)
 
     def _binder(self, scope: Scope) -> ExpressionBinder:
-        return self.expressions(self._query, scope, self._names.zone)
+        return self.expressions(self._query, scope, self._names.zone, self._outer, self._subquery)
 
     def _subquery(self, node: exp.Expr, outer: Outer) -> Relation:
         return type(self)(self._query, self._names, self._common, outer).relation(node, "a subquery")
 
     def _select(self, select: exp.Select) -> Query:
-        around = Around(self._query, self._names, self._common, lambda s: self.relation(s, "a subquery"), self._binder)
+        around = Around(self._query, self._names, self._common, self._outer,
+                        lambda s: self.relation(s, "a subquery"), self._binder)  # fmt: skip
         input_, scope = bind_from(around, select)
         binder = self._binder(scope)
         outputs = self._outputs(binder, select)
@@ -122,13 +128,22 @@ class SelectBinder:
         having = self._having(binder, select, grouping, aliases)
         terms = self._order_terms(binder, select, outputs, Clause(outputs=aliases))
         every = [output.bound for output in outputs] + [bound for _, bound in terms]
+        require_kept(self._query, every, conjuncts(having) if having else ())
         if group or having is not None or any(map(has_call, every)):
             every = [self._over(grouping, bound, group) for bound in every]
+            self._refuse_beside_groups(every)
             having = self._over(grouping, having, group) if having else None
             input_ = grouping.relation(input_)
             if having:
                 input_ = Filter(input_, having)
         return self._finish(select, input_, outputs, every, terms)
+
+    def _refuse_beside_groups(self, bound: list[Expression]) -> None:
+        for subquery in (each for expression in bound for each in subqueries_in(expression)):
+            if isinstance(subquery, ScalarSubquery) and subquery.outer:
+                message = "a subquery that names the query around it cannot stand beside GROUP BY; join with a subquery"
+                refused = self._query.error_at(message, subquery.place)
+                raise NotSupported(message, refused.line, refused.column)
 
     def _outputs(self, binder: ExpressionBinder, select: exp.Select) -> list[_Output]:
         outputs: list[_Output] = []
@@ -141,6 +156,9 @@ class SelectBinder:
                 if value is node:
                     self._refuse_unnamed(binder, node, before)
                 bound = binder.bind(value, Clause(before=before))
+                if value is node and (node.find(exp.Tuple) or any(s.outer for s in subqueries_in(bound))):
+                    message = "a subquery that is of several values, or names the query around it, needs an alias"
+                    raise self._query.error(message, node, NotSupported)
                 outputs.append(_Output(node.alias if value is not node else binder.name(node), value, bound))
                 if value is not node:
                     before.setdefault(node.alias.lower(), []).append(bound)

@@ -2,20 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from viewkeeper.catalog.types import BOOLEAN
+from viewkeeper.catalog.types import BOOLEAN, VOID
 from viewkeeper.compiler.coercion import common_type
 from viewkeeper.compiler.conversion import Refused, converted
-from viewkeeper.plans.expressions import ColumnRef, Expression, TextPlace
+from viewkeeper.compiler.source_text import QueryText
+from viewkeeper.errors import NotSupported
+from viewkeeper.plans.correlation import Correlated, require_separable
+from viewkeeper.plans.expressions import And, ColumnRef, Expression, Not, Or, TextPlace
 from viewkeeper.plans.relations import Project, Relation
-from viewkeeper.plans.subqueries import Exists, InSubquery, ScalarSubquery
+from viewkeeper.plans.subqueries import Exists, InSubquery, ScalarSubquery, Subquery, subqueries_in
+
+
+def require_kept(query: QueryText, values: Iterable[Expression], conditions: Iterable[Expression]) -> None:
+    """Raises NotSupported for a subquery in `values`, or in the conjuncts `conditions`, that cannot become a join."""
+    asked: list[tuple[Subquery, bool, bool, bool]] = []
+    for term in conditions:
+        negated = isinstance(term, Not)
+        node = term.argument if isinstance(term, Not) else term
+        alone, tested = isinstance(node, (Exists, InSubquery)), list(_tested(term))
+        for subquery in subqueries_in(term):
+            asked.append((subquery, alone and subquery is node, negated, any(subquery is each for each in tested)))
+    asked += [(subquery, False, False, False) for value in values for subquery in subqueries_in(value)]
+    for subquery, condition, negated, truth in asked:
+        try:
+            require_separable(subquery, condition=condition, negated=negated, tested=truth)
+        except Correlated as reason:
+            message = f"this subquery is not kept by what changes: {reason}; write a join"
+            refused = query.error_at(message, reason.place or subquery.place)
+            raise NotSupported(message, refused.line, refused.column) from None
+
+
+def _tested(term: Expression) -> Iterator[Expression]:
+    """What a condition tests, by AND, OR and NOT."""
+    if isinstance(term, (And, Or, Not)):
+        for each in term.children():
+            yield from _tested(each)
+    else:
+        yield term
 
 
 def scalar(query: Relation, outer: Sequence[Expression], place: TextPlace | None) -> ScalarSubquery:
     """`(SELECT ...)` as a value."""
     if len(query.columns) != 1:
         raise Refused(f"a subquery that is a value has one column, not {len(query.columns)}")
+    if query.columns[0].type == VOID:
+        raise Refused("a subquery that is always NULL has no type; write NULL", NotSupported)
     return ScalarSubquery(query.columns[0].type, True, place, query, tuple(outer))
 
 

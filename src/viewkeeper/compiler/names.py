@@ -59,6 +59,12 @@ class Namer:
             return f"(NOT ({self.name(node.this)} = {self.name(node.expression)}))"
         if isinstance(node, exp.Is):
             return f"({self.name(node.this)} IS NULL)"
+        if isinstance(node, exp.Subquery):
+            return "scalarsubquery()"
+        if isinstance(node, exp.Exists):
+            return "exists()"
+        if isinstance(node, exp.In) and node.args.get("query"):
+            return f"({', '.join(map(self.name, node.this.unnest().expressions or [node.this]))} IN (listquery()))"
         if isinstance(node, exp.In):
             return f"({self.name(node.this)} IN ({', '.join(map(self.name, node.expressions))}))"
         if isinstance(node, exp.Between):

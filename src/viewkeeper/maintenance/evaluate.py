@@ -19,7 +19,7 @@ from viewkeeper.functions.registry import FUNCTIONS
 from viewkeeper.maintenance.arithmetic import arithmetic, negation
 from viewkeeper.maintenance.casts import cast
 from viewkeeper.maintenance.comparison import compare, comparison, member, same
-from viewkeeper.maintenance.error_codes import CODES, ERROR_CODES, pack_error
+from viewkeeper.maintenance.error_codes import CODES, ERROR_CODES, SCALAR_SUBQUERY_TOO_MANY_ROWS, pack_error
 from viewkeeper.maintenance.vectors import (
     Vector,
     choose,
@@ -276,6 +276,21 @@ def _cast(node: ir.Cast) -> Compiled:
     return lambda inputs: run(argument(inputs), inputs.zone)
 
 
+def _only_row(node: ir.OnlyRow) -> Compiled:
+    rows, argument = compile_expression(node.rows), compile_expression(node.argument)
+    raised = pack_error(SCALAR_SUBQUERY_TOO_MANY_ROWS, node.place)
+
+    def run(inputs: Inputs) -> Vector:
+        number, (data, valid, errors) = rows(inputs), argument(inputs)
+        several = true_where(Vector(number.data > 1, number.valid, None))
+        if several.any():  # the one value may well be NULL
+            valid = ~several if valid is None else valid & ~several
+            errors = first_error(errors, np.where(several, np.int64(raised), np.int64(0)))
+        return Vector(data, valid, errors)
+
+    return run
+
+
 _COMPILERS: dict[type, Callable[[Any], Compiled]] = {
     ir.ColumnRef: _column,
     ir.Literal: _literal,
@@ -291,4 +306,5 @@ _COMPILERS: dict[type, Callable[[Any], Compiled]] = {
     ir.Arithmetic: _arithmetic,
     ir.Cast: _cast,
     ir.FunctionCall: _function,
+    ir.OnlyRow: _only_row,
 }

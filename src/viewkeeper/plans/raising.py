@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from viewkeeper.functions.registry import FUNCTIONS
-from viewkeeper.plans.expressions import Arithmetic, Expression, FunctionCall, Negate
+from viewkeeper.plans.expressions import Arithmetic, Expression, FunctionCall, Negate, OnlyRow
+from viewkeeper.plans.relations import Filter, GroupBy, Project, Relation, expressions_of
 from viewkeeper.plans.rewriting import identity, walk
+from viewkeeper.plans.subqueries import ScalarSubquery
 
 
 def can_raise(expression: Expression) -> bool:
@@ -16,9 +18,20 @@ def can_raise(expression: Expression) -> bool:
 def _raises(node: Expression) -> bool:
     if isinstance(node, Arithmetic) and node.operator in ("/", "%"):
         return True
+    if isinstance(node, ScalarSubquery):
+        return _may_have_several_rows(node.query)
     if isinstance(node, FunctionCall):
         return FUNCTIONS[node.function].may_raise(node.type)
-    return isinstance(node, (Arithmetic, Negate)) and not node.type.is_float
+    return isinstance(node, OnlyRow) or (isinstance(node, (Arithmetic, Negate)) and not node.type.is_float)
+
+
+def _may_have_several_rows(query: Relation) -> bool:
+    """Whether it is not a group of all rows, or what is computed of this group can raise."""
+    while isinstance(query, (Filter, Project)):
+        if any(map(can_raise, expressions_of(query))):
+            return True
+        query = query.input
+    return not isinstance(query, GroupBy) or bool(query.keys)
 
 
 def shared_form(expression: Expression) -> Expression:

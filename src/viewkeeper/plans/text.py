@@ -19,6 +19,7 @@ from viewkeeper.plans.expressions import (
     Literal,
     Negate,
     Not,
+    OnlyRow,
     Or,
 )
 
@@ -68,6 +69,8 @@ def expression_text(expression: Expression) -> str:
             return f"(- {text(expression.argument)})"
         case FunctionCall():
             return f"{expression.function}({listed(expression.arguments)})"
+        case OnlyRow():
+            return f"only_row({text(expression.argument)})"
         case Cast():
             return f"cast({text(expression.argument)} AS {expression.type})"
         case _:

@@ -7,20 +7,27 @@ from typing import Any
 
 from viewkeeper.maintenance.rules.computed_group_keys import COMPUTED_GROUP_KEYS
 from viewkeeper.maintenance.rules.computed_join_keys import COMPUTED_JOIN_KEYS
+from viewkeeper.maintenance.rules.exists_as_semi_join import EXISTS_AS_SEMI_JOIN
+from viewkeeper.maintenance.rules.in_as_semi_join import IN_AS_SEMI_JOIN
 from viewkeeper.maintenance.rules.inner_join_residual import INNER_JOIN_RESIDUAL
+from viewkeeper.maintenance.rules.not_in_as_anti_join import NOT_IN_AS_ANTI_JOIN
+from viewkeeper.maintenance.rules.null_safe_keys import NULL_SAFE_KEYS
 from viewkeeper.maintenance.rules.on_below_outer_join import ON_BELOW_OUTER_JOIN
 from viewkeeper.maintenance.rules.outer_join_as_inner import OUTER_JOIN_AS_INNER
 from viewkeeper.maintenance.rules.set_operation_as_counts import SET_OPERATION_AS_COUNTS
+from viewkeeper.maintenance.rules.subquery_as_column import SUBQUERY_AS_COLUMN
 from viewkeeper.maintenance.rules.where_below_join import WHERE_BELOW_JOIN
 from viewkeeper.maintenance.rules.where_below_outer_join import WHERE_BELOW_OUTER_JOIN
 from viewkeeper.plans.relations import Relation, UnionAll
 
 RULES = (
     SET_OPERATION_AS_COUNTS, INNER_JOIN_RESIDUAL, OUTER_JOIN_AS_INNER, WHERE_BELOW_JOIN, WHERE_BELOW_OUTER_JOIN,
-    ON_BELOW_OUTER_JOIN, COMPUTED_JOIN_KEYS, COMPUTED_GROUP_KEYS,
+    EXISTS_AS_SEMI_JOIN, IN_AS_SEMI_JOIN, NOT_IN_AS_ANTI_JOIN, SUBQUERY_AS_COLUMN, ON_BELOW_OUTER_JOIN, NULL_SAFE_KEYS,
+    COMPUTED_JOIN_KEYS, COMPUTED_GROUP_KEYS,
 )  # fmt: skip
 """Tried in this order at each relation, from the root on, until none applies there; then below.  A conjunct must know
-what kind of join it stands above before it moves, and moves before keys that raise are computed below the join."""
+what kind of join it stands above before it moves, and moves before subqueries become joins, and before keys that raise
+are computed below the join."""
 
 
 def rewritten(relation: Relation) -> tuple[Relation, tuple[str, ...]]:
