@@ -123,7 +123,7 @@ def test_other_mistakes_are_said_with_their_place(spark: SparkSession, tmp_path:
         "SELECT lower(src) AS a, src AS A FROM m": "two columns are called",
         "SELECT lower(src) FROM m JOIN host ON src = name": "no stream, view or table host",
         "SELECT /*+ STRATEGY(merge) */ src FROM m": r"STRATEGY is for views with",
-        "WITH m AS (SELECT name AS src FROM hosts) SELECT lower(src) FROM m": r"WITH \(a common table expression\)",
+        "WITH m AS (SELECT name AS src FROM hosts) SELECT rand() FROM m": "rand gives another value each time",
     }.items():  # fmt: skip
         with pytest.raises(DeclarationError, match=message) as refused:
             db.sql(f"CREATE VIEW v AS {query}")

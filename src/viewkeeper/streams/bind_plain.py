@@ -21,7 +21,7 @@ from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.references import Subscript
 from viewkeeper.plans.relations import Filter, InnerJoin, Project, Relation, Scan, expressions_of
-from viewkeeper.plans.subqueries import has_subquery
+from viewkeeper.plans.subqueries import has_subquery, scans_in
 from viewkeeper.plans.viewdf import NamedDimension, NamedInput, PlainPlan, PlannedQuery
 from viewkeeper.streams.analyst import Analyst, NotByRows
 from viewkeeper.streams.bind_viewdf import asked_columns, known_columns, refused_names, timed
@@ -74,7 +74,7 @@ def bind_plain(catalog: Catalog, statement: CreateView, analyst: Analyst) -> Bou
         if any(each.name.upper() == "STRATEGY" for each in hint.expressions):
             raise query.error("STRATEGY is for views with [WINDOW ...]; leave it out", query.tree, NotSupported)
     planned = _planned(catalog, query, source)
-    bound = _bound(catalog, statement)
+    bound = _bound(catalog, statement, source)
     if bound is None:
         columns = _asked(catalog, statement, source, planned, analyst)
     else:
@@ -105,13 +105,16 @@ def _planned(catalog: Catalog, query: QueryText, source: Stream | PartView) -> P
     return PlannedQuery(text, parts, tuple(tables), timed(text, {part.name for part in parts}))
 
 
-def _bound(catalog: Catalog, statement: CreateView) -> tuple[tuple[Column, ...], Relation] | None:
+def _bound(
+    catalog: Catalog, statement: CreateView, source: Stream | PartView
+) -> tuple[tuple[Column, ...], Relation] | None:
     """The view's columns, and its query for our own operators; None where they do not know all of it."""
     try:
         bound = bind_view_query(with_parts(catalog), statement)
     except NotSupported:
         return None
-    return (bound.columns, bound.relation) if _is_ours(bound.relation) else None
+    once = [scan.object for scan in scans_in(bound.relation)].count(source.id) == 1  # WITH may read it never, or twice
+    return (bound.columns, bound.relation) if once and _is_ours(bound.relation) else None
 
 
 def _is_ours(relation: Relation) -> bool:
