@@ -12,6 +12,7 @@ from viewkeeper.errors import ViewBroken
 from viewkeeper.plans.references import Input
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.computing import compute
+from viewkeeper.streams.keeping.builds import JOB_PARTS, Build
 from viewkeeper.streams.keeping.repairs import Repairs
 from viewkeeper.streams.keeping.stage import new_files, pieces_between
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep, ViewFailed
@@ -28,9 +29,6 @@ from viewkeeper.trace.naming import file_name
 JOB_ROWS = 4_000_000
 """Rows of the source that one job reads, about, if it computes more than one part."""
 
-JOB_PARTS = 256
-"""Parts that one job computes, at most."""
-
 REPAIR_PARTS = 4
 """Parts of a first repairing job where what changes in one is carried to the next: most repairs settle soon, and what
 the job's first stage reads is read for nothing then.  Each further job takes twice as many."""
@@ -45,7 +43,6 @@ class ProgramUpkeep(Upkeep):
         self.optional = self.program.optional
         self.carries = self.program.carry != "none"
         self.is_timed = self.program.is_timed
-        self._parts_most = JOB_PARTS
         self._empty_rows = self.program.empty_rows()
 
     def inputs(self, part: int) -> tuple[Input, ...]:
@@ -64,34 +61,24 @@ class ProgramUpkeep(Upkeep):
     def is_idle(self, part: int) -> bool:
         return self.next_with_input(part, self.program.inputs) > part
 
-    def build(self, first: int, last: int) -> int:
-        parts = self._candidates(first, last, self._parts_most)
-        outcome = self._run(parts, None) if parts else Outcome()
-        if outcome.error is not None and parts[-1] > first:
-            # One of them fails: those before it are built.
-            self._parts_most = max(1, len(parts) // 2)
-            if parts[0] == first:
-                return self.build(first, last)
-            outcome, last, parts = Outcome(), parts[0] - 1, []
-        self.require_made(outcome, first)
-        ends = [self._repeated_until(part, last) for part in parts]
-        end = last
-        if parts and self.next_with_input(ends[-1] + 1, self.program.inputs) <= last:
-            end = ends[-1]  # there is more for the next job
-        self.mark_empty(first, end)
-        if self._has_empty_rows:
-            self._write_empty_windows(_between(first, end, list(zip(parts, ends, strict=True))))
-        self.keep(outcome, first)
-        for part, until in zip(parts, ends, strict=True):
-            self.repeat(part, until)
-        if parts and self.carries and end == parts[-1]:
-            end = self.equal_until(parts[-1], last)
-            self.repeat(parts[-1], end)
-        return end + 1
+    def next_build(self, first: int, last: int, most: int) -> Build:
+        computed = list[Range]()
+        rows, part = 0, self.next_with_input(first, self.program.inputs)
+        while part <= last and len(computed) < most and rows < JOB_ROWS:
+            computed.append((part, self.repeated_until(part, last)))
+            source = self.stage.index(self.program.inputs[0].object).at(part)
+            rows += source.rows if source is not None else 0
+            part = self.next_with_input(computed[-1][1] + 1, self.program.inputs)
+        # Where there is more for the next job, this one ends with its last part.
+        return Build(first, computed[-1][1] if computed and part <= last else last, tuple(computed))
 
-    def _repeated_until(self, part: int, last: int) -> int:
-        """The last part from `part` on that is as it is, whatever it turns out to be."""
-        return part if self.carries else min(last, self.same_until(part))
+    def compute(self, parts: list[int]) -> Outcome:
+        return self._run(parts, None)
+
+    def make_room(self, build: Build) -> None:
+        super().make_room(build)
+        if self._has_empty_rows:
+            self._write_empty_windows(build.quiet)
 
     def _move_first(self, progress: ViewProgress, first: int) -> Range | None:
         early = super()._move_first(progress, first)
@@ -105,7 +92,7 @@ class ProgramUpkeep(Upkeep):
         while part <= last:
             filled.append((part, min(last, self.same_until(part))))
             part = self.next_with_input(filled[-1][1] + 1, self.program.inputs)
-        quiet = _between(first, last, filled)
+        quiet = Build(first, last, tuple(filled)).quiet
         self._write_empty_windows(quiet)
         for run in quiet:
             self.stage.touch_run(self.view.id, *run)  # a view may have taken them for parts before the first
@@ -176,22 +163,11 @@ class ProgramUpkeep(Upkeep):
             raise ViewFailed(j, f"part {j}: {broken}") from None
         return np.unique(prepared.hashes)
 
-    def _candidates(self, first: int, last: int, most: int) -> list[int]:
-        """The parts that must be computed, as far as they fit into one job: any input has rows."""
-        parts: list[int] = []
-        rows, part = 0, self.next_with_input(first, self.program.inputs)
-        while part <= last and len(parts) < most and rows < JOB_ROWS:
-            parts.append(part)
-            source = self.stage.index(self.program.inputs[0].object).at(part)
-            rows += source.rows if source is not None else 0
-            part = self.next_with_input(self._repeated_until(part, last) + 1, self.program.inputs)
-        return parts
-
     def _repairable(self, first: int, last: int, pending: dict[int, Touched], most: int) -> list[int]:
         """What one job may repair from `first` on: what is touched, and what `carry` may reach from there."""
         if self.program.carry == "none":
             return sorted(pending)[:JOB_PARTS]
-        reach = {first, *self._candidates(first, last, most)}
+        reach = {first, *self.next_build(first, last, most).parts}
         runs = self.stage.index(self.view.id).runs(first, max(reach))
         reach.update(run.part for run in runs if run.count == 1)  # equal parts are those of empty windows, and stay
         reach.update(part for part in pending if part <= max(reach))
@@ -280,9 +256,3 @@ class ProgramUpkeep(Upkeep):
         with self.reading_dimensions(part):
             pieces = self._dimension_pieces(part)
         return {id_: read_part(self.stage.disk, each, self.stage.columns[id_]) for id_, each in pieces.items()}
-
-
-def _between(first: int, last: int, runs: list[Range]) -> list[Range]:
-    """The parts from `first` to `last` that lie in none of `runs`, which ascend."""
-    starts, ends = [first, *(end + 1 for _, end in runs)], [*(start - 1 for start, _ in runs), last]
-    return [(start, end) for start, end in zip(starts, ends, strict=True) if start <= end]

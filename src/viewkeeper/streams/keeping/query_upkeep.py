@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 from viewkeeper.catalog.model import PartView
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
@@ -13,6 +12,7 @@ from viewkeeper.plans.references import Input
 from viewkeeper.plans.viewdf import PlannedQuery, QueryPlan
 from viewkeeper.streams.computing import compute_query
 from viewkeeper.streams.emptiness import Emptiness
+from viewkeeper.streams.keeping.builds import Build
 from viewkeeper.streams.keeping.repairs import Repairs
 from viewkeeper.streams.keeping.upkeep import Hands, Upkeep
 from viewkeeper.streams.subscripts import UNBOUNDED, naming
@@ -49,25 +49,15 @@ class QueryUpkeep(Upkeep):
     def is_idle(self, part: int) -> bool:
         return self._is_surely_empty(part)
 
-    def build(self, first: int, last: int) -> int:
-        part = first
-        while part <= last:
-            if self._is_surely_empty(part):
-                end = min(last, self._quiet_until(part))
-                self.mark_empty(part, end)
-            else:
-                end = part
-                outcome = self._query(part, None)
-                self.require_made(outcome, part)
-                self.mark_empty(part, part)
-                self.keep(outcome, part)
-                end = self.equal_until(part, last)
-                self.repeat(part, end)
-            part = end + 1
-            self._advance(part)
-            if self.hands.is_over(self.is_behind):
-                break
-        return part
+    def next_build(self, first: int, last: int, most: int) -> Build:
+        if self._is_surely_empty(first):
+            return Build(first, min(last, self._quiet_until(first)))
+        until = self.repeated_until(first, last)
+        return Build(first, until, ((first, until),))
+
+    def compute(self, parts: list[int]) -> Outcome:
+        (part,) = parts
+        return self._query(part, None)
 
     def repair(self, repairs: Repairs) -> None:
         waiting, known = sorted(repairs.touched), set(repairs.touched)
@@ -104,9 +94,6 @@ class QueryUpkeep(Upkeep):
                 low, high = naming(each.low, each.high, part, part)
                 found += range(max(low, part + 1), min(high, after - 1) + 1)
         return found
-
-    def _advance(self, part: int) -> None:
-        self.stage.set_progress(self.view.id, replace(self.progress, next=part))
 
     def _side(self, part: int) -> PlannedQuery:
         return self.plan.query(part, self.progress.first)

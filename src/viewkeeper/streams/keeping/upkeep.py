@@ -18,6 +18,7 @@ from viewkeeper.catalog.model import PartView
 from viewkeeper.errors import Error
 from viewkeeper.plans.references import Input
 from viewkeeper.plans.viewdf import QueryPlan, ViewDFPlan
+from viewkeeper.streams.keeping.builds import JOB_PARTS, Build
 from viewkeeper.streams.keeping.dimensions import Dimensions, Unreadable, last_change, rebuilt_too
 from viewkeeper.streams.keeping.repairs import Repairs, plan_repairs
 from viewkeeper.streams.keeping.stage import RoundStage, new_files
@@ -89,6 +90,7 @@ class Upkeep(ABC):
     def __init__(self, hands: Hands, view: PartView) -> None:
         self.hands, self.stage, self.view = hands, hands.stage, view
         self.is_behind = self._is_behind()
+        self._parts_most = JOB_PARTS
 
     @property
     def progress(self) -> ViewProgress:
@@ -143,9 +145,13 @@ class Upkeep(ABC):
         """What must have a first part, and what the initial part must not read from before it."""
 
     @abstractmethod
-    def build(self, first: int, last: int) -> int:
-        """Builds parts from `first` to at most `last`, in order; returns the part after the last one built.  Raises
-        ViewFailed; what was built before stays."""
+    def next_build(self, first: int, last: int, most: int) -> Build:
+        """What can be built from `first` to at most `last` at once, without knowing what comes of it; at most `most`
+        parts are computed."""
+
+    @abstractmethod
+    def compute(self, parts: list[int]) -> Outcome:
+        """Computes new parts, ascending.  Raises ViewFailed."""
 
     @abstractmethod
     def repair(self, repairs: Repairs) -> None:
@@ -255,11 +261,33 @@ class Upkeep(ABC):
         assert progress.next is not None
         while progress.next <= (last := self.greatest(progress.next)):
             self.require_kept(progress.next)
-            upto = self.build(progress.next, last)
+            upto = self._build_next(progress.next, last)
             progress = replace(self.progress, next=upto)
             self.stage.set_progress(self.view.id, progress)
             if self.hands.is_over(self.is_behind):
                 return
+
+    def _build_next(self, first: int, last: int) -> int:
+        """Builds parts from `first` on; returns the part after the last one.  What they turn out to be may say that
+        more are equal."""
+        build = self.next_build(first, last, self._parts_most)
+        outcome = self.compute(build.parts) if build.parts else Outcome()
+        if outcome.error is not None and build.parts[-1] > first:
+            # One of them fails: those before it are built.
+            self._parts_most = max(1, len(build.parts) // 2)
+            if build.parts[0] == first:
+                return self._build_next(first, last)
+            build, outcome = Build(first, build.parts[0] - 1), Outcome()
+        self.require_made(outcome, first)
+        self.make_room(build)
+        self.keep(outcome, first)
+        for part, until in build.computed:
+            self.repeat(part, until)
+        if not self.carries or build.last not in build.parts[-1:]:
+            return build.last + 1
+        end = self.equal_until(build.last, last)
+        self.repeat(build.last, end)
+        return end + 1
 
     def require_kept(self, part: int) -> None:
         """Raises ViewFailed where a part that `part` reads has expired."""
@@ -302,6 +330,15 @@ class Upkeep(ABC):
         ends.append(self.hands.dimensions.same_until(self.view, inputs, part))
         return max(part, min(*ends, self.next_definition(part) - 1))
 
+    def repeated_until(self, part: int, last: int) -> int:
+        """The last part from `part` on that is as it is, whatever it turns out to be."""
+        if self.carries:
+            return part
+        with self.reading_dimensions(part):
+            # Which versions it reads is settled first: where they are gone it reads others than the parts behind it.
+            self.hands.dimensions.versions(self.view, self.deciding(part), part)
+        return min(last, self.same_until(part))
+
     def equal_until(self, part: int, last: int) -> int:
         """The last part from `part` on, and at most `last`, that must be as `part` is.  Of a view that reads itself
         that shows where two parts in succession came out the same, from the same."""
@@ -334,6 +371,10 @@ class Upkeep(ABC):
         return are_equal(self.stage, object_, part, other, grouped=not isinstance(self.view.plan, QueryPlan))
 
     # Results
+
+    def make_room(self, build: Build) -> None:
+        """All parts of `build` exist, with the rows that they have without being computed."""
+        self.mark_empty(build.first, build.last)
 
     def mark_empty(self, first: int, last: int) -> None:
         """Parts `first` to `last` exist, and have no rows."""
