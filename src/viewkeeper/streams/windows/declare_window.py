@@ -138,7 +138,7 @@ def _scans(statement: CreateWindowView, relation: Relation) -> list[int]:
             return _scans(statement, relation.input)
     raise statement.query.error(
         "a subquery that aggregates, and a join without an equality between its sides, are not supported below WINDOW; "
-        "declare a view, and join that",
+        "declare it as a view, and join that",
         statement.query.tree, NotSupported,
     )  # fmt: skip
 
