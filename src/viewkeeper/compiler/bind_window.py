@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from typing import ClassVar
@@ -18,12 +19,14 @@ from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.bind_select import SelectBinder
 from viewkeeper.compiler.conversion import Refused, converted
 from viewkeeper.compiler.names import Namer
+from viewkeeper.compiler.outer import Outer
 from viewkeeper.compiler.scope import Scope
 from viewkeeper.compiler.source_text import QueryText, raw_text
 from viewkeeper.compiler.supported import ADMITTED, FUNCTIONS
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import Case, Expression, Literal, Several
+from viewkeeper.plans.relations import Relation
 
 MORE: dict[type[exp.Expr], frozenset[str]] = {
     kind: frozenset(parts.split())
@@ -106,8 +109,11 @@ class _WindowNamer(Namer):
 class WindowExpressionBinder(ExpressionBinder):
     """Binds the aggregates of `MORE` too."""
 
-    def __init__(self, query: QueryText, scope: Scope, zone: str) -> None:
-        super().__init__(query, scope, zone)
+    def __init__(
+        self, query: QueryText, scope: Scope, zone: str, outer: Outer | None = None,
+        subquery: Callable[[exp.Expr, Outer], Relation] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(query, scope, zone, outer, subquery)
         self._namer = _WindowNamer(self._namer, query)
 
     def bind(self, node: exp.Expr, clause: Clause) -> Expression:
