@@ -16,7 +16,7 @@ from benchmarks.support.report import BenchReport
 from viewkeeper.commands.output import console, print_json
 from viewkeeper.errors import InputError
 
-EXPERIMENTS = ("w3", "latency", "many", "get", "scale", "memory", "fill", "viewdf")
+EXPERIMENTS = ("w3", "latency", "many", "get", "scale", "memory", "fill", "viewdf", "tpch")
 
 
 def run(name: str | None, arguments: Sequence[str], *, folder: Path | None, as_json: bool) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import benchmarks
-from benchmarks import viewdf, w3
+from benchmarks import tpch, viewdf, w3
 from benchmarks.support.baselines import DuckDbRecompute, SparkRecompute, SqliteTriggers
 from benchmarks.support.orders import Workload, differing
 from benchmarks.support.report import BenchReport
@@ -186,3 +186,13 @@ def test_viewdf_measures_late_rows(spark: SparkSession, tmp_path: Path) -> None:
     (table,) = report.series
     assert [row[2] for row in table.rows[1:]] == [10, 100, 10, 100]
     assert all(figure.value > 0 for figure in report.figures)
+
+
+@pytest.mark.spark
+def test_tpch_keeps_its_queries_and_checks_them(spark: SparkSession, tmp_path: Path) -> None:
+    """One by our own operators, one by Spark, alone and together; all eight tables change."""
+    report = tpch.run(tmp_path, True, queries=(6, 18))
+    alone, together = report.series
+    assert [(row[0], row[-1]) for row in alone.rows] == [("Q6", "yes"), ("Q18", "yes")]
+    assert {row[-1] for row in together.rows} == {"all"}
+    assert [figure.met for figure in report.figures if figure.met is not None] == [True, True, True]

@@ -29,7 +29,7 @@ from viewkeeper.plans.subqueries import ScalarSubquery, subqueries_in
 _IN_GROUP_BY = "an aggregate cannot stand in GROUP BY"
 _TWO_TYPES = "{} is an alias here, and a column of another type in FROM; give the output another alias"
 _NOT_SHOWN = "ORDER BY behind SELECT DISTINCT can only name outputs"
-_ONLY_WHEN_READ = "{} belongs to the query that reads, not into {}; a view has no order"
+_ONLY_WHEN_READ = "{} belongs to the query that reads, not into {}"
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,18 @@ class SelectBinder:
         self._query, self._names, self._common, self._outer = query, names, common or {}, outer
 
     def relation(self, node: exp.Expr, where: str) -> Relation:
-        """A query without ORDER BY and LIMIT, which are refused; `where` says what it is part of."""
+        """The rows of a query, in no order, whatever its ORDER BY says; LIMIT is refused, `where` saying of what."""
         node = unwrapped(node)
-        for part in ("order", "limit", "offset"):
+        for part in ("limit", "offset"):
             clause = node.args.get(part)
             if clause:
-                name = "ORDER BY" if part == "order" else part.upper()
-                raise self._query.error(_ONLY_WHEN_READ.format(name, where), clause, NotSupported)
-        return self.query(node).relation
+                raise self._query.error(_ONLY_WHEN_READ.format(part.upper(), where), clause, NotSupported)
+        query = self.query(node)
+        relation = query.relation
+        if query.visible == len(relation.columns):
+            return relation
+        assert isinstance(relation, Project), "only a SELECT has outputs for its ORDER BY alone"
+        return Project(relation.input, relation.outputs[: query.visible], relation.names[: query.visible])
 
     def query(self, node: exp.Expr) -> Query:
         """A whole query."""

@@ -22,18 +22,18 @@ def main(folder: str, rate: float) -> None:
     """Writes until told to stop; tells how many orders were received, amended, cancelled, and how many operations."""
     done: Counter[str] = Counter({"received": 0, "amended": 0, "cancelled": 0, "operations": 0})
     with viewkeeper.connect(folder) as db:
-        book = _order_book(db)
+        book = order_book(db)
         ready(**done)
         begin = time.monotonic()
         while not told_to_stop(begin + done["operations"] / rate - time.monotonic()):
             for what, make, count in ROUND:
                 change = make(book, count)
                 done[what] += len(change.orders) + len(change.cancelled_orders)
-                done["operations"] += _write(db, change)
+                done["operations"] += write(db, change)
             tell(**done)
 
 
-def _order_book(db: Database) -> OrderBook:
+def order_book(db: Database) -> OrderBook:
     """The orders that have lines, as TPC-H made them."""
     lines = db.sql("SELECT l_orderkey, count(*) AS n FROM lineitem GROUP BY l_orderkey").to_arrow()
     (customers,) = db.sql("SELECT max(c_custkey) AS greatest FROM customer")
@@ -42,7 +42,7 @@ def _order_book(db: Database) -> OrderBook:
     return OrderBook(keys, counts, customers["greatest"], parts["greatest"], seed=7)
 
 
-def _write(db: Database, change: OrderChange) -> int:
+def write(db: Database, change: OrderChange) -> int:
     """Writes it, one atomic step for each table; the number of operations."""
     orders, lines = db.table("orders"), db.table("lineitem")
     if len(change.orders):
