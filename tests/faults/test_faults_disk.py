@@ -133,13 +133,13 @@ def test_a_request_taken_back_is_passed_over_by_a_driver_that_has_read_it(
     """Of the requester that gives up and the driver that begins only one gets the request."""
     term = term_of(shop.root)
     request = requests._write_request(term.storage, "CREATE VIEW a AS SELECT id FROM orders")
-    run = requests.declare.run
+    run = requests.declare_script.run
 
     def taken_back(*arguments: object) -> object:
         assert requests._withdrawn(term.storage, request, OSError(), driving=False) is None
         return run(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(requests.declare, "run", taken_back)
+    monkeypatch.setattr(requests.declare_script, "run", taken_back)
     requests.answer_all(term)
     term.close()
     assert shop.snapshot.catalog.find("a") is None

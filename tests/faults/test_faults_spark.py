@@ -17,6 +17,11 @@ from viewkeeper.trace import points
 pytestmark = [pytest.mark.spark, pytest.mark.faults]
 
 
+KILLED_AT = [point for point in points.POINTS if point not in ("log read", "before commit")]
+"""Each costs a Spark of its own.  At the other two nothing has been written yet, or all has and nobody writes: there
+`test_faults_driver` kills, and here "zone file written" has tasks at both."""
+
+
 def run_child(faults: Path, call: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", f"import shop_on_spark as t; t.{call}"], cwd=SUPPORT, capture_output=True, text=True,
@@ -30,7 +35,7 @@ def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
 
 
-@pytest.mark.parametrize("point", points.POINTS)
+@pytest.mark.parametrize("point", KILLED_AT)
 def test_a_killed_driver_is_followed_by_the_next(tmp_path: Path, point: str) -> None:
     """Where the driver is killed, while its workers may still be writing, the next one finds everything right."""
     ended = run_child(tmp_path, f"lose_the_driver(t.Path({str(tmp_path)!r}), {point!r})")

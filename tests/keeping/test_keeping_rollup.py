@@ -71,7 +71,7 @@ def files_of(snapshot: Snapshot) -> dict[int, int]:
 
 def test_rolled_up_parts_have_the_rows_and_the_times_that_they_had(database: StreamDatabase) -> None:
     """Roll-up changes which files parts stand in, and nothing that a reader sees, of any object."""
-    fill(database, range(100))
+    fill(database, range(60))
     before = database.storage.newest()
     rows, index = everything(before), read_index(before)
     database.tidy()
@@ -128,16 +128,16 @@ def test_queries_and_ranges_read_rolled_up_parts(tmp_path: Path) -> None:
 def test_late_rows_for_rolled_up_parts_change_what_they_would_have(tmp_path: Path) -> None:
     """After roll-up late rows are taken, views repaired, and files rolled up again, as in a database without it."""
     chance = random.Random(5)
-    late = [rows_of(chance, chance.randrange(50), 2) for _ in range(20)]
+    late = [rows_of(chance, chance.randrange(36), 2) for _ in range(18)]
     found = []
     for tidies in (True, False):
         database = StreamDatabase(tmp_path / str(tidies), servers=3)
         database.declare(DECLARED)
-        fill(database, range(50))
-        for first in range(0, 20, 5):
+        fill(database, range(36))
+        for first in range(0, 18, 6):
             if tidies:
                 database.tidy()
-            send(database, late[first : first + 5])
+            send(database, late[first : first + 6])
         if tidies:
             database.tidy()
         names = {item.id: item.name for item in database.catalog.in_parts}
@@ -148,18 +148,18 @@ def test_late_rows_for_rolled_up_parts_change_what_they_would_have(tmp_path: Pat
 
 
 def test_files_and_runs_stay_few_over_many_parts(tmp_path: Path) -> None:
-    """After 500 parts, each of its own round, with tidying now and then, there are some dozens of files an object."""
+    """After 200 parts, each of its own round, with tidying now and then, there are some dozens of files an object."""
     database = StreamDatabase(tmp_path)
     database.declare(STREAM + VIEWS.split(";")[1])
-    for first in range(0, 500, 50):
-        fill(database, range(first, first + 50), seed=first)
+    for first in range(0, 200, 20):
+        fill(database, range(first, first + 20), seed=first)
         database.tidy()
     snapshot = database.storage.newest()
     assert max(files_of(snapshot).values()) <= 3 * rollup.FAN_IN
     on_disk = [path for path in (database.storage.root / "state").iterdir() if path.suffix == ".parquet"]
     assert len([path for path in on_disk if not path.name.startswith("append")]) <= sum(files_of(snapshot).values())
     progress = database.progress("last3")
-    assert progress.next is not None and progress.next >= 499
+    assert progress.next is not None and progress.next >= 199
     database.close()
 
 

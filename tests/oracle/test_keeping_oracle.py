@@ -13,7 +13,7 @@ from viewdf_oracle import STREAMS, early, require_right, steps, take_step
 
 
 @given(early=early, steps=steps)
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_interleaving_of_rows_and_views_gives_what_the_queries_say(
     early: set[str], steps: list[tuple[str, Any]]
 ) -> None:

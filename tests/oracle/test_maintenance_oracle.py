@@ -77,14 +77,14 @@ def run(case: Case, servers: int, *declared_at: int, together: bool = False) -> 
     return engine
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(cases(), st.integers(1, 3), st.integers(0, 5))
 def test_views_equal_their_query_after_every_batch(case: Case, servers: int, declared_at: int) -> None:
     """Whatever the views, the history, its cuts and the number of view servers: each view is its query's answer."""
     run(case, servers, min(declared_at, len(case.batches)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(cases(), st.integers(1, 3), st.lists(st.integers(0, 5), min_size=3, max_size=3))
 def test_views_declared_one_after_another_equal_their_query(case: Case, servers: int, declared_at: list[int]) -> None:
     """The same where views are declared at different moments: later ones read and share what earlier ones keep."""
@@ -151,7 +151,7 @@ def test_views_that_share_what_others_keep_are_filled_whatever_the_key(
     assert wanted <= covered, f"not reached: {sorted(wanted - covered)}"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(cases(extremes=True), st.integers(1, 3), st.integers(0, 5))
 def test_views_equal_their_query_where_sums_overflow(case: Case, servers: int, declared_at: int) -> None:
     """The same with the extremes of every type, where arithmetic and sums overflow: error rows come and go."""

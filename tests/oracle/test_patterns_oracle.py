@@ -74,7 +74,7 @@ def state(machine: Kept) -> dict[int, list[Row]]:
     return {part: sorted(values(rows, columns), key=repr) for part, rows in machine.helper.items()}
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(queries(), histories())
 def test_a_view_has_in_each_part_what_the_definition_says(sql: str, parts: Parts) -> None:
     """The rows of every part are those of the brute-force matcher over the whole history."""

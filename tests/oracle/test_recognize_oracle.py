@@ -78,7 +78,7 @@ def expected(clause: str, parts: dict[int, list[Row]]) -> dict[int, Counter[Row]
     return {part: bag(answer.rows) for part, answer in answers.items()}
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(clauses(), histories(), st.integers(1, 3))
 def test_each_part_holds_the_matches_that_are_decided_in_it(
     clause: str, parts: dict[int, list[Row]], slices: int
@@ -87,7 +87,7 @@ def test_each_part_holds_the_matches_that_are_decided_in_it(
     assert built(matching(clause), parts, slices).shown() == expected(clause, parts)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(clauses(), histories(), st.data())
 def test_late_rows_give_what_they_would_have_given_in_time(
     clause: str, parts: dict[int, list[Row]], data: st.DataObject
