@@ -17,7 +17,7 @@ from viewkeeper.changes.verify import operation_from_bytes
 from viewkeeper.checker.check import ROW_ID, StoreRows
 from viewkeeper.checker.delta_proof import Key, LoggedOperation
 from viewkeeper.checker.row_evaluator import ErrorRow
-from viewkeeper.compiler.bind import bind_query
+from viewkeeper.compiler.bind import bind_rows_of_view
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import SelectStatement
 from viewkeeper.plans.relations import Relation, SparkQuery
@@ -76,7 +76,7 @@ class DatabaseEvidence:
             return SparkQuery(view.asked, (), view.columns, "")
         (select,) = parse_script(view.sql)
         assert isinstance(select, SelectStatement), "a view's text is a query"
-        return bind_query(self.catalog, select).relation
+        return bind_rows_of_view(self.catalog, select)
 
     def _verified(self, state: StateSpec) -> Trace:
         """A state whose bytes are those that were written; raises `Damaged`, naming file and region."""

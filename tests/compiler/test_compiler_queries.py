@@ -197,9 +197,9 @@ def test_a_view_whose_names_do_not_fit_is_refused(head: str, message: str) -> No
     [
         ("SELECT count(DISTINCT id) FROM orders", "DISTINCT in an aggregate", 23),
         ("SELECT o.id FROM (orders o JOIN customer c ON o.customer = c.id)", "in parentheses", None),
-        ("SELECT id FROM orders LIMIT 5", "LIMIT belongs to the query that reads", 29),
+        ("SELECT id FROM orders LIMIT 5", "without ORDER BY", 29),
         ("SELECT id FROM (SELECT id FROM orders LIMIT 5) s", "LIMIT belongs to the query that reads", 45),
-        ("SELECT id FROM orders OFFSET 5", "OFFSET belongs", 30),
+        ("SELECT id FROM orders OFFSET 5", "without ORDER BY", 30),
         ("SELECT id DIV 2 FROM orders", "DIV is not", 8), ("SELECT id DIV 2 FROM orders", "DIV", 8),
         ("SELECT mod(id, 2) FROM orders", "write a % b", 8), ("SELECT note || 'x' FROM orders", "||", 8),
         ("SELECT note LIKE 'x' FROM orders", "LIKE", 8), ("SELECT note RLIKE 'x' FROM orders", "RLIKE", 8),

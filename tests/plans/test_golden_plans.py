@@ -83,6 +83,7 @@ QUERIES = [
     "SELECT id, (SELECT count(*) FROM i WHERE i.o = o.id) AS n, (SELECT max(y) FROM c) AS most FROM o",
     "SELECT id, (SELECT name FROM c WHERE c.id = o.c) AS name FROM o",
     "SELECT o.id, c.id AS other FROM o LEFT JOIN c ON o.x <=> c.y",
+    "SELECT c, sum(x) AS s FROM o GROUP BY c ORDER BY s DESC, upper('x') LIMIT 10 OFFSET 2",
 ]
 
 
@@ -104,7 +105,7 @@ def test_the_plan_is_as_it_was_read(query: str) -> None:
 
 
 def test_the_file_holds_these_queries_alone() -> None:
-    assert list(golden()) == QUERIES and len(QUERIES) == 60
+    assert list(golden()) == QUERIES and len(QUERIES) == 61
 
 
 if __name__ == "__main__":

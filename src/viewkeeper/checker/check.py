@@ -21,8 +21,11 @@ from viewkeeper.checker.exact_judge import exact_answer, needs_exact
 from viewkeeper.checker.report import Report
 from viewkeeper.checker.row_evaluator import Answer, ErrorRow, evaluate
 from viewkeeper.checker.tables import rows_of, table_of
+from viewkeeper.compiler.parse import parse_script
+from viewkeeper.compiler.statements import SelectStatement
+from viewkeeper.compiler.ties import ties_broken
 from viewkeeper.errors import NotFound
-from viewkeeper.plans.relations import Relation, SparkQuery
+from viewkeeper.plans.relations import Limit, Relation, SparkQuery, inputs_of
 
 ROW_ID = Column("__row", BIGINT, False)
 """Where a table has no primary key, its hidden row id is the last column of what the proof is given."""
@@ -157,9 +160,15 @@ class _Check:
         return self._judge.answers({view.name: self._text(view) for view in views}, tables)
 
     def _text(self, view: View) -> str:
-        """The view's query; where Spark answers it, as Spark is asked."""
+        """The view's query, ties of its LIMIT settled as in the view; where Spark answers it, as Spark is asked."""
         relation = self._relations[view.id]
-        return relation.sql if isinstance(relation, SparkQuery) else view.sql
+        if isinstance(relation, SparkQuery):
+            return relation.sql
+        if not any(isinstance(each, Limit) for each in inputs_of(relation)):
+            return view.sql
+        (select,) = parse_script(view.sql)
+        assert isinstance(select, SelectStatement), "a view's text is a query"
+        return ties_broken(select.query, len(view.columns))
 
     def _name(self, id_: int) -> str:
         item = self._evidence.catalog.by_id(id_)

@@ -55,6 +55,7 @@ from viewkeeper.plans.relations import (
     Filter,
     GroupBy,
     InnerJoin,
+    Limit,
     Order,
     OuterJoin,
     Project,
@@ -157,6 +158,8 @@ class _Evaluator:
                 return self._set_operation(relation)
             case Repeat():
                 return self._repeat(relation)
+            case Limit():
+                return self._limit(relation)
         raise TypeError(f"no such relation: {type(relation).__name__}")
 
     def _filter(self, relation: Filter) -> Answer:
@@ -241,6 +244,16 @@ class _Evaluator:
         out = Answer([], list(source.errors))
         out.rows.extend(row for row, (n,) in self._each(source.rows, (relation.times,), out) for _ in range(n or 0))
         return out
+
+    def _limit(self, relation: Limit) -> Answer:
+        source = self.answer(relation.input)
+
+        def by_order(left: Row, right: Row) -> int:
+            return _in_order(left, right, relation.order)
+
+        rows = sorted(source.rows, key=cmp_to_key(by_order))
+        end = None if relation.limit is None else relation.offset + relation.limit
+        return Answer(rows[relation.offset : end], list(source.errors))
 
     def _aggregate(self, relation: GroupBy) -> Answer:
         source = self.answer(relation.input)

@@ -55,7 +55,7 @@ def bind_view_query(
     if statement.refused is not None:
         raise statement.refused
     binder, select = _binder(statement.query, names, binder_type)
-    relation = binder.relation(select, "a view")
+    relation = binder.of_view(select)
     assert isinstance(relation, Project)
     if statement.columns:
         given, there = len(statement.columns), len(relation.names)
@@ -73,6 +73,12 @@ def bind_query(names: Namespace, statement: SelectStatement) -> Query:
     """Looks up and checks a SELECT; raises as `bind_view`."""
     binder, select = _binder(statement.query, names)
     return binder.query(select)
+
+
+def bind_rows_of_view(names: Namespace, statement: SelectStatement) -> Relation:
+    """The rows of a view whose query is `statement`; raises as `bind_view`."""
+    binder, select = _binder(statement.query, names)
+    return binder.of_view(select)
 
 
 def bind_table(statement: CreateTable) -> tuple[tuple[Column, ...], tuple[int, ...]]:

@@ -22,13 +22,14 @@ from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.correlation import is_correlated
 from viewkeeper.plans.expressions import Cast, ColumnRef, Expression
-from viewkeeper.plans.relations import Filter, Order, Project, Query, Relation
+from viewkeeper.plans.relations import Filter, Limit, Order, Project, Query, Relation
 from viewkeeper.plans.rewriting import conjuncts, identity, walk
 from viewkeeper.plans.subqueries import ScalarSubquery, subqueries_in
 
 _IN_GROUP_BY = "an aggregate cannot stand in GROUP BY"
 _TWO_TYPES = "{} is an alias here, and a column of another type in FROM; give the output another alias"
 _NOT_SHOWN = "ORDER BY behind SELECT DISTINCT can only name outputs"
+_ANY_ROWS = "LIMIT and OFFSET without ORDER BY take any rows; add an ORDER BY before them"
 _ONLY_WHEN_READ = "{} belongs to the query that reads, not into {}"
 
 
@@ -66,6 +67,21 @@ class SelectBinder:
             return relation
         assert isinstance(relation, Project), "only a SELECT has outputs for its ORDER BY alone"
         return Project(relation.input, relation.outputs[: query.visible], relation.names[: query.visible])
+
+    def of_view(self, node: exp.Expr) -> Relation:
+        """The rows of a view's query.  Where it has LIMIT or OFFSET all outputs are further terms of its ORDER BY."""
+        node = unwrapped(node)
+        if not (node.args.get("limit") or node.args.get("offset")):
+            return self.relation(node, "a view")
+        query = self.query(node)
+        if not query.order:
+            raise self._query.error(_ANY_ROWS, node.args.get("limit") or node.args["offset"], NotSupported)
+        ordered = {term.index for term in query.order}
+        rest = tuple(Order(i, True, True) for i in range(query.visible) if i not in ordered)
+        first = Limit(query.relation, (*query.order, *rest), query.limit, query.offset)
+        shown = query.relation.columns[: query.visible]
+        outputs = tuple(ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(shown))
+        return Project(first, outputs, tuple(column.name for column in shown))
 
     def query(self, node: exp.Expr) -> Query:
         """A whole query."""

@@ -17,6 +17,7 @@ from viewkeeper.plans.relations import (
     Filter,
     GroupBy,
     InnerJoin,
+    Limit,
     OuterJoin,
     Project,
     Relation,
@@ -49,7 +50,7 @@ def _key(relation: Relation, names: Namespace) -> tuple[int, ...] | None:
             return None if relation.all else tuple(range(len(relation.columns)))
         case SparkQuery():
             return None
-        case Filter():
+        case Filter() | Limit():
             return _key(relation.input, names)
         case GroupBy():
             return tuple(range(len(relation.keys)))

@@ -16,12 +16,14 @@ from viewkeeper.maintenance.outer_joins import outer_join
 from viewkeeper.maintenance.sharing import MEMBER, Current, SharedPlan
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.expressions import ColumnRef, Expression
+from viewkeeper.plans.key_functions import FirstRows, OrderedBy
 from viewkeeper.plans.raising import can_raise, shared_form
 from viewkeeper.plans.relations import (
     Constants,
     Filter,
     GroupBy,
     InnerJoin,
+    Limit,
     OuterJoin,
     Project,
     Relation,
@@ -73,6 +75,8 @@ class PlanBuilder(SharedPlan):
             return self._lower_repeat(relation, set(needed))
         if isinstance(relation, SparkQuery):
             return self._lower_spark(relation)
+        if isinstance(relation, Limit):
+            return self._lower_limit(relation)
         outputs, predicate = None, None
         if isinstance(relation, Project):
             outputs, relation = relation.outputs, relation.input
@@ -283,6 +287,17 @@ class PlanBuilder(SharedPlan):
             stands = dict(zip(identity_columns, places[len(carried) :], strict=True))
             names = tuple((t, tuple((name, at[stands[p]]) for name, p in key)) for t, key in source.identity)
         return Side(id_, found, names)
+
+    def _lower_limit(self, relation: Limit) -> Lowered:
+        """The first rows of all: one key, over a REVERSE-JOIN of all rows."""
+        stream, _, _ = self._side(relation.input, (), set(range(len(relation.columns))), identify=False)
+        zone = 1 + self.operators[stream.operator].zone
+        side = self._reverse_join(stream, (), set(range(len(relation.columns))), zone, identify=False)
+        terms = tuple(OrderedBy(side.found[o.index], o.ascending, o.nulls_first) for o in relation.order)
+        outputs = tuple(side.found[i] for i in range(len(relation.columns)))
+        function = FirstRows(terms, relation.limit, relation.offset, outputs)
+        columns = tuple(replace(column, name=f"c{i}") for i, column in enumerate(relation.columns))
+        return self._all_of(plan.ByKey(0, zone, columns, False, (), (side.reverse,), function))
 
     # --- aggregates ----------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from viewkeeper.plans.text import listed
 
 _CROSSES = "{}, every row of one side with every row of the other, since no equality ties them: a change costs as many"
 _ASKED = "to all rows of what its query reads, whatever a batch changes there"
-_FALLS_BACK = "{}, to all rows of each key that a batch touches, since more than the key decides what matches"
+_FALLS_BACK = "{}, to all rows of each key that a batch touches, since {}"
 
 
 def explain_new_view(catalog: Catalog, bound: BoundView) -> str:
@@ -38,9 +38,13 @@ def explain_view(catalog: Catalog, view: View) -> str:
         for operator in whole.operators:
             if operator.id in ids and operator.zone == zone:
                 lines += _operator(operator, shown, others.get(operator.id, []))
-    general = [shown.names[o.id] for o in whole.operators if o.id in ids and isinstance(o, plan.ByKey)]
+    general: dict[str, list[str]] = {}
+    for operator in (o for o in whole.operators if o.id in ids):
+        if isinstance(operator, plan.ByKey):
+            general.setdefault(operator.function.why, []).append(shown.names[operator.id])
     asked = [shown.names[o.id] for o in whole.operators if o.id in ids and isinstance(o, plan.SparkAnswer)]
-    falls = [_FALLS_BACK.format(" and ".join(general))] * bool(general) + [f"{name}, {_ASKED}" for name in asked]
+    falls = [_FALLS_BACK.format(" and ".join(names), why) for why, names in general.items()]
+    falls += [f"{name}, {_ASKED}" for name in asked]
     lines += [f"falls back: {each}" for each in falls or ["nothing"]]
     crossing = [shown.names[o.id] for o in whole.operators if o.id in ids and _crosses(o, shown)]
     if crossing:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from viewkeeper.maintenance.joined import Joined, Side
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.key_functions import OuterJoinRows
 from viewkeeper.plans.relations import OuterJoin
 from viewkeeper.plans.rewriting import references, renumber
 
@@ -41,9 +42,9 @@ def outer_join(
     return add(plan.Union(0, zone, made.columns, False, made.identity, tuple(parts)))
 
 
-def _function(join: OuterJoin, left: Side, right: Side, made: Joined) -> plan.OuterJoinRows:
+def _function(join: OuterJoin, left: Side, right: Side, made: Joined) -> OuterJoinRows:
     width = len(join.left.columns)
     used = sorted(references(join.condition)) if join.condition is not None else []
     tested = tuple((0, left.found[i]) if i < width else (1, right.found[i - width]) for i in used)
     condition = join.condition and renumber(join.condition, {i: n for n, i in enumerate(used)})
-    return plan.OuterJoinRows(join.kind, condition, tested, made.outputs)
+    return OuterJoinRows(join.kind, condition, tested, made.outputs)

@@ -14,6 +14,7 @@ from viewkeeper.catalog.model import Catalog, Column, Index, StateSpec, View
 from viewkeeper.catalog.types import BIGINT, INT
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.key_functions import OuterJoinRows
 from viewkeeper.plans.raising import shared_form
 from viewkeeper.plans.sums import sum_columns
 
@@ -226,7 +227,7 @@ def _form(operator: plan.Operator) -> Any:
             continue
         if isinstance(value, StateSpec):
             value = (value.kind, value.key)
-        elif isinstance(value, plan.OuterJoinRows):
+        elif isinstance(value, OuterJoinRows):
             value = (value.kind, value.condition and shared_form(value.condition), value.tested, value.outputs)
         elif isinstance(value, Expression):
             value = shared_form(value)

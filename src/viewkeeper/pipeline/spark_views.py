@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
-from sqlglot.tokens import TokenType
 
 from viewkeeper.catalog.model import Catalog, Column, Table, View
 from viewkeeper.compiler.bind import BoundView, bind_view, require_free
@@ -13,7 +12,7 @@ from viewkeeper.compiler.part_references import is_common
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import CreateView
-from viewkeeper.compiler.syntax import query_tokens
+from viewkeeper.compiler.ties import ties_broken
 from viewkeeper.errors import DeclarationError, Error, NotSupported
 from viewkeeper.plans.relations import SparkQuery
 from viewkeeper.streams.analyst import Analyst
@@ -38,7 +37,7 @@ def bind_spark_view(catalog: Catalog, statement: CreateView, refused: NotSupport
     objects = _objects(catalog, query)
     asked = _Asked(catalog, query, objects, refused, analyst)
     columns = asked.columns(query.sql)
-    sql = _ties_broken(query, len(columns))
+    sql = ties_broken(query, len(columns))
     asked.columns(sql, determined=True)
     if statement.columns:
         given, there = len(statement.columns), len(columns)
@@ -96,23 +95,6 @@ class _Asked:
 def _key(of: Table | View) -> tuple[str, ...]:
     unique = isinstance(of, Table) or of.unique
     return tuple(of.columns[i].name for i in of.key) if unique else ()
-
-
-def _ties_broken(query: QueryText, outputs: int) -> str:
-    """The query with all its outputs as further terms of its own ORDER BY, if LIMIT or OFFSET stands behind that: rows
-    that are then still equal are one another's like."""
-    tokens = query_tokens(query)
-    depth, order, end = 0, False, None
-    for token in tokens:
-        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        if depth == 0 and token.token_type == TokenType.ORDER_BY:
-            order, end = True, None
-        elif depth == 0 and token.token_type in (TokenType.LIMIT, TokenType.OFFSET) and order and end is None:
-            end = token.start - query.start
-    if end is None:
-        return query.sql
-    terms = "".join(f", {i + 1}" for i in range(outputs))
-    return f"{query.sql[:end].rstrip()}{terms} {query.sql[end:]}"
 
 
 def _reason(refused: NotSupported) -> str:

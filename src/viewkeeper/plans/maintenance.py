@@ -10,7 +10,7 @@ column.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,6 +18,7 @@ from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Catalog, CatalogPlan, Column, StateSpec, Stored
 from viewkeeper.catalog.types import Type
 from viewkeeper.plans.expressions import Expression, Literal, TextPlace
+from viewkeeper.plans.key_functions import KeyFunction
 from viewkeeper.plans.text import expression_text, listed
 
 Identity = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
@@ -343,32 +344,6 @@ class Repeated(Operator):
 
     def text(self, shown: Shown) -> str:
         return f"{shown.names[self.input]} {expression_text(self.times)} times"
-
-
-@stored
-@dataclass(frozen=True)
-class KeyFunction:
-    """A function of all rows of a key: the root of all."""
-
-    def text(self, inputs: Sequence[str]) -> str:
-        """What it does to inputs that are called so, for people."""
-        raise NotImplementedError
-
-
-@stored
-@dataclass(frozen=True)
-class OuterJoinRows(KeyFunction):
-    """LEFT, RIGHT, FULL, SEMI or ANTI join of two inputs.  `condition` is over the columns `tested`; these and
-    `outputs` are (side, position in its state), the outputs of SEMI and ANTI all of side 0."""
-
-    kind: str
-    condition: Expression | None
-    tested: tuple[tuple[int, int], ...]
-    outputs: tuple[tuple[int, int], ...]
-
-    def text(self, inputs: Sequence[str]) -> str:
-        where = f" where {expression_text(self.condition)}" if self.condition is not None else ""
-        return f"{self.kind} JOIN of {' with '.join(inputs)}{where}"
 
 
 @stored

@@ -149,6 +149,34 @@ class GroupBy(Relation):
 
 @stored
 @dataclass(frozen=True)
+class Order:
+    """One term of ORDER BY over the query's output column `index` (which may be hidden, see `Query`)."""
+
+    index: int
+    ascending: bool
+    nulls_first: bool
+
+
+@stored
+@dataclass(frozen=True)
+class Limit(Relation):
+    """In the order of `order`, the rows behind the first `offset`, `limit` of them (None: all).
+
+    Rows that the order finds equal are alike in all that is shown of them, so that which come is settled.
+    """
+
+    input: Relation
+    order: tuple[Order, ...]
+    limit: int | None
+    offset: int
+
+    @property
+    def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
+        return self.input.columns
+
+
+@stored
+@dataclass(frozen=True)
 class SparkQuery(Relation):
     """What Spark SQL answers to the query `sql` over all rows of the tables and views `objects`: (name, id) of each.
     `reason` is why it is not made of our own operators."""
@@ -225,15 +253,6 @@ def expressions_of(relation: Relation) -> Iterator[Expression]:
 
 def _fields(relation: Relation) -> list[Any]:
     return [getattr(relation, field.name) for field in fields(relation)]  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class Order:
-    """One term of ORDER BY over the query's output column `index` (which may be hidden, see `Query`)."""
-
-    index: int
-    ascending: bool
-    nulls_first: bool
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from viewkeeper.compiler.statements import SelectStatement
 from viewkeeper.errors import NotFound
 from viewkeeper.maintenance.ad_hoc import run_query
 from viewkeeper.plans.relations import Query
+from viewkeeper.trace.ordering import OrderTerm, sort_indices
 from viewkeeper.trace.rows import Rows
-from viewkeeper.views.ordering import OrderTerm, sort_indices
 from viewkeeper.views.part_pruning import uses
 from viewkeeper.views.part_query import PartTables
 from viewkeeper.views.result import Result

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from viewkeeper.changes.positions import Token
 from viewkeeper.errors import NotReady
+from viewkeeper.trace.ordering import OrderTerm, before, sort_indices
 from viewkeeper.trace.rows import Rows
-from viewkeeper.views.ordering import OrderTerm, before, sort_indices
 from viewkeeper.views.python_rows import data_frame, dicts
 from viewkeeper.views.shape import Shape
 from viewkeeper.views.spark_frames import SparkFrames

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from viewkeeper.maintenance.operators import outer_join
+from viewkeeper.maintenance.operators import first_rows, outer_join
 from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer, KeyedRows, consolidated, touched
 from viewkeeper.maintenance.task import Arrived, Task
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.key_functions import FirstRows, OuterJoinRows
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import with_null
 from viewkeeper.trace.rows import Rows
@@ -28,7 +29,9 @@ class _Function:
     alone: Callable[[Any, int, Rows, plan.ByKey], Rows | None] | None
 
 
-_FUNCTIONS: dict[type, _Function] = {plan.OuterJoinRows: _Function(outer_join.compute, outer_join.alone)}
+_FUNCTIONS: dict[type, _Function] = {
+    OuterJoinRows: _Function(outer_join.compute, outer_join.alone), FirstRows: _Function(first_rows.compute, None),
+}  # fmt: skip
 
 
 def run(operator: plan.ByKey, task: Task) -> None:

@@ -11,11 +11,12 @@ from viewkeeper.catalog.types import physical_type
 from viewkeeper.maintenance.evaluate import predicate
 from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer, KeyedRows
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.key_functions import OuterJoinRows
 from viewkeeper.trace.grouping import spread, stable_argsort
 from viewkeeper.trace.rows import Rows
 
 
-def compute(function: plan.OuterJoinRows, sides: list[KeyedRows], operator: plan.ByKey, zone: str) -> KeyAnswer:
+def compute(function: OuterJoinRows, sides: list[KeyedRows], operator: plan.ByKey, zone: str) -> KeyAnswer:
     """The rows of the join of some keys.  A pair at which the condition raises is an error row, and no match."""
     left, right = sides
     mine, theirs = _pairs(left.key, right.key)
@@ -42,7 +43,7 @@ def compute(function: plan.OuterJoinRows, sides: list[KeyedRows], operator: plan
     return KeyAnswer(Rows.concat(parts), made, wrong[raised])
 
 
-def alone(function: plan.OuterJoinRows, side: int, rows: Rows, operator: plan.ByKey) -> Rows | None:
+def alone(function: OuterJoinRows, side: int, rows: Rows, operator: plan.ByKey) -> Rows | None:
     """What rows of one side add that meet nobody, since a NULL stands in their key."""
     kept = {"LEFT": (0,), "ANTI": (0,), "RIGHT": (1,), "FULL": (0, 1), "SEMI": ()}[function.kind]
     return _padded(function, operator, side, rows) if side in kept and len(rows) else None
@@ -70,7 +71,7 @@ def _paired(
     return [sides[side].rows.columns[position].take(index[side]) for side, position in columns]
 
 
-def _padded(function: plan.OuterJoinRows, operator: plan.ByKey, side: int, rows: Rows) -> Rows:
+def _padded(function: OuterJoinRows, operator: plan.ByKey, side: int, rows: Rows) -> Rows:
     """The output rows of one side's rows that have no partner, or need none."""
     columns = [
         rows.columns[at] if which == side else pa.nulls(len(rows), physical_type(column.type))

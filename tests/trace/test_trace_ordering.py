@@ -12,7 +12,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from viewkeeper.views.ordering import OrderTerm, before, sort_indices
+from viewkeeper.trace.ordering import OrderTerm, before, sort_indices
 
 KINDS = {
     pa.int64(): st.integers(-3, 3) | st.sampled_from([-(2**63), 2**63 - 1]),

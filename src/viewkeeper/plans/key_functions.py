@@ -1,0 +1,69 @@
+"""What is computed of all rows of a key (`maintenance.ByKey`).  Plain data, part of the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from viewkeeper.catalog.codec import stored
+from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.text import expression_text
+
+
+@stored
+@dataclass(frozen=True)
+class KeyFunction:
+    """A function of all rows of a key: the root of all.  `why` says why it takes all of them."""
+
+    why: ClassVar[str]
+
+    def text(self, inputs: Sequence[str]) -> str:
+        """What it does to inputs that are called so, for people."""
+        raise NotImplementedError
+
+
+@stored
+@dataclass(frozen=True)
+class OuterJoinRows(KeyFunction):
+    """LEFT, RIGHT, FULL, SEMI or ANTI join of two inputs.  `condition` is over the columns `tested`; these and
+    `outputs` are (side, position in its state), the outputs of SEMI and ANTI all of side 0."""
+
+    kind: str
+    condition: Expression | None
+    tested: tuple[tuple[int, int], ...]
+    outputs: tuple[tuple[int, int], ...]
+
+    why = "more than the key decides what matches"
+
+    def text(self, inputs: Sequence[str]) -> str:
+        where = f" where {expression_text(self.condition)}" if self.condition is not None else ""
+        return f"{self.kind} JOIN of {' with '.join(inputs)}{where}"
+
+
+@stored
+@dataclass(frozen=True)
+class OrderedBy:
+    """One term of an order: a position in a state."""
+
+    position: int
+    ascending: bool
+    nulls_first: bool
+
+
+@stored
+@dataclass(frozen=True)
+class FirstRows(KeyFunction):
+    """Of the rows of each key, in the order of `terms`, those behind the first `offset`, `limit` of them (None: all);
+    `outputs` are positions in the state."""
+
+    terms: tuple[OrderedBy, ...]
+    limit: int | None
+    offset: int
+    outputs: tuple[int, ...]
+
+    why = "which rows come first depends on all of them"
+
+    def text(self, inputs: Sequence[str]) -> str:
+        behind = f" behind the first {self.offset:,}" if self.offset else ""
+        return f"{'all' if self.limit is None else f'the first {self.limit:,}'} rows of {inputs[0]}{behind}, in order"
