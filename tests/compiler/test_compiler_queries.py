@@ -16,6 +16,7 @@ from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import CreateView
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.expressions import Cast, ColumnRef, Compare, Expression, In, Literal, Or
+from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import Filter, GroupBy, InnerJoin, Order, Project, Relation, Scan
 
 SHOP = catalog_of("""
@@ -200,23 +201,20 @@ def test_a_view_whose_names_do_not_fit_is_refused(head: str, message: str) -> No
         ("SELECT id FROM orders LIMIT 5", "without ORDER BY", 29),
         ("SELECT id FROM (SELECT id FROM orders LIMIT 5) s", "LIMIT belongs to the query that reads", 45),
         ("SELECT id FROM orders OFFSET 5", "without ORDER BY", 30),
-        ("SELECT id DIV 2 FROM orders", "DIV is not", 8), ("SELECT id DIV 2 FROM orders", "DIV", 8),
-        ("SELECT mod(id, 2) FROM orders", "write a % b", 8), ("SELECT note || 'x' FROM orders", "||", 8),
-        ("SELECT note LIKE 'x' FROM orders", "LIKE", 8), ("SELECT note RLIKE 'x' FROM orders", "RLIKE", 8),
-        ("SELECT CAST(id AS INT) FROM orders", "CAST", 13), ("SELECT id::INT FROM orders", "CAST", 8),
-        ("SELECT '1'::INT FROM orders", "CAST", 8), ("SELECT 1::BIGINT FROM orders", "CAST", 8),
-        ("SELECT TRY_CAST(id AS INT) FROM orders", "CAST", None), ("SELECT DATE('2020-01-01') FROM orders", "CAST", 8),
-        ("SELECT CAST('2020-01-01' AS DATE) FROM orders", "CAST", None),
-        ("SELECT lower(note) FROM orders", "the function lower is not supported yet; there are abs, avg", 8),
+        ("SELECT note LIKE note FROM orders", "its argument 2 is a constant", 8),
+        ("SELECT note RLIKE '(a)\\\\1' FROM orders", "Java and RE2 read alike", 8),
+        ("SELECT CAST(' Now ' AS TIMESTAMP) FROM orders", "another TIMESTAMP each time", None),
+        ("SELECT to_date(concat('to', 'day')) FROM orders", "another DATE each time", None),
+        ("SELECT CAST(weight AS STRING) FROM part", "a cast from DOUBLE to STRING is not supported yet", 13),
+        ("SELECT weight::DECIMAL(5,2) FROM part", "Java before version 19", 8),
+        ("SELECT id || note + 1 FROM orders", "parentheses", None), ("SELECT id & 1 | 2 FROM orders", "| it", None),
+        ("SELECT lowr(note) FROM orders", "the function lowr is not supported yet; did you mean lower?", 8),
         ("SELECT foo(note) FROM orders", "the function foo is not supported yet", 8),
-        ("SELECT nvl(id, 2) FROM orders", "the function nvl", 8), ("SELECT ifnull(id, 2) FROM orders", "ifnull", 8),
-        ("SELECT mean(id) FROM orders", "the function mean", 8), ("SELECT if(id > 1, 1, 2) FROM orders", "IF", None),
-        ("SELECT count(id, note) FROM orders", "COUNT of several arguments", None),
-        ("SELECT first(id) FROM orders", "the function first", 8), ("SELECT sqrt(id) FROM orders", "sqrt", 8),
-        ("SELECT abs(note) FROM orders", "abs takes a number", 8),
-        ("SELECT ucase(note) FROM orders", "the function ucase", 8), ("SELECT length(id) FROM orders", "not BIGINT", 8),
-        ("SELECT substr(note, 1) FROM orders", "the function substr", None),
-        ("SELECT to_date(note) FROM orders", "the function to_date", None),
+        ("SELECT mean(id) FROM orders", "the function mean", 8), ("SELECT count(id, note) FROM orders", "COUNT", None),
+        ("SELECT first(id) FROM orders", "the function first", 8), ("SELECT exp(id) FROM orders", "exp", 8),
+        ("SELECT abs(placed) FROM orders", "abs takes a number", 8),
+        ("SELECT substr(note, id) FROM orders", "substr takes a STRING or BINARY, and INTs", None),
+        ("SELECT to_date(note, 'yyyy') FROM orders", "to_date takes one value here", None),
         ("SELECT id, rand() FROM orders", "rand gives another value each time", 12),
         ("SELECT id FROM orders WHERE placed < current_date", "gives another value each time", None),
         ("SELECT id FROM orders WHERE placed < current_date()", "gives another value each time", None),
@@ -253,17 +251,15 @@ def test_a_view_whose_names_do_not_fit_is_refused(head: str, message: str) -> No
         ("SELECT note[0] FROM orders", "arrays and maps", 8), ("SELECT array(1) FROM orders", "arrays", 8),
         ("SELECT map(1, 2) FROM orders", "map", 8), ("SELECT struct(id) FROM orders", "structs", 8),
         ("SELECT a.b.c FROM orders", "fields of structs", 8), ("SELECT (id, note) FROM orders", "several values", 9),
-        ("SELECT INTERVAL 1 DAY FROM orders", "intervals", None), ("SELECT id & 1 FROM orders", "&", 8),
-        ("SELECT ~id FROM orders", "~", 9), ("SELECT :p FROM orders", "parameters", None),
-        ("SELECT note IS TRUE FROM orders", "only IS [NOT] NULL", 8),
+        ("SELECT INTERVAL 1 DAY FROM orders", "an interval", None), ("SELECT :p FROM orders", "parameters", None),
+        ("SELECT id IS 5 FROM orders", "only IS [NOT] NULL", 8),
         ("SELECT id IS DISTINCT FROM 1 FROM orders", "NOT (a <=> b)", 8),
         ("SELECT +id FROM orders", "+ in front of a value", 8),
-        ("SELECT placed + 1 FROM orders", "for numbers only", 8),
+        ("SELECT placed + 1.5 FROM orders", "for numbers, and for a DATE and an INT", 8),
         ("SELECT 0x1F FROM orders", "hexadecimal numbers", 8), ("SELECT id AS 'x' FROM orders", "backticks", 14),
         ("SELECT id FROM orders SORT BY id", "SORT BY", None),
         ("SELECT id FROM orders CLUSTER BY id", "CLUSTER", None),
-        ("SELECT TIME '10:00:00' FROM orders", "CAST", None), ("SELECT id ILIKE 'x' FROM orders", "ILIKE", 8),
-        ("SELECT concat(note, 'x') FROM orders", "the function concat", 8),
+        ("SELECT TIME '10:00:00' FROM orders", "cast to TIME", None),
         ("SELECT id BETWEEN SYMMETRIC 1 AND 2 FROM orders", "BETWEEN SYMMETRIC", 8),
     ],
 )  # fmt: skip
@@ -310,22 +306,29 @@ def test_a_moment_without_zone_is_one_of_the_databases_zone() -> None:
     [
         ("customer = 'five'", "'five' is not a BIGINT", 47),
         ("placed > 'soon'", "'soon' is not a DATE", 47),
-        ("note = 5", "the column note is a STRING and would have to become BIGINT", 47),
-        ("note < placed", "the column note is a STRING and would have to become DATE", 47),
-        ("id > 1 AND note + 1 > 2", "the column note is a STRING", 58),
-        ("note IN (1, 2)", "the column note is a STRING", 47),
     ],
 )
-def test_a_conversion_that_can_fail_is_refused(text: str, message: str, column: int) -> None:
+def test_a_conversion_that_fails_is_refused(text: str, message: str, column: int) -> None:
     refused = refusal(f"SELECT id FROM orders WHERE {text}")
     assert message in str(refused)
     assert refused.column == column - 1
 
 
-def test_a_conversion_that_loses_digits_is_refused() -> None:
+@pytest.mark.parametrize(
+    "text, type_",
+    [("note = 5", BIGINT), ("note < placed", DATE), ("5 < note", BIGINT), ("price > note", DOUBLE)],
+)
+def test_a_conversion_that_can_fail_is_a_cast_that_may_raise(text: str, type_: Type) -> None:
+    predicate = condition(text)
+    assert isinstance(predicate, Compare)
+    (cast,) = [side for side in (predicate.left, predicate.right) if isinstance(side, Cast) and can_raise(side)]
+    assert cast.argument.type == STRING and cast.type == type_
+
+
+def test_a_conversion_that_loses_digits_is_a_cast_that_may_raise() -> None:
     catalog = catalog_of("CREATE TABLE t (wide DECIMAL(38,0), fine DECIMAL(38,18))")
-    with pytest.raises(NotSupported, match="the column fine is DECIMAL.38,18. and would lose digits"):
-        view("SELECT * FROM t WHERE wide = fine", catalog)
+    relation = view("SELECT * FROM t WHERE wide = fine", catalog).relation
+    assert isinstance(relation, Project) and isinstance(relation.input, Filter) and can_raise(relation.input.predicate)
 
 
 def test_both_sides_of_a_comparison_have_one_type() -> None:

@@ -148,8 +148,8 @@ def test_from_may_stand_first() -> None:
         ("SELECT g FROM t JOIN r ON JOIN t x ON t.id = t_id", "missing behind ON", 24),
         ("SELECT id FROM t |> WHERE id = 1", "|> is not supported", 18),
         ("SELECT MAP (id) USING 'cat' FROM t", "this is not SQL", 1),
-        ("SELECT if(b, 1, 2) FROM t", "use CASE", 17),
-        ("SELECT try_cast(g AS STRING) FROM t", "TRY_CAST is not supported yet", 17),
+        ("SELECT if(b, 1) FROM t", "if takes 3 arguments, not 2", 8),
+        ("SELECT try_cast(g AS NONSENSE) FROM t", "Expected TYPE after CAST", 22),
         ("SELECT id FROM t WHERE g IN 1", "IN needs a list", 29),
     ],
 )

@@ -16,6 +16,7 @@ from typing import Any
 
 from viewkeeper.catalog.types import BOOLEAN
 from viewkeeper.checker.aggregates import distinct, further
+from viewkeeper.checker.casts import cast
 from viewkeeper.checker.functions import called
 from viewkeeper.checker.tables import Row
 from viewkeeper.checker.value_rules import (
@@ -23,7 +24,6 @@ from viewkeeper.checker.value_rules import (
     arithmetic,
     canonical,
     compare,
-    convert,
     exact_average,
     exact_sum,
     negate,
@@ -313,12 +313,13 @@ class _Evaluator:
                 return None if left is None or right is None else arithmetic(e.operator, left, right, e.type, e.place)
             case FunctionCall():
                 values = tuple(self._value(argument, row) for argument in e.arguments)
-                return None if None in values else called(values, e, self._zone)
+                return called(values, e, self._zone)
             case Several():
                 values = tuple(self._value(argument, row) for argument in e.arguments)
                 return None if None in values else values
             case Cast():
-                return convert(self._value(e.argument, row), e.argument.type, e.type, self._zone, e.place)
+                value = self._value(e.argument, row)
+                return cast(value, e.argument.type, e.type, self._zone, e.place, e.tried)
             case OuterColumn():
                 return self._outer[e.index]
             case ScalarSubquery():

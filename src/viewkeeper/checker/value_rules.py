@@ -139,7 +139,7 @@ def fit_decimal(
 
 
 def convert(value: Any, source: Type, target: Type, zone: str, place: tuple[int, int] | None) -> Any:
-    """An implicit conversion of `value`; TIMESTAMPs come and go in the time zone `zone`."""
+    """An implicit conversion of `value` that cannot fail; TIMESTAMPs come and go in the time zone `zone`."""
     if value is None or source == target:
         return value
     if source.is_integer and target.is_integer:
@@ -152,13 +152,14 @@ def convert(value: Any, source: Type, target: Type, zone: str, place: tuple[int,
         return float(value)
     if source.name == "DATE":
         midnight = datetime.datetime.combine(value, datetime.time())
-        return midnight if target.name == "TIMESTAMP_NTZ" else _start_of_day(midnight, zone)
+        return midnight if target.name == "TIMESTAMP_NTZ" else start_of_day(midnight, zone)
     if (source.name, target.name) == ("TIMESTAMP_NTZ", "TIMESTAMP"):
-        return _instant(value, zone)
+        return instant(value, zone)
     raise TypeError(f"no implicit conversion from {source} to {target}")
 
 
-def _instant(local: datetime.datetime, zone: str) -> datetime.datetime:
+def instant(local: datetime.datetime, zone: str) -> datetime.datetime:
+    """When clocks in `zone` showed `local`: the first time, and after a gap as if it had not been."""
     aware = local.replace(tzinfo=ZoneInfo(zone))
     try:
         return aware.astimezone(datetime.UTC)
@@ -166,12 +167,12 @@ def _instant(local: datetime.datetime, zone: str) -> datetime.datetime:
         return aware
 
 
-def _start_of_day(midnight: datetime.datetime, zone: str) -> datetime.datetime:
+def start_of_day(midnight: datetime.datetime, zone: str) -> datetime.datetime:
     """The first moment of a day: where its midnight was skipped, the end of the gap."""
     before, after = (midnight.replace(tzinfo=ZoneInfo(zone), fold=fold).utcoffset() for fold in (0, 1))
     assert before is not None and after is not None, "zones know their offsets"
     if after <= before:
-        return _instant(midnight, zone)
+        return instant(midnight, zone)
     # Skipped: clocks go from `before` to `after` within the day's first hours, or the last ones before it.
     low, high = midnight - before - datetime.timedelta(days=1), midnight - before
     while high - low > _SECOND:

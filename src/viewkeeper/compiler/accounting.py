@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from viewkeeper.compiler.source_text import QueryText
-from viewkeeper.compiler.supported import FUNCTIONS
+from viewkeeper.compiler.calls import MARKS, ScalarCall
+from viewkeeper.compiler.source_text import IS_CALL, QueryText
+from viewkeeper.compiler.supported import FUNCTIONS, number_suffix
 from viewkeeper.errors import NotSupported
-from viewkeeper.functions.registry import BY_NODE
 
 T = TokenType
 
@@ -29,10 +29,11 @@ _OWN: dict[type[exp.Expr], tuple[TokenType, ...]] = {
     exp.EQ: (T.EQ,), exp.NEQ: (T.NEQ,), exp.LT: (T.LT,), exp.LTE: (T.LTE,), exp.GT: (T.GT,), exp.GTE: (T.GTE,),
     exp.NullSafeEQ: (T.NULLSAFE_EQ,), exp.Add: (T.PLUS,), exp.Sub: (T.DASH,), exp.Neg: (T.DASH,),
     exp.Mul: (T.STAR,), exp.Div: (T.SLASH,), exp.Mod: (T.MOD,), exp.Star: (T.STAR,),
-    **dict.fromkeys(FUNCTIONS, (T.L_PAREN, T.R_PAREN)), **dict.fromkeys(BY_NODE, (T.L_PAREN, T.R_PAREN)),
+    **dict.fromkeys(FUNCTIONS, (T.L_PAREN, T.R_PAREN)), ScalarCall: (T.L_PAREN, T.R_PAREN),
     exp.Distinct: (T.DISTINCT,), exp.With: (T.WITH,), exp.CTE: (T.L_PAREN, T.R_PAREN), exp.Values: (T.VALUES,),
     exp.Union: (T.UNION,), exp.Intersect: (T.INTERSECT,), exp.Except: (T.EXCEPT,),
     exp.Exists: (T.L_PAREN, T.R_PAREN), exp.Tuple: (T.L_PAREN, T.R_PAREN),
+    exp.BitwiseLeftShift: (T.LT, T.LT), exp.BitwiseRightShift: (T.GT, T.GT),
     **dict.fromkeys((exp.Filter, exp.Anonymous, exp.Quantile, exp.Median, exp.LogicalAnd, exp.LogicalOr, exp.Variance,
                      exp.First, exp.Last, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp),
                     (T.L_PAREN, T.R_PAREN)),
@@ -49,7 +50,7 @@ def refuse_unaccounted(query: QueryText, tokens: Sequence[Token]) -> None:
     _refuse_disorder(query, structure)
     written = Counter(token.token_type for token in structure)
     nodes = query.tree.walk(prune=lambda node: isinstance(node, exp.Hint))  # a hint is one token
-    read = Counter(type_ for node in nodes for type_ in _tokens_of(node))
+    read = Counter(type_ for node in nodes for type_ in _tokens_of(query, node))
     bare = max(0, written[T.JOIN] - read[T.JOIN])  # a JOIN without ON and a comma in FROM are one to sqlglot
     read[T.JOIN] += bare
     read[T.COMMA] -= bare
@@ -126,7 +127,7 @@ _BEFORE_SIGN = {
 }  # fmt: skip
 
 
-def _tokens_of(node: exp.Expr) -> Iterator[TokenType]:
+def _tokens_of(query: QueryText, node: exp.Expr) -> Iterator[TokenType]:
     if isinstance(node, exp.In) and node.args.get("query"):
         yield T.IN  # the parentheses are the subquery's
         return
@@ -134,8 +135,17 @@ def _tokens_of(node: exp.Expr) -> Iterator[TokenType]:
     items = 0
     if isinstance(node, _LISTS):
         items = len(node.expressions)
-    elif type(node) in BY_NODE:
-        items = len(BY_NODE[type(node)].arguments(node))
+    elif isinstance(node, ScalarCall):
+        marks = node.meta.get(MARKS, ())
+        items = len(node.expressions) - len(marks)
+        yield from marks
+    elif isinstance(node, (exp.Cast, exp.TryCast)) and IS_CALL in (node._meta or {}):
+        yield from (T.L_PAREN, T.R_PAREN)
+    elif node.args.get("negate"):
+        yield T.NOT
+    elif isinstance(node, exp.DataType) and node.expressions and node.parent and not number_suffix(query, node.parent):
+        items = len(node.expressions)
+        yield from (T.L_PAREN, T.R_PAREN)
     elif isinstance(node, exp.Quantile):
         items = 2
     elif isinstance(node, exp.Coalesce):

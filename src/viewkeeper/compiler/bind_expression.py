@@ -12,8 +12,6 @@ from viewkeeper.catalog.types import (
     BINARY,
     BOOLEAN,
     DATE,
-    DOUBLE,
-    INT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -22,33 +20,34 @@ from viewkeeper.catalog.types import (
 )  # fmt: skip
 from viewkeeper.compiler import bind_subquery, literals
 from viewkeeper.compiler.aggregates import call
+from viewkeeper.compiler.calls import CONVERSIONS, OPERATORS, ScalarCall, is_negated, operands
 from viewkeeper.compiler.conversion import (
     TURNED,
     Refused,
     arithmetic,
+    cast_to,
     compared,
     converted,
     to_common,
     whole_number,
 )  # fmt: skip
+from viewkeeper.compiler.forms import bound_call, counted_on, later_date, negated
+from viewkeeper.compiler.intervals import WrittenInterval
 from viewkeeper.compiler.names import INFIX, Namer
 from viewkeeper.compiler.outer import Outer
 from viewkeeper.compiler.scope import Scope, Unresolved
 from viewkeeper.compiler.source_text import QueryText, raw_text
-from viewkeeper.compiler.supported import FUNCTIONS, number_suffix, typed_literal
+from viewkeeper.compiler.supported import FUNCTIONS, cast_type, is_unknown, number_suffix, typed_literal
 from viewkeeper.errors import NotSupported
-from viewkeeper.functions.registry import BY_NODE
 from viewkeeper.plans.expressions import (
     And,
     Case,
     Coalesce,
     ColumnRef,
     Expression,
-    FunctionCall,
     In,
     IsNull,
     Literal,
-    Negate,
     Not,
     Or,
     TextPlace,
@@ -88,7 +87,10 @@ class ExpressionBinder:
         self._depth = 0
 
     def name(self, node: exp.Expr) -> str:
-        """Spark's name for an output without alias."""
+        """Spark's name for an output without alias; that of a cast of a column is the column's."""
+        cast = node.unnest()
+        if isinstance(cast, (exp.Cast, exp.TryCast)) and isinstance(cast.this.unnest(), exp.Column):
+            return self._namer.name(cast.this)
         return self._namer.name(node)
 
     def predicate(self, node: exp.Expr, clause: Clause, what: str) -> Expression:
@@ -175,9 +177,26 @@ class ExpressionBinder:
         return None if value is None else literals.shown(value[1], value[0], self.zone)
 
     def _shown_sides(self, node: exp.Expr) -> tuple[str | None, str | None]:
-        """Of an infix operator's sides, those that Spark shows as the whole numbers that it compares instead."""
+        """Of an infix operator's sides, those that Spark shows as the whole numbers that it compares instead; of a sum
+        of a date or time and something else, the whole of it, first."""
         operator, left, right = INFIX[type(node)], node.this, node.expression
+        if operator in ("+", "-"):
+            return self._shown_date(node, operator), None
         return self._shown_whole(operator, left, right), self._shown_whole(TURNED.get(operator, ""), right, left)
+
+    def _shown_date(self, node: exp.Expr, operator: str) -> str | None:
+        left, right = node.this, node.expression
+        if not isinstance(right, exp.Interval):
+            types = [self.bind(side, Clause()).type for side in (left, right)]
+            if DATE not in types or not any(type_.is_integer for type_ in types):
+                return None
+            date, count = (left, right) if types[0] == DATE else (right, left)
+            return f"date_{'add' if operator == '+' else 'sub'}({self.name(date)}, {self.name(count)})"
+        interval = WrittenInterval(right)
+        if self.bind(left, Clause()).type != DATE or not interval.days:
+            return f"{self._namer.name(left)} {operator} {interval.name}"
+        days = f"extractansiintervaldays({interval.name})"
+        return f"date_add({self._namer.name(left)}, {days if operator == '+' else f'(- {days})'})"
 
     def _shown_whole(self, operator: str, side: exp.Expr, other: exp.Expr) -> str | None:
         constant = self._constant(side.unnest()) if operator in TURNED else None
@@ -237,10 +256,24 @@ class ExpressionBinder:
         return self.bind(node.this, clause)
 
     def _infix(self, node: exp.Expr, clause: Clause) -> Expression:
+        if isinstance(node, (exp.Add, exp.Sub)) and isinstance(node.expression, exp.Interval):
+            return self._later(node, clause)
         left, right = self.bind(node.this, clause), self.bind(node.expression, clause)
         operator = INFIX[type(node)]
+        if operator in ("+", "-") and DATE in (left.type, right.type):
+            return later_date(operator, left, right, self._place(node), self.zone)
         make = arithmetic if operator in ("+", "-", "*", "/", "%") else compared
         return make(operator, left, right, self._place(node), self.zone)
+
+    def _later(self, node: exp.Expr, clause: Clause) -> Expression:
+        """A date or time, and an interval added to it or taken away."""
+        try:
+            interval = WrittenInterval(node.expression)
+        except ValueError as reason:
+            raise Refused(str(reason), NotSupported) from None
+        sign = 1 if isinstance(node, exp.Add) else -1
+        lengths = (sign * interval.months, sign * interval.days, sign * interval.microseconds)
+        return counted_on(self.bind(node.this, clause), *lengths, self._place(node), self.zone)
 
     def _not_equal(self, node: exp.Expr, clause: Clause) -> Expression:
         left, right = self.bind(node.this, clause), self.bind(node.expression, clause)
@@ -266,16 +299,16 @@ class ExpressionBinder:
             raise self.query.error(f"{what} needs conditions, not a value of type {bound.type}", node)
         return bound
 
-    def _is_null(self, node: exp.Expr, clause: Clause) -> Expression:
+    def _is(self, node: exp.Expr, clause: Clause) -> Expression:
+        if isinstance(node.expression, exp.Boolean):
+            sides = (self._truth(node.this, clause, "IS"), self.bind(node.expression, clause))
+            return compared("<=>", *sides, self._place(node), self.zone)
+        if is_unknown(node):
+            return IsNull(BOOLEAN, False, self._place(node), self._truth(node.this, clause, "IS"))
         return IsNull(BOOLEAN, False, self._place(node), self.bind(node.this, clause))
 
     def _negate(self, node: exp.Expr, clause: Clause) -> Expression:
-        argument = self.bind(node.this, clause)
-        if argument.type in (VOID, STRING):
-            argument = converted(argument, DOUBLE, self.zone)
-        if not argument.type.is_number:
-            raise Refused(f"- needs a number, not {argument.type}")
-        return Negate(argument.type, argument.nullable, self._place(node), argument)
+        return negated(self.bind(node.this, clause), self._place(node), self.zone)
 
     def _queried(self, node: exp.Expr) -> tuple[Relation, list[Expression]]:
         """A subquery's rows, and what it is handed in."""
@@ -335,16 +368,24 @@ class ExpressionBinder:
         return Coalesce(arguments[0].type, nullable, self._place(node), tuple(arguments))
 
     def _function(self, node: exp.Expr, clause: Clause) -> Expression:
-        function, place = BY_NODE[type(node)], self._place(node)
-        arguments = [self.bind(argument, clause) for argument in function.arguments(node)]
-        arguments += [Literal(INT, False, place, value) for part, value in function.defaults if not node.args.get(part)]
-        signature = function.result([argument.type for argument in arguments])
-        if signature is None:
-            given = ", ".join(str(argument.type) for argument in arguments)
-            raise Refused(f"{function.name} takes {function.accepts}, not {given}", NotSupported)
-        result, types = signature
-        converted_ = tuple(converted(a, type_, self.zone) for a, type_ in zip(arguments, types, strict=True))
-        return FunctionCall(result, any(a.nullable for a in converted_), place, function.name, converted_)
+        arguments = [self.bind(argument, clause) for argument in node.expressions]
+        if node.name not in CONVERSIONS:
+            return bound_call(node.name, arguments, self._place(node), self.zone)
+        if len(arguments) != 1:
+            raise Refused(f"{node.name} takes one value here; write CAST(... AS ...)", NotSupported)
+        return cast_to(arguments[0], CONVERSIONS[node.name], self._place(node))
+
+    def _operator(self, node: exp.Expr, clause: Clause) -> Expression:
+        name = OPERATORS[type(node.this if isinstance(node, exp.Escape) else node)]
+        arguments = [self.bind(argument, clause) for argument in operands(node)]
+        bound = bound_call(name, arguments, self._place(node), self.zone)
+        return Not(BOOLEAN, bound.nullable, self._place(node), bound) if is_negated(node) else bound
+
+    def _cast(self, node: exp.Expr, clause: Clause) -> Expression:
+        target = cast_type(node.args["to"])
+        if target is None:
+            raise Refused(f"there is no cast to {node.args['to'].sql(dialect='spark')} yet", NotSupported)
+        return cast_to(self.bind(node.this, clause), target, self._place(node), bool(node.args.get("safe")))
 
     def _aggregate(self, node: exp.Expr, clause: Clause) -> Expression:
         if clause.no_aggregates:
@@ -361,11 +402,13 @@ class ExpressionBinder:
 _Bind = Callable[[ExpressionBinder, exp.Expr, Clause], Expression]
 _BINDERS: dict[type[exp.Expr], _Bind] = {
     **dict.fromkeys(INFIX, ExpressionBinder._infix),
-    **dict.fromkeys(FUNCTIONS, ExpressionBinder._aggregate), **dict.fromkeys(BY_NODE, ExpressionBinder._function),
+    **dict.fromkeys(FUNCTIONS, ExpressionBinder._aggregate), ScalarCall: ExpressionBinder._function,
+    **dict.fromkeys(OPERATORS, ExpressionBinder._operator), exp.Escape: ExpressionBinder._operator,
     exp.Column: ExpressionBinder._column, exp.Star: ExpressionBinder._star, exp.Paren: ExpressionBinder._paren,
     exp.NEQ: ExpressionBinder._not_equal, exp.And: ExpressionBinder._connected, exp.Or: ExpressionBinder._connected,
-    exp.Not: ExpressionBinder._not, exp.Is: ExpressionBinder._is_null, exp.Neg: ExpressionBinder._negate,
+    exp.Not: ExpressionBinder._not, exp.Is: ExpressionBinder._is, exp.Neg: ExpressionBinder._negate,
     exp.In: ExpressionBinder._in, exp.Between: ExpressionBinder._between, exp.Case: ExpressionBinder._case,
     exp.Coalesce: ExpressionBinder._coalesce, exp.Subquery: ExpressionBinder._subquery,
     exp.Exists: ExpressionBinder._exists,
+    exp.Cast: ExpressionBinder._cast, exp.TryCast: ExpressionBinder._cast,
 }  # fmt: skip

@@ -122,6 +122,34 @@ def cannot_fail(source: Type, target: Type) -> bool:
     return (source, target) in ((DATE, TIMESTAMP_NTZ), (STRING, BINARY))
 
 
+def has_cast(source: Type, target: Type) -> bool:
+    """Whether Spark has CAST from `source` to `target` in ANSI mode."""
+    if source in (VOID, target):
+        return True
+    if source == STRING or target == STRING:
+        return True
+    if source == BOOLEAN or source.is_number:
+        return target.is_number or (source.is_number and target in (BOOLEAN, TIMESTAMP))
+    moments = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+    return (source in moments and target in moments) or (source == TIMESTAMP and target.is_number)
+
+
+def why_no_native_cast(source: Type, target: Type, stored: bool) -> str | None:
+    """Why a cast that Spark has is none of ours, None where it is; `stored`: of a column as it stands in a table."""
+    if source.is_float and (target == STRING or target.is_decimal):
+        return "Java before version 19 prints other digits of some numbers than later ones"
+    if source == TIMESTAMP and target.is_decimal:
+        return "Spark goes by way of a DOUBLE's text, which is not the same in every version of Java"
+    if source.is_decimal and target == TIMESTAMP:
+        return "write CAST(CAST(... AS DOUBLE) AS TIMESTAMP)"
+    if source == BINARY and target == STRING:
+        return "the bytes may be no text"
+    if source.is_decimal and target.is_integer and target != BIGINT and 15 < source.precision <= 18 and not stored:
+        # Computed decimals of Spark's may be held in a way in which its cast goes by a DOUBLE.
+        return "Spark's answer depends on how the number was computed; cast it to BIGINT first"
+    return None
+
+
 def is_injective(source: Type, target: Type) -> bool:
     """Whether two different values of `source` are still different as `target`."""
     if source == target:

@@ -10,13 +10,14 @@ from typing import Any
 from viewkeeper.catalog.types import BIGINT, DOUBLE, STRING, VOID, Type
 from viewkeeper.compiler.coercion import (
     as_decimal,
-    cannot_fail,
     common_type,
     common_type_of_all,
     decimal_result,
+    has_cast,
     may_become_null,
+    why_no_native_cast,
 )  # fmt: skip
-from viewkeeper.compiler.literals import convert, smallest_decimal
+from viewkeeper.compiler.literals import convert, is_plain, smallest_decimal
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.expressions import (
     Arithmetic,
@@ -28,6 +29,7 @@ from viewkeeper.plans.expressions import (
     TextPlace,
     comparison,
 )
+from viewkeeper.plans.raising import cast_may_raise
 from viewkeeper.plans.rewriting import walk
 
 
@@ -40,31 +42,40 @@ class Refused(Exception):
 
 
 def converted(expression: Expression, target: Type, zone: str) -> Expression:
-    """`expression` as a value of `target`; constants are converted here and now."""
+    """`expression` as a value of `target`; constants are converted here and now, if there is a plain way."""
     source = expression.type
     if source == target:
         return expression
-    nullable = expression.nullable or may_become_null(source, target)
-    if isinstance(expression, Literal):
+    if isinstance(expression, Literal) and is_plain(source, target):
         try:
             value = convert(expression.value, source, target, zone)
         except ValueError as reason:
             raise Refused(str(reason)) from None
-        return Literal(target, nullable, expression.place, value)
-    if cannot_fail(source, target):
-        return Cast(target, nullable, expression.place, expression)
-    raise Refused(_why_not(expression, target), NotSupported)
+        return Literal(target, expression.nullable or may_become_null(source, target), expression.place, value)
+    return cast_to(expression, target, expression.place)
 
 
-def _why_not(expression: Expression, target: Type) -> str:
-    column = next((node.name for node in walk(expression) if isinstance(node, ColumnRef)), None)
-    what = f"the column {column}" if isinstance(expression, ColumnRef) else f"an expression over {column}"
-    if column is None:
-        what = "this expression"
-    if expression.type == STRING:
-        return (f"{what} is a STRING and would have to become {target} here, which fails for a text that is none; "
-                f"keep it as {target} in the table, or compare it with a text")  # fmt: skip
-    return f"{what} is {expression.type} and would lose digits as {target} here; give both sides one type in the table"
+def cast_to(expression: Expression, target: Type, place: TextPlace | None, tried: bool = False) -> Expression:
+    """CAST or TRY_CAST of `expression`."""
+    source = expression.type
+    if not has_cast(source, target):
+        raise Refused(f"{source} cannot be cast to {target}")
+    reason = why_no_native_cast(source, target, isinstance(expression, ColumnRef))
+    if reason is not None:
+        raise Refused(f"a cast from {source} to {target} is not supported yet: {reason}", NotSupported)
+    if source == VOID:
+        return Literal(target, True, place, None)
+    if source == STRING and target.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ") and _may_mean_now(expression):
+        raise Refused(f"a text such as 'now' is another {target} each time; write a moment", NotSupported)
+    nullable = expression.nullable or may_become_null(source, target) or (tried and cast_may_raise(source, target))
+    return Cast(target, nullable, place, expression, tried)
+
+
+def _may_mean_now(text: Expression) -> bool:
+    """Whether Spark may take it for a special moment: of constants it does, but not of what stands in columns."""
+    if isinstance(text, Literal):
+        return str(text.value).strip().lower().startswith(("epoch", "now", "today", "tomorrow", "yesterday"))
+    return not any(isinstance(node, ColumnRef) for node in walk(text))
 
 
 def compared(operator: str, left: Expression, right: Expression, place: TextPlace | None, zone: str) -> Compare:

@@ -128,6 +128,15 @@ def _well_formed(text: str) -> str:
     return _SURROGATE.sub("?", joined)
 
 
+def is_plain(source: Type, target: Type) -> bool:
+    """Whether `convert` knows the way: all implicit conversions but those to STRING, and that of a BOOLEAN."""
+    if source.name == "STRING":
+        return target.name in _READERS
+    if source.is_number:
+        return target.is_float or target.is_decimal or target.name == "BIGINT"
+    return source.name != "BOOLEAN" and target.name in ("TIMESTAMP", "TIMESTAMP_NTZ")
+
+
 def convert(value: Any, source: Type, target: Type, zone: str) -> Any:
     """The constant `value` of type `source` as one of `target`; `zone` is the database's time zone.
 

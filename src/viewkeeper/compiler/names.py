@@ -6,13 +6,26 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from viewkeeper.compiler.calls import CONVERSIONS, OPERATORS, ScalarCall, is_negated, operands
+from viewkeeper.compiler.intervals import WrittenInterval
 from viewkeeper.compiler.source_text import IS_NOT
-from viewkeeper.compiler.supported import FUNCTIONS
-from viewkeeper.functions.registry import BY_NODE
+from viewkeeper.compiler.supported import FUNCTIONS, cast_type
+from viewkeeper.functions.registry import BY_NAME
 
 INFIX: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/",
                                     exp.Mod: "%", exp.EQ: "=", exp.LT: "<", exp.LTE: "<=",
                                     exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>"}  # fmt: skip
+
+
+_SHOWN: dict[str, Callable[[list[str]], str]] = {
+    "if": lambda a: f"(IF({', '.join(a)}))", "isnull": lambda a: f"({a[0]} IS NULL)",
+    "isnotnull": lambda a: f"({a[0]} IS NOT NULL)", "extract": lambda a: f"extract({a[0]} FROM {a[1]})",
+    "datepart": lambda a: f"datepart({a[0]} FROM {a[1]})",
+}  # fmt: skip
+"""How Spark writes calls of functions that are other expressions, where it is not the name and the arguments."""
+
+
+_SHIFTS: dict[type[exp.Expr], str] = {exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>"}
 
 
 class Namer:
@@ -38,26 +51,52 @@ class Namer:
         kind = type(node)
         if kind in INFIX:
             left, right = self._compared(node)
+            if left is not None and right is None and kind in (exp.Add, exp.Sub):
+                return left
             return f"({left or self.name(node.this)} {INFIX[kind]} {right or self.name(node.expression)})"
         if kind in FUNCTIONS:
             arguments = (node.this, *node.args.get("expressions", ()))
             return (
                 f"{FUNCTIONS[kind]}({', '.join('1' if isinstance(a, exp.Star) else self.name(a) for a in arguments)})"
             )
-        if kind in BY_NODE:
-            function = BY_NODE[kind]
-            left_out = [str(value) for part, value in function.defaults if node.args.get(part) is None]
-            return f"{function.name}({', '.join([*map(self.name, function.arguments(node)), *left_out])})"
+        if isinstance(node, ScalarCall):
+            return self._call(node.name, node.expressions)
+        if kind in OPERATORS or kind is exp.Escape:
+            shown = self._operator(node)
+            return f"(NOT {shown})" if is_negated(node) else shown
         return self._other(node)
+
+    def _operator(self, node: exp.Expr) -> str:
+        if type(node) in _SHIFTS:
+            return f"({self.name(node.this)} {_SHIFTS[type(node)]} {self.name(node.expression)})"
+        return self._call(OPERATORS[type(node.this if isinstance(node, exp.Escape) else node)], operands(node))
+
+    def _call(self, name: str, written: list[exp.Expr]) -> str:
+        arguments = list(map(self.name, written))
+        if name in _SHOWN:
+            return _SHOWN[name](arguments)
+        if name in CONVERSIONS and not name.startswith("to_"):
+            return arguments[0]
+        function = BY_NAME.get(name)
+        if function is None:
+            return f"{name}({', '.join(arguments)})"
+        left_out = function.defaults[len(arguments) - (function.most - len(function.defaults)) :]
+        return function.shown(name, [*arguments, *map(str, left_out)])
 
     def _other(self, node: exp.Expr) -> str:
         if isinstance(node, (exp.And, exp.Or)):
             return _balanced([self.name(term) for term in node.flatten(unnest=False)], node.key.upper())
         if isinstance(node, exp.Neg):
             return f"(- {self.name(node.this)})"
+        if isinstance(node, (exp.Cast, exp.TryCast)):
+            return (
+                f"{'TRY_' if node.args.get('safe') else ''}CAST({self.name(node.this)} AS {cast_type(node.args['to'])})"
+            )
         if isinstance(node, exp.NEQ):
             return f"(NOT ({self.name(node.this)} = {self.name(node.expression)}))"
         if isinstance(node, exp.Is):
+            if isinstance(node.expression, exp.Boolean):
+                return f"({self.name(node.this)} <=> {self.name(node.expression)})"
             return f"({self.name(node.this)} IS NULL)"
         if isinstance(node, exp.Subquery):
             return "scalarsubquery()"
@@ -65,12 +104,18 @@ class Namer:
             return "exists()"
         if isinstance(node, exp.In) and node.args.get("query"):
             return f"({', '.join(map(self.name, node.this.unnest().expressions or [node.this]))} IN (listquery()))"
+        if isinstance(node, exp.Interval):
+            return WrittenInterval(node).name
         if isinstance(node, exp.In):
             return f"({self.name(node.this)} IN ({', '.join(map(self.name, node.expressions))}))"
         if isinstance(node, exp.Between):
             return f"between({', '.join(self.name(node.args[part]) for part in ('this', 'low', 'high'))})"
         if isinstance(node, exp.Not):
-            if isinstance(node.this, exp.Is) and IS_NOT in (node._meta or {}):
+            if (
+                isinstance(node.this, exp.Is)
+                and IS_NOT in (node._meta or {})
+                and not isinstance(node.this.expression, exp.Boolean)
+            ):
                 return f"({self.name(node.this.this)} IS NOT NULL)"
             return f"(NOT {self.name(node.this)})"
         assert isinstance(node, exp.Case), type(node)

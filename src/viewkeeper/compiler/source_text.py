@@ -16,6 +16,10 @@ IS_NOT = "is_not"
 """The mark in the meta of a syntax tree's NOT that was written `IS NOT`."""
 
 
+IS_CALL = "is_call"
+"""The mark in the meta of a cast that was written `CAST(...)`, and not with `::`."""
+
+
 @dataclass(frozen=True)
 class Script:
     """The whole text given to `parse_script`; offsets count characters from 0, places are (line, column) from 1."""

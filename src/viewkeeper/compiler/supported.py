@@ -7,13 +7,30 @@ node and every part that is set must be listed here before the binder looks at a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 
 from sqlglot import exp
 
+from viewkeeper.catalog.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    MAX_PRECISION,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    Type,
+    decimal,
+)  # fmt: skip
+from viewkeeper.compiler.calls import OPERATORS, SCALARS, ScalarCall
 from viewkeeper.compiler.source_text import QueryText, raw_text, written_name
 from viewkeeper.errors import NotSupported
-from viewkeeper.functions.registry import BY_NODE
-from viewkeeper.functions.registry import FUNCTIONS as SCALARS
 
 ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     kind: frozenset(parts.split())
@@ -33,10 +50,11 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
         exp.Add: "this expression", exp.Sub: "this expression", exp.Mul: "this expression",
         exp.Div: "this expression typed safe", exp.Mod: "this expression",
         exp.Count: "this big_int", exp.Sum: "this", exp.Avg: "this", exp.Min: "this", exp.Max: "this",
-        exp.Cast: "this to", exp.TryCast: "this to", exp.DataType: "this expressions", exp.DataTypeParam: "this",
-        exp.Concat: "expressions safe coalesce", exp.TsOrDsToDate: "this safe",
+        exp.Cast: "this to", exp.TryCast: "this to safe", exp.DataType: "this expressions", exp.DataTypeParam: "this",
+        exp.Concat: "expressions safe coalesce", ScalarCall: "this expressions", exp.Escape: "this expression",
+        exp.Interval: "this unit", exp.Var: "this",
     }.items()
-} | {node: frozenset(function.parts) for node, function in BY_NODE.items()}  # fmt: skip
+} | dict.fromkeys(OPERATORS, frozenset(("this", "expression", "safe", "negate")))  # fmt: skip
 
 FUNCTIONS: dict[type[exp.Expr], str] = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min",
                                         exp.Max: "max", exp.Coalesce: "coalesce"}  # fmt: skip
@@ -64,7 +82,6 @@ RESERVED = frozenset(
 )  # fmt: skip
 """Words that Spark takes as names in some places, and sqlglot in others: as names they must stand in backticks."""
 
-_CAST = "CAST is not supported yet; write a literal of the type itself, such as 5L or DATE '2026-01-31'"
 _DISTINCT = "DISTINCT in an aggregate is not supported yet; group a subquery in FROM by it first"
 _JOIN = "only inner joins are kept so far"
 _PARTS: dict[tuple[type[exp.Expr], str], str] = {
@@ -101,8 +118,6 @@ _PARTS: dict[tuple[type[exp.Expr], str], str] = {
     (exp.Min, "expressions"): "MIN takes one argument",
     (exp.Between, "symmetric"): "BETWEEN SYMMETRIC is not supported; write both comparisons",
     (exp.In, "field"): "IN needs a list of values in parentheses",
-    (exp.If, "false"): "the function IF is not supported yet; use CASE",
-    (exp.TryCast, "safe"): _CAST.replace("CAST", "TRY_CAST"),
     (exp.Union, "by_name"): "Spark SQL has no UNION BY NAME; put the columns of both sides into one order",
     (exp.With, "recursive"): "WITH RECURSIVE is not supported: it cannot be kept by what changes",
     (exp.Select, "locks"): "FOR UPDATE has no meaning here; leave it out",
@@ -121,11 +136,6 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Exists: "a subquery is admitted in FROM only; write a join",
     exp.Any: "ANY is not supported; use IN",
     exp.All: "ALL is not supported",
-    exp.IntDiv: "DIV is not supported yet",
-    exp.DPipe: "|| is not supported yet",
-    exp.Like: "LIKE is not supported yet",
-    exp.ILike: "ILIKE is not supported yet",
-    exp.RegexpLike: "RLIKE is not supported yet",
     exp.NullSafeNEQ: "IS DISTINCT FROM is not supported; write NOT (a <=> b)",
     exp.Bracket: "arrays and maps are not supported yet",
     exp.Array: "arrays are not supported yet",
@@ -133,17 +143,10 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Struct: "structs are not supported yet",
     exp.Dot: "fields of structs are not supported yet",
     exp.Tuple: "rows of several values are not supported yet; compare each value",
-    exp.Interval: "intervals are not supported yet",
     exp.Lambda: "lambda functions are not supported yet",
     exp.Placeholder: "parameters are not supported; write the value itself",
     exp.Parameter: "parameters are not supported; write the value itself",
     exp.Aliases: "several names for one column are not supported",
-    exp.BitwiseAnd: "& is not supported yet",
-    exp.BitwiseOr: "| is not supported yet",
-    exp.BitwiseXor: "^ is not supported yet",
-    exp.BitwiseNot: "~ is not supported yet",
-    exp.BitwiseLeftShift: "<< is not supported yet",
-    exp.BitwiseRightShift: ">> is not supported yet",
     exp.Fetch: "FETCH is not supported; use LIMIT in the query that reads",
 }  # fmt: skip
 
@@ -186,8 +189,9 @@ def function_refused(name: str) -> str:
     """Why the function `name` is not admitted."""
     if name.lower() in NOT_DETERMINISTIC:
         return f"{name} gives another value each time, so no view can be kept by it; store the value instead"
-    known = sorted({*FUNCTIONS.values(), *SCALARS})
-    return f"the function {name} is not supported yet; there are {', '.join(known[:-1])} and {known[-1]}"
+    meant = get_close_matches(name.lower(), [*FUNCTIONS.values(), *SCALARS], n=1)
+    advice = f"did you mean {meant[0]}?" if meant else "docs/sql.md lists those that there are"
+    return f"the function {name} is not supported yet; {advice}"
 
 
 def _part(kind: type[exp.Expr], name: str) -> str:
@@ -210,24 +214,13 @@ def _check_join(query: QueryText, node: exp.Expr) -> None:
         raise query.error(f"{kind} JOIN is not supported yet; {_JOIN}", node, NotSupported)
 
 
-def _check_cast(query: QueryText, node: exp.Expr) -> None:
-    if typed_literal(node) is None and number_suffix(query, node) is None:
-        raise query.error(_CAST, node, NotSupported)
-
-
 def _check_function(query: QueryText, node: exp.Expr) -> None:
     # sqlglot reads several names as one function (NVL as COALESCE, MEAN as AVG).
     written = written_name(query, node)
-    if written.lower() != (FUNCTIONS[type(node)] if type(node) in FUNCTIONS else BY_NODE[type(node)].name):
+    if written.lower() != FUNCTIONS[type(node)]:
         raise query.error(function_refused(written), node, NotSupported)
     if node.this is None:
         raise query.error(f"{written} needs an argument", node)
-
-
-def _check_to_date(query: QueryText, node: exp.Expr) -> None:
-    # sqlglot puts one around what YEAR is given; elsewhere it is to_date(...) as written.
-    if not isinstance(node.parent, exp.Year):
-        raise query.error(function_refused("to_date"), node, NotSupported)
 
 
 def _check_subquery(query: QueryText, node: exp.Expr) -> None:
@@ -271,11 +264,6 @@ def _check_list(query: QueryText, node: exp.Expr) -> None:
         raise query.error("this is not SQL: GROUP BY and ORDER BY name what they order or group by", node)
 
 
-def _check_if(query: QueryText, node: exp.Expr) -> None:
-    if not isinstance(node.parent, exp.Case):
-        raise query.error("the function IF is not supported yet; use CASE", node, NotSupported)
-
-
 def _check_operands(query: QueryText, node: exp.Expr) -> None:
     # In Spark comparisons bind from left to right, then comes one IS, IN or BETWEEN, and NOT stands in front of it all;
     # sqlglot has levels of its own.  They agree where comparisons nest to the left only, and on parentheses.
@@ -287,35 +275,56 @@ def _check_operands(query: QueryText, node: exp.Expr) -> None:
             raise query.error(f"{what}; put the condition into parentheses", operand, NotSupported)
 
 
-def _check_mod(query: QueryText, node: exp.Expr) -> None:
-    written = raw_text(query.source, node)
-    if written:
-        raise query.error(f"the function {written} is not supported yet; write a % b", node, NotSupported)
+def _check_bits(query: QueryText, node: exp.Expr) -> None:
+    # In Spark || stands beside + and -, and <<, &, ^ and | each below the one before; in sqlglot all are one level.
     _check_operands(query, node)
+    for operand in (node.this, node.expression):
+        same = type(operand) is type(node) and operand is node.this
+        if isinstance(operand, _BITS) and not same:
+            message = f"next to {_written(node)} it is not plain what belongs together; write parentheses"
+            raise query.error(message, operand, NotSupported)
+        if isinstance(node, exp.DPipe) and isinstance(operand, (exp.Add, exp.Sub)):
+            raise query.error(
+                "next to || it is not plain what + and - belong to; write parentheses", operand, NotSupported
+            )
 
 
-_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg)
+def _check_interval(query: QueryText, node: exp.Expr) -> None:
+    if not isinstance(node.parent, (exp.Add, exp.Sub)):
+        raise query.error("an interval can be added to a date or time, and is nothing else yet", node, NotSupported)
+
+
+_BITS = (exp.DPipe, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseLeftShift, exp.BitwiseRightShift)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.IntDiv, exp.BitwiseNot, *_BITS)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
-_PREDICATES = (*_COMPARISONS, exp.Is, exp.In, exp.Between, exp.Not)
+_LIKES = (exp.Like, exp.ILike, exp.RegexpLike, exp.Escape)
+_PREDICATES = (*_COMPARISONS, *_LIKES, exp.Is, exp.In, exp.Between, exp.Not)
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>",
-    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.Neg: "-",
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.Neg: "-", exp.IntDiv: "DIV",
+    exp.Like: "LIKE", exp.ILike: "ILIKE", exp.RegexpLike: "RLIKE", exp.BitwiseNot: "~",
+}  # fmt: skip
+_BIT_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.DPipe: "||", exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^", exp.BitwiseLeftShift: "<<",
+    exp.BitwiseRightShift: ">>",
 }  # fmt: skip
 
 
 def _written(node: exp.Expr) -> str:
-    return _OPERATORS.get(type(node)) or node.key.upper()
+    return _OPERATORS.get(type(node)) or _BIT_OPERATORS.get(type(node)) or node.key.upper()
 
 
 def _check_is(query: QueryText, node: exp.Expr) -> None:
     _check_operands(query, node)
-    if not isinstance(node.expression, exp.Null):
-        raise query.error("only IS [NOT] NULL is supported; compare with <=> instead", node, NotSupported)
+    if not isinstance(node.expression, (exp.Null, exp.Boolean)) and not is_unknown(node):
+        message = "only IS [NOT] NULL, TRUE, FALSE and UNKNOWN are supported; compare with <=> instead"
+        raise query.error(message, node, NotSupported)
 
 
-def _check_concat(query: QueryText, node: exp.Expr) -> None:
-    if raw_text(query.source, node):
-        raise query.error(function_refused("concat"), node, NotSupported)
+def is_unknown(node: exp.Expr) -> bool:
+    """Whether it is IS UNKNOWN, the word being a name to sqlglot."""
+    word = node.expression
+    return isinstance(word, exp.Column) and word.name.upper() == "UNKNOWN" and not word.args.get("table")
 
 
 def typed_literal(node: exp.Expr) -> str | None:
@@ -325,6 +334,21 @@ def typed_literal(node: exp.Expr) -> str | None:
     if type(node) is not exp.Cast or node._meta or not isinstance(literal, exp.Literal) or not literal.is_string:
         return None
     return TYPED_LITERALS.get(node.args["to"].this.value)
+
+
+def cast_type(node: exp.Expr) -> Type | None:
+    """The type that CAST names; None where it is none of those that tables have."""
+    name, parameters = node.this.value, [part.name for part in node.expressions]
+    if name == "DECIMAL" and len(parameters) <= 2 and all(part.isdigit() for part in parameters):
+        precision, scale = ([int(part) for part in parameters] + [10, 0][len(parameters) :])[:2]
+        return decimal(precision, scale) if 0 < precision <= MAX_PRECISION and scale <= precision else None
+    return None if parameters or node.args.get("nested") else _CAST_TYPES.get(name)
+
+
+_CAST_TYPES = {"BIGINT": BIGINT, "BINARY": BINARY, "BOOLEAN": BOOLEAN, "DATE": DATE, "DOUBLE": DOUBLE, "FLOAT": FLOAT,
+               "INT": INT, "SMALLINT": SMALLINT, "TEXT": STRING, "TIMESTAMP": TIMESTAMP, "TIMESTAMPTZ": TIMESTAMP,
+               "TIMESTAMPLTZ": TIMESTAMP, "TIMESTAMPNTZ": TIMESTAMP_NTZ, "TINYINT": TINYINT}  # fmt: skip
+"""sqlglot's names of the types."""
 
 
 def number_suffix(query: QueryText, node: exp.Expr) -> str | None:
@@ -342,12 +366,11 @@ def number_suffix(query: QueryText, node: exp.Expr) -> str | None:
 _SUFFIXES = {"BIGINT": "L", "SMALLINT": "S", "TINYINT": "Y", "DOUBLE": "D", "FLOAT": "F", "DECIMAL": "BD"}
 
 _CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {
-    exp.Join: _check_join, exp.Cast: _check_cast, exp.TryCast: _check_cast, exp.Subquery: _check_subquery,
-    exp.If: _check_if, exp.Is: _check_is, exp.Concat: _check_concat, exp.Identifier: _check_name,
+    exp.Join: _check_join, exp.Subquery: _check_subquery, exp.Is: _check_is, exp.Identifier: _check_name,
     exp.Column: _check_column,
     exp.Alias: _check_alias, exp.Select: _check_query, exp.From: _check_from, exp.Group: _check_list,
     exp.Order: _check_list, exp.In: _check_operands, exp.Between: _check_operands,
-    **dict.fromkeys(_OPERATORS, _check_operands), exp.Mod: _check_mod,
-    **dict.fromkeys(FUNCTIONS, _check_function), **dict.fromkeys(BY_NODE, _check_function),
-    exp.TsOrDsToDate: _check_to_date,
+    **dict.fromkeys(_OPERATORS, _check_operands), **dict.fromkeys(_BIT_OPERATORS, _check_bits),
+    exp.Interval: _check_interval,
+    **dict.fromkeys(FUNCTIONS, _check_function),
 }  # fmt: skip

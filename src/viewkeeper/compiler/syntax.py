@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import InvalidOperation
 from typing import ClassVar
 
@@ -13,8 +13,9 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
+from viewkeeper.compiler.calls import SCALARS, as_written
 from viewkeeper.compiler.lexing import require_one_reading
-from viewkeeper.compiler.source_text import IS_NOT, QueryText, Script
+from viewkeeper.compiler.source_text import IS_CALL, IS_NOT, QueryText, Script
 from viewkeeper.errors import DeclarationError, NotSupported
 
 
@@ -23,7 +24,12 @@ class _Tokenizer(Spark.Tokenizer):
     COMMANDS: ClassVar[set[TokenType]] = set()
 
 
-class _Parser(Spark.parser_class):  # type: ignore[misc, valid-type]
+_SPECIAL = frozenset(("trim", "position", "substring", "substr", "extract"))
+"""Functions that may have words between their arguments; sqlglot reads those."""
+_WORDS = frozenset((TokenType.FROM, TokenType.FOR, TokenType.IN))
+
+
+class _NamedParser(Spark.parser_class):  # type: ignore[misc, valid-type]
     def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
         # `x IS NOT NULL` and `NOT x IS NULL` are the same tree; Spark names them differently.
         parsed: exp.Expr | None = super()._parse_is(this)
@@ -31,8 +37,43 @@ class _Parser(Spark.parser_class):  # type: ignore[misc, valid-type]
             parsed.meta[IS_NOT] = True
         return parsed
 
+    def _parse_cast(self, strict: bool, safe: bool | None = None) -> exp.Expr:
+        parsed: exp.Expr = super()._parse_cast(strict, safe)
+        parsed.meta[IS_CALL] = True
+        return parsed
 
-class _FaithfulParser(_Parser):
+
+class _Parser(_NamedParser):
+    """Scalar functions stay as they are written."""
+
+    def _parse_function_call(
+        self,
+        functions: dict[str, Callable[..., exp.Expr]] | None = None,
+        anonymous: bool = False,
+        optional_parens: bool = True,
+        any_token: bool = False,
+    ) -> exp.Expr | None:
+        token, first = self._curr, self._index
+        name = "" if token is None or token.token_type == TokenType.IDENTIFIER else token.text.lower()
+        if anonymous or name not in SCALARS or self._next is None or self._next.token_type != TokenType.L_PAREN:
+            return super()._parse_function_call(functions, anonymous, optional_parens, any_token)
+        special = name in _SPECIAL
+        node = super()._parse_function_call(functions, not special, special, True)
+        if node is None:
+            return None
+        marks = tuple(self._words_between(first + 2)) if special else ()
+        return as_written(node, name, self._tokens[first + 2].text, marks) or node
+
+    def _words_between(self, first: int) -> Iterator[TokenType]:
+        """The words FROM, FOR and IN among the tokens read since `first`, not counting those in parentheses."""
+        depth = 0
+        for token in self._tokens[first : self._index]:
+            depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+            if depth == 0 and token.token_type in _WORDS:
+                yield token.token_type
+
+
+class _FaithfulParser(_NamedParser):
     ADD_JOIN_ON_TRUE = False
 
 

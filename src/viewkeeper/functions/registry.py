@@ -1,16 +1,41 @@
-"""All scalar functions, by name and by sqlglot's class."""
+"""All scalar functions, by name."""
 
 from __future__ import annotations
 
-from sqlglot import exp
-
-from viewkeeper.functions.absolute import ABS
+from viewkeeper.functions.absolute import ABS, POSITIVE, SIGN
+from viewkeeper.functions.characters import ASCII, CHR
+from viewkeeper.functions.concat import CONCAT, CONCAT_WS
+from viewkeeper.functions.date_arithmetic import ADD_MONTHS, DATE_ADD, DATE_SUB, DATEDIFF, LAST_DAY, MAKE_DATE
+from viewkeeper.functions.date_format import DATE_FORMAT
+from viewkeeper.functions.date_parts import PARTS
+from viewkeeper.functions.digests import CRC32, MD5, SHA1, SHA2
+from viewkeeper.functions.epochs import EPOCHS
+from viewkeeper.functions.finding import CONTAINS, ENDSWITH, INSTR, LOCATE, SPLIT_PART, STARTSWITH, SUBSTRING_INDEX
+from viewkeeper.functions.floats import ISNAN, SQRT
 from viewkeeper.functions.function import Function
-from viewkeeper.functions.length import LENGTH
-from viewkeeper.functions.substring import SUBSTRING
-from viewkeeper.functions.upper import UPPER
-from viewkeeper.functions.year import YEAR
+from viewkeeper.functions.greatest import GREATEST, LEAST
+from viewkeeper.functions.integers import INTEGERS
+from viewkeeper.functions.intervals import PLUS_DAYS, PLUS_MICROSECONDS, PLUS_MONTHS
+from viewkeeper.functions.length import BIT_LENGTH, LENGTH, OCTET_LENGTH
+from viewkeeper.functions.letter_case import LOWER, UPPER
+from viewkeeper.functions.matching import ILIKE, LIKE, RLIKE
+from viewkeeper.functions.padding import LPAD, REPEAT, REVERSE, RPAD, SPACE
+from viewkeeper.functions.replace import REPLACE
+from viewkeeper.functions.rounding import BROUND, CEIL, FLOOR, ROUND
+from viewkeeper.functions.substring import LEFT, RIGHT, SUBSTRING
+from viewkeeper.functions.trim import BTRIM, LTRIM, RTRIM, TRIM
+from viewkeeper.functions.truncation import DATE_TRUNC, TRUNC
 
-FUNCTIONS: dict[str, Function] = {function.name: function for function in (ABS, LENGTH, SUBSTRING, UPPER, YEAR)}
+_ALL = (
+    ABS, POSITIVE, SIGN, ASCII, CHR, CONCAT, CONCAT_WS, ADD_MONTHS, DATE_ADD, DATE_SUB, DATEDIFF, LAST_DAY, MAKE_DATE,
+    DATE_FORMAT, *PARTS, CRC32, MD5, SHA1, SHA2, *EPOCHS, GREATEST, LEAST, CONTAINS, ENDSWITH, INSTR, LOCATE,
+    SPLIT_PART, STARTSWITH, SUBSTRING_INDEX, ISNAN, SQRT, *INTEGERS, PLUS_DAYS, PLUS_MICROSECONDS, PLUS_MONTHS,
+    BIT_LENGTH, LENGTH, OCTET_LENGTH, LOWER, UPPER, ILIKE, LIKE, RLIKE, LPAD, REPEAT, REVERSE, RPAD, SPACE, REPLACE,
+    BROUND, CEIL, FLOOR, ROUND, LEFT, RIGHT, SUBSTRING, BTRIM, LTRIM, RTRIM, TRIM, DATE_TRUNC, TRUNC,
+)  # fmt: skip
 
-BY_NODE: dict[type[exp.Expr], Function] = {function.node: function for function in FUNCTIONS.values()}
+FUNCTIONS: dict[str, Function] = {function.name: function for function in _ALL}
+"""By the name that a bound call has."""
+
+BY_NAME: dict[str, Function] = FUNCTIONS | {alias: function for function in _ALL for alias in function.aliases}
+"""By every name by which a query may call it, in small letters."""

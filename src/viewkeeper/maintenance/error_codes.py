@@ -13,6 +13,10 @@ DIVIDE_BY_ZERO = 3
 CAST_INVALID_INPUT = 4
 REMAINDER_BY_ZERO = 5
 SCALAR_SUBQUERY_TOO_MANY_ROWS = 6
+CAST_OVERFLOW = 7
+DATETIME_OVERFLOW = 8
+DATETIME_FIELD_OUT_OF_BOUNDS = 9
+NUMERIC_OUT_OF_SUPPORTED_RANGE = 10
 
 ERROR_CODES = {
     ARITHMETIC_OVERFLOW: "ARITHMETIC_OVERFLOW",
@@ -21,24 +25,31 @@ ERROR_CODES = {
     CAST_INVALID_INPUT: "CAST_INVALID_INPUT",
     REMAINDER_BY_ZERO: "REMAINDER_BY_ZERO",
     SCALAR_SUBQUERY_TOO_MANY_ROWS: "SCALAR_SUBQUERY_TOO_MANY_ROWS",
+    CAST_OVERFLOW: "CAST_OVERFLOW",
+    DATETIME_OVERFLOW: "DATETIME_OVERFLOW",
+    DATETIME_FIELD_OUT_OF_BOUNDS: "DATETIME_FIELD_OUT_OF_BOUNDS",
+    NUMERIC_OUT_OF_SUPPORTED_RANGE: "NUMERIC_OUT_OF_SUPPORTED_RANGE",
 }
 
 CODES = {name: code for code, name in ERROR_CODES.items()}
 
 _PLACE_BITS = 24
+CODE_BITS = 2 * _PLACE_BITS
+"""An error shifted down by so many is its code."""
+
 _PLACE_MAX = (1 << _PLACE_BITS) - 1
 
 
 def pack_error(code: int, place: TextPlace | None) -> int:
     """The error `code` raised at `place`; lines and columns beyond 2^24 - 1 are given as that."""
     line, column = place or (0, 0)
-    return code << 2 * _PLACE_BITS | min(line, _PLACE_MAX) << _PLACE_BITS | min(column, _PLACE_MAX)
+    return code << CODE_BITS | min(line, _PLACE_MAX) << _PLACE_BITS | min(column, _PLACE_MAX)
 
 
 def unpack_error(error: int) -> tuple[int, TextPlace | None]:
     """The inverse of `pack_error`."""
     line, column = error >> _PLACE_BITS & _PLACE_MAX, error & _PLACE_MAX
-    return error >> 2 * _PLACE_BITS, (line, column) if line else None
+    return error >> CODE_BITS, (line, column) if line else None
 
 
 def format_error(error: int) -> str:

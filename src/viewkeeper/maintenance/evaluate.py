@@ -22,6 +22,7 @@ from viewkeeper.maintenance.comparison import compare, comparison, member, same
 from viewkeeper.maintenance.error_codes import CODES, ERROR_CODES, SCALAR_SUBQUERY_TOO_MANY_ROWS, pack_error
 from viewkeeper.maintenance.vectors import (
     Vector,
+    both_valid,
     choose,
     common_length,
     constant,
@@ -254,25 +255,45 @@ def _arithmetic(node: ir.Arithmetic) -> Compiled:
 
 
 def _function(node: ir.FunctionCall) -> Compiled:
-    function = FUNCTIONS[node.function]
-    arguments, types = [compile_expression(argument) for argument in node.arguments], [a.type for a in node.arguments]
-    raised = 0 if function.raises is None else pack_error(CODES[function.raises], node.place)
+    function, types = FUNCTIONS[node.function], [argument.type for argument in node.arguments]
+    if function.strict and any(isinstance(a, ir.Literal) and a.value is None for a in node.arguments):
+        return _nothing(node)
+    fixed = {i: a.value for i, a in enumerate(node.arguments) if i in function.constants and isinstance(a, ir.Literal)}
+    arguments = [(i, compile_expression(a)) for i, a in enumerate(node.arguments) if i not in fixed]
+    code = function.raises
 
     def run(inputs: Inputs) -> Vector:
-        given = [argument(inputs) for argument in arguments]
-        length, constant = common_length(given)
-        columns = [write(vector, type_, length)[0] for vector, type_ in zip(given, types, strict=True)]
-        values, wrong = function.kernel(columns, types, inputs.zone)
+        vectors = [argument(inputs) for _, argument in arguments]
+        length, constant = common_length(vectors)
+        given = dict(fixed)
+        for (i, _), vector in zip(arguments, vectors, strict=True):
+            given[i] = write(vector, types[i], length)[0]
+        values, wrong = function.kernel([given[i] for i in range(len(types))], types, inputs.zone)
         result = read(values[0] if constant and in_arrow(node.type) else values, node.type)
-        errors = reduce(first_error, (vector.errors for vector in given))
-        result = Vector(result.data, result.valid, errors)
-        return result if wrong is None else raise_where(result, wrong, raised)
+        errors = reduce(first_error, (vector.errors for vector in vectors), None)
+        valid = result.valid if errors is None else both_valid(result.valid, errors == 0)
+        result = Vector(result.data, valid, errors)
+        if wrong is not None and code is not None:
+            for raised, rows in (wrong if isinstance(wrong, dict) else {code: wrong}).items():
+                result = raise_where(result, rows, pack_error(CODES[raised], node.place))
+        return result
+
+    return run
+
+
+def _nothing(node: ir.FunctionCall) -> Compiled:
+    """NULL, unless an argument raises."""
+    arguments, nothing = [compile_expression(argument) for argument in node.arguments], null(node.type)
+
+    def run(inputs: Inputs) -> Vector:
+        errors = reduce(first_error, (argument(inputs).errors for argument in arguments), None)
+        return Vector(nothing.data, nothing.valid, errors)
 
     return run
 
 
 def _cast(node: ir.Cast) -> Compiled:
-    argument, run = compile_expression(node.argument), cast(node.argument.type, node.type, node.place)
+    argument, run = compile_expression(node.argument), cast(node.argument.type, node.type, node.place, node.tried)
     return lambda inputs: run(argument(inputs), inputs.zone)
 
 

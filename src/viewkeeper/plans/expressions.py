@@ -42,7 +42,7 @@ def operands(class_: type[Expression]) -> tuple[str, ...]:
     """The fields of a class of expressions that may hold others; kept, since trees are walked all the time."""
     known = _OPERANDS.get(class_)
     if known is None:
-        scalars = ("type", "nullable", "place", "index", "name", "value", "function")
+        scalars = ("type", "nullable", "place", "index", "name", "value", "function", "tried")
         known = _OPERANDS[class_] = tuple(field.name for field in fields(class_) if field.name not in scalars)
     return known
 
@@ -174,10 +174,11 @@ class FunctionCall(Expression):
 @stored
 @dataclass(frozen=True)
 class Cast(Expression):
-    """An implicit conversion that cannot fail: a wider number, an integer to DECIMAL/DOUBLE, DECIMAL to DOUBLE, DATE to
-    TIMESTAMP (midnight in the database's zone) and the like.  VOID casts to anything."""
+    """CAST, or an implicit conversion.  What is no value of `type` raises, and with `tried` (TRY_CAST) is NULL; what
+    is beyond the years 1 to 9999 raises all the same.  VOID casts to anything."""
 
     argument: Expression
+    tried: bool = False
 
 
 @stored

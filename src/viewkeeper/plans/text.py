@@ -72,7 +72,7 @@ def expression_text(expression: Expression) -> str:
         case OnlyRow():
             return f"only_row({text(expression.argument)})"
         case Cast():
-            return f"cast({text(expression.argument)} AS {expression.type})"
+            return f"{'try_' * expression.tried}cast({text(expression.argument)} AS {expression.type})"
         case _:
             raise TypeError(f"an expression without a text: {type(expression).__name__}")
 

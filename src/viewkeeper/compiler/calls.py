@@ -1,0 +1,118 @@
+"""Calls of scalar functions in syntax trees: as they are written, where sqlglot would make something else of them.
+
+sqlglot reads several names as one function, turns arguments round and puts conversions of its own around them.  A call
+of a function that is known here is therefore a node of our own, with the name and the arguments as they stand.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.tokens import TokenType
+
+from viewkeeper.catalog.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    decimal,
+)  # fmt: skip
+from viewkeeper.functions.registry import BY_NAME
+
+CONVERSIONS = {
+    "bigint": BIGINT,
+    "binary": BINARY,
+    "boolean": BOOLEAN,
+    "date": DATE,
+    "decimal": decimal(10, 0),
+    "double": DOUBLE,
+    "float": FLOAT,
+    "int": INT,
+    "smallint": SMALLINT,
+    "string": STRING,
+    "timestamp": TIMESTAMP,
+    "tinyint": TINYINT,
+    "to_date": DATE,
+    "to_timestamp": TIMESTAMP,
+}
+"""Functions of one argument that are a CAST to these types."""
+
+FORMS = frozenset(
+    (
+        "date_part", "datepart", "extract", "if", "ifnull", "isnotnull", "isnull", "mod", "nanvl", "negative", "nullif",
+        "nvl", "nvl2",
+    )
+)  # fmt: skip
+"""Functions that are other expressions (forms.py)."""
+
+SCALARS = frozenset(BY_NAME) | FORMS | frozenset(CONVERSIONS)
+"""All names, in small letters."""
+
+OPERATORS: dict[type[exp.Expr], str] = {
+    exp.DPipe: "concat", exp.Like: "like", exp.ILike: "ilike", exp.RegexpLike: "rlike", exp.IntDiv: "div",
+    exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^", exp.BitwiseNot: "~",
+    exp.BitwiseLeftShift: "shiftleft", exp.BitwiseRightShift: "shiftright",
+}  # fmt: skip
+"""Operators that are functions, and which."""
+
+MARKS = "marks"
+"""The words in the meta of a call's node that stand between its arguments (FROM, IN ...) instead of commas."""
+
+
+class ScalarCall(exp.Expression, exp.Func):
+    """`this`: the name in small letters."""
+
+    arg_types = {"this": True, "expressions": False}  # noqa: RUF012 - sqlglot's own way
+    is_var_len_args = True
+
+    @property
+    def name(self) -> str:
+        return str(self.args["this"])
+
+
+def call(name: str, arguments: list[exp.Expr], like: exp.Expr, marks: tuple[TokenType, ...] = ()) -> ScalarCall:
+    """A call that stands where `like` does."""
+    made = ScalarCall(this=name, expressions=arguments)
+    made.update_positions(like)
+    if marks:
+        made.meta[MARKS] = marks
+    return made
+
+
+def operands(node: exp.Expr) -> list[exp.Expr]:
+    """The arguments of the function that an operator of `OPERATORS` is; of ESCAPE those of its LIKE, and the text."""
+    if isinstance(node, exp.Escape):
+        return [*operands(node.this), node.expression]
+    return [node.this] if isinstance(node, exp.BitwiseNot) else [node.this, node.expression]
+
+
+def is_negated(node: exp.Expr) -> bool:
+    """Whether it is NOT LIKE or its kin."""
+    return bool((node.this if isinstance(node, exp.Escape) else node).args.get("negate"))
+
+
+def as_written(node: exp.Expr, written: str, first: str, marks: tuple[TokenType, ...]) -> exp.Expr | None:
+    """What sqlglot has read of a call of the function `written`, as a `ScalarCall`; None where it is no such.  `first`
+    is the first word in the parentheses."""
+    if isinstance(node, exp.Anonymous):
+        return call(written, node.expressions, node)
+    if isinstance(node, exp.Trim):
+        pattern = [node.expression] if node.expression else []
+        by_position = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+        return call(by_position.get(node.args.get("position") or "", "trim"), [node.this, *pattern], node, marks)
+    if isinstance(node, exp.StrPosition):
+        start = [node.args["position"]] if node.args.get("position") else []
+        inside = TokenType.IN in marks
+        return call("locate" if inside else written, [node.args["substr"], node.this, *start], node, marks)
+    if isinstance(node, exp.Substring):
+        parts = [node.args[part] for part in ("this", "start", "length") if node.args.get(part) is not None]
+        return call("substring" if marks else written, parts, node, marks)
+    if isinstance(node, exp.Extract):
+        return call("extract", [exp.Literal.string(first), node.expression], node, marks)
+    return None
