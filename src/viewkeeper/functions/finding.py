@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from viewkeeper.catalog.types import BOOLEAN, INT, STRING, Type
 from viewkeeper.functions.function import Computed, Function, Signature, made, taking
-from viewkeeper.functions.text_bytes import booleans, bytes_of, character_begins, null_where, pieces
+from viewkeeper.functions.text_bytes import booleans, bytes_of, character_begins, is_ascii, null_where, pieces
 
 _CONSTANT = "a STRING and a constant one"
 
@@ -24,6 +24,8 @@ def _position(texts: pa.Array, search: str, start: int = 1) -> pa.Array:
         return made(np.zeros(len(texts), np.int32), texts)
     behind = pc.utf8_slice_codeunits(texts, start - 1) if start > 1 else texts
     found = pc.fill_null(pc.find_substring(behind, search), -1).to_numpy().astype(np.int64)
+    if is_ascii(behind):
+        return made(np.where(found < 0, 0, found + start).astype(np.int32), texts)
     offsets, data = bytes_of(behind)
     begins = character_begins(data)
     first = offsets[:-1]
