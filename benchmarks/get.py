@@ -20,7 +20,7 @@ WAYS = (("one after another", 0.0), ("one a millisecond", 0.001))
 
 def run(folder: Path, small: bool) -> BenchReport:
     """Runs the experiment, with all that it makes in `folder`."""
-    rows, seconds = (10_000, 2.0) if small else (1_000_000, 30.0)
+    rows, seconds = (10_000, 0.6) if small else (1_000_000, 30.0)
     size = rows, min(int(BATCHES_PER_SECOND * BATCH * 3 * seconds * len(WAYS)), 3 * rows)
     root, workload = folder / "get", Workload(*size)
     report = BenchReport("get", f"a view of {rows:,} rows, {BATCHES_PER_SECOND} batches of {BATCH:,} a second",

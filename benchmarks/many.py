@@ -49,7 +49,7 @@ def run(folder: Path, small: bool) -> BenchReport:
     """Runs the experiment, with all that it makes in `folder`."""
     rows, batch = (2_000, 500) if small else (100_000, 10_000)
     kinds = (
-        ManyViews("selections", 100 if small else 12_800, _selections),
+        ManyViews("selections", 40 if small else 12_800, _selections),
         ManyViews("aggregates", 20 if small else GROUPINGS * SELECTIONS, _aggregates),
     )
     report = BenchReport("many", f"{rows:,} rows, batches of {batch:,} operations", "everything synced")

@@ -24,7 +24,7 @@ MEGABYTE = 1_000_000
 
 def run(folder: Path, small: bool) -> BenchReport:
     """Runs the experiment, with all that it makes in `folder`."""
-    orders, seconds, idle = (10_000, 1.0, 5.0) if small else (1_500_000, 20.0, 180.0)
+    orders, seconds, idle = (10_000, 0.5, 2.0) if small else (1_500_000, 20.0, 180.0)
     size = orders, min(int(PER_SECOND * seconds * 11), orders * 3)
     root, workload = folder / "memory", Workload(*size)
     report = BenchReport("memory", f"{orders:,} orders, three views, {PER_SECOND:,} operations/s", "everything synced")

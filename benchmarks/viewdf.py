@@ -44,7 +44,7 @@ class Extent:
         return Extent(scale, scale, scale, False, 5, 20, BUDGET_SECONDS)
 
 
-SMALL = Extent(0.001, 0.0002, 0.001, True, 1, 2, 1.0, 12)
+SMALL = Extent(0.001, 0.0002, 0.001, True, 1, 1, 1.0, 12)
 
 
 def options(arguments: Sequence[str]) -> dict[str, Any]:

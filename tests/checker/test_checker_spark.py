@@ -112,7 +112,7 @@ def test_the_evaluator_answers_as_spark_does(judge: SparkJudge) -> None:
     """Whatever the tables, rows and views: Spark's answer is the evaluator's, but for what 02 says."""
     judges: list[str] = []
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
     @given(cases(views=3, operations=25))
     def differential(case: Case) -> None:
         judges.extend(run(judge, case))

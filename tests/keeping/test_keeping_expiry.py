@@ -70,7 +70,7 @@ def test_late_rows_find_all_that_they_need_whatever_has_expired(tmp_path: Path, 
     declare(one, "HORIZON 300 EXPIRE AFTER 240", expire="EXPIRE AFTER 120")
     declare(other, "HORIZON 300")
     at = 0
-    for _ in range(15):
+    for _ in range(10):
         at += chance.choice([0, 1, 1, 2, 12])
         fresh = [row(max(0, at - chance.choice([0, 0, 1, 2, 4])), chance.randrange(3), chance.randrange(-1, 4))
                  for _ in range(chance.randrange(1, 5))]  # fmt: skip
@@ -93,7 +93,7 @@ def test_what_helpers_keep_is_bounded_where_there_is_a_horizon(database: StreamD
     """After many parts the hidden helpers, and what programs keep beside views, have the last few only; views and
     stream, without EXPIRE AFTER, have all."""
     declare(database, "HORIZON 120")
-    for part in range(0, 120, 12):
+    for part in range(0, 72, 12):
         database.append("m", [row(part + i, g, (i + g) % 4 - 1) for i in range(12) for g in range(3)])
         database.drive()
         database.tidy()

@@ -133,7 +133,7 @@ def test_threads_that_ask_spark_about_two_versions_never_see_the_others(db: Data
                         wrong.append((reader.version, found, part, counted))
 
             with ThreadPoolExecutor(5) as threads:
-                asked = [threads.submit(ask, reader, 6) for reader in (old, new, old, new)]
+                asked = [threads.submit(ask, reader, 3) for reader in (old, new, old, new)]
                 checked = threads.submit(db.check_all)
                 for each in asked:
                     each.result()
