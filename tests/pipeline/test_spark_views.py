@@ -11,9 +11,12 @@ import pytest
 
 import viewkeeper
 from bags import bag
+from viewkeeper.catalog.model import Catalog, Column
+from viewkeeper.catalog.types import BIGINT, STRING
 from viewkeeper.database import Database
 from viewkeeper.errors import DeclarationError, NotSupported, ViewBroken
 from viewkeeper.pipeline import batches, fills
+from viewkeeper.pipeline.declare_script import declared_anew, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -251,3 +254,20 @@ def test_without_spark_the_view_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(NotSupported, match="soundex is not supported"):
         Shop(tmp_path).declare("CREATE VIEW v AS SELECT soundex(note) AS s FROM orders")
+
+
+class Said:
+    """Stands for Spark's analysis: whatever is asked has these columns."""
+
+    def columns(self, sql: str, *more: object) -> tuple[Column, ...]:
+        return (Column("s", STRING), Column("n", BIGINT, False))
+
+
+def test_a_view_that_waits_is_declared_anew_without_asking_again() -> None:
+    """Its LIMIT as settled as before."""
+    query = "SELECT soundex(note) AS s, count(*) AS n FROM orders GROUP BY 1 ORDER BY n LIMIT 3"
+    declared = run(Catalog(), TABLES + f"CREATE VIEW v AS {query}", Said()).catalog
+    again = declared_anew(declared)
+    before, after = (catalog.views[0] for catalog in (declared, again))
+    assert (after.id, after.columns, after.asked) == (before.id, before.columns, before.asked)
+    assert after.asked == query.replace("ORDER BY n LIMIT", "ORDER BY n, 1, 2 LIMIT")

@@ -83,6 +83,8 @@ def _answer(
     try:
         tables = {each.name: _table(each, now(each.stored.state), zone) for each in operator.inputs}
         answer = answered(SparkQuestion(title, zone, operator.sql, tables, operator.columns))
+    except (Error, OSError, MemoryError):
+        raise  # a shortage, or the loss of Spark: no fault of the view's
     except Exception as error:
         raise OperatorFailed(f"operator {operator.id} failed: {type(error).__name__}: {error}") from error
     if isinstance(answer, QueryRaised):

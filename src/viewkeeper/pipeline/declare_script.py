@@ -106,7 +106,7 @@ class _AsDeclared:
     """Says again what Spark has said of the queries of `views`."""
 
     def __init__(self, views: Iterable[View]) -> None:
-        self._columns = {view.sql: view.columns for view in views}
+        self._columns = {text: view.columns for view in views for text in (view.sql, view.asked) if text is not None}
 
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,

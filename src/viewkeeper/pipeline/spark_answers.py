@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import logical_type
-from viewkeeper.errors import Error
 from viewkeeper.pipeline.work import QueryRaised, SparkQuestion
 from viewkeeper.spark.asking import ask
+from viewkeeper.spark.processes import loss_named
 from viewkeeper.spark.tables import named_tables
 from viewkeeper.streams.spark.failures import failures, place_of, raise_unless_of_query, text_of
 from viewkeeper.streams.spark.hidden import without_hidden
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+class SparkFailed(RuntimeError):
+    """Spark cannot run the query, though it has analysed it."""
+
+
 class SparkAnswers:
     """Answers in sessions of its own of the Spark that `session_factory` gives; several threads may call it."""
 
@@ -30,9 +34,12 @@ class SparkAnswers:
         self._sessions = Sessions(session_factory)
 
     def __call__(self, question: SparkQuestion) -> pa.Table | QueryRaised:
-        """The answer to `question`, or how Spark raised at it.  Raises Error where that is not the query's doing."""
+        """The answer to `question`, or how Spark raised at it.
+
+        Raises SparkFailed where the query cannot run, Error where that is not the query's doing.
+        """
         rows, query = sum(map(len, question.tables.values())), without_hidden(question.sql, frozenset())
-        with self._sessions.session(question.zone, rows) as session, failures_unlogged():
+        with loss_named(), self._sessions.session(question.zone, rows) as session, failures_unlogged():
             session.sparkContext.setJobDescription(question.title)
             try:
                 with named_tables(session, question.tables):
@@ -41,7 +48,7 @@ class SparkAnswers:
                 raise_unless_of_query(error)
                 code = _code(error)
                 if code is None:
-                    raise Error(f"Spark failed: {text_of(error, query)}") from error
+                    raise SparkFailed(text_of(error, query)) from error
                 return QueryRaised(code, place_of(error, query), text_of(error, query))
             finally:
                 session.sparkContext.setJobDescription("")
