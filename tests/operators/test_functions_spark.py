@@ -53,6 +53,7 @@ OF_TEXTS = [
     "left(a, 2)", "left(a, -1)", "right(a, 2)", "right(a, 0)", "right(a, 100)", "left('abc', 2)",
     "lpad(a, 4, 'xy')", "rpad(a, 4, 'xy')", "lpad(a, 3)", "rpad(a, 0, 'x')", "lpad(a, 5, '')", "lpad(a, -1, 'x')",
     "repeat(a, 2)", "repeat(a, 0)", "repeat(a, -3)", "reverse(a)", "space(2)", "chr(65)", "ascii(a)",
+    "initcap(a)", "translate(a, 'aXé', 'xY')", "translate(a, 'aab', '123')", "translate(a, '', 'z')",
     "instr(a, 'b')", "instr(a, '語')", "instr(a, '')", "locate('b', a)", "locate('x', a, 2)", "locate('a', a, 0)",
     "locate('', a, 3)", "position('x' IN a)", "position('a', a)", "contains(a, 'b')", "contains(a, '')",
     "startswith(a, 'a')", "endswith(a, 'c')", "substring_index(a, 'X', 1)", "substring_index(a, 'X', 2)",
@@ -92,7 +93,8 @@ OF_MOMENTS = [
     *(f"trunc(a, '{unit}')" for unit in ("year", "YYYY", "yy", "quarter", "month", "mm", "MON", "week")),
     "date_format(a, 'yyyy-MM-dd HH:mm:ss')", "date_format(a, 'yyyy/M/d')", "date_format(a, \"yyyyMMdd'T'HHmmss.SSS\")",
     "date_format(a, 'H:m:s.SSSSSS D')", "date_format(a, 'yyyy-MM')", "unix_timestamp(a)", "to_unix_timestamp(a)",
-    "last_day(a)", "date_add(a, 3)", "date_sub(a, 3)", "dateadd(a, 40000)", "add_months(a, 1)", "add_months(a, -13)",
+    "last_day(a)", "next_day(a, 'Mon')", "next_day(a, 'TH')", "next_day(a, 'sunday')",
+    "date_add(a, 3)", "date_sub(a, 3)", "dateadd(a, 40000)", "add_months(a, 1)", "add_months(a, -13)",
     "datediff(a, DATE '2020-01-01')", "date_diff(DATE '2020-01-01', a)", "unix_date(to_date(a))",
     "a + INTERVAL 1 DAY", "a - INTERVAL 1 DAY", "a + INTERVAL '1' MONTH", "a + INTERVAL 1 YEAR",
     "a - INTERVAL 3 MONTHS",
@@ -162,7 +164,9 @@ def test_letters_are_sparks_for_every_character(spark: SparkSession) -> None:
     """Every code point."""
     points = [chr(point) for point in range(sys.maxunicode + 1) if not 0xD800 <= point <= 0xDFFF]
     rows = [("".join(points[start : start + 64]),) for start in range(0, len(points), 64)]
-    compare_with_spark(spark, [STRING], rows, ["upper(a)", "lower(a)", "reverse(a)", "ascii(substring(a, 7))"])
+    compare_with_spark(
+        spark, [STRING], rows, ["upper(a)", "lower(a)", "initcap(a)", "reverse(a)", "ascii(substring(a, 7))"]
+    )
 
 
 @pytest.mark.parametrize("type_", [DATE, TIMESTAMP, TIMESTAMP_NTZ], ids=str)

@@ -110,6 +110,24 @@ def _lower(text: str) -> str:
     return text.translate(LOWER_SINCE_14).lower()
 
 
+def _initcap(text: str) -> str:
+    out, first = "", True
+    for word in text.split(" "):
+        small = word.translate(LOWER_SINCE_14).lower()
+        head = word[:1].translate(LOWER_SINCE_14).lower()
+        out += ("" if first else " ") + word[:1].translate(UPPER_SINCE_14).title() + small[len(head) :]
+        first = False
+    return out
+
+
+def _translate(text: str, old: str, new: str) -> str:
+    def exchanged(character: str) -> str:
+        at = old.find(character)
+        return character if at < 0 else new[at : at + 1]
+
+    return "".join(map(exchanged, text))
+
+
 def _regexp(text: str, pattern: str) -> bool:
     """Python reads these patterns as Java does, but for the dot."""
     dot = re.compile(r"(\\.|\[[^\]]*\])|\.")
@@ -134,6 +152,7 @@ _OF_TEXTS: dict[str, Any] = {
     "crc32": lambda value: zlib.crc32(_bytes(value)),
     "endswith": lambda text, search: text.endswith(search),
     "ilike": lambda text, pattern, escape: _like(_lower(text), _lower(pattern), escape),
+    "initcap": _initcap,
     "instr": lambda text, search: _locate(search, text),
     "left": lambda text, count: text[: max(count, 0)],
     "length": len,
@@ -158,6 +177,7 @@ _OF_TEXTS: dict[str, Any] = {
     "startswith": lambda text, search: text.startswith(search),
     "substring": _substring,
     "substring_index": _substring_index,
+    "translate": _translate,
     "trim": lambda text, characters=" ": text.strip(characters) if characters else text,
     "upper": lambda text: text.translate(UPPER_SINCE_14).upper(),
 }

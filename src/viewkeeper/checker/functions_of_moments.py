@@ -50,6 +50,12 @@ def _make_date(values: _Values, node: FunctionCall, zone: str) -> datetime.date:
         raise Raised("DATETIME_FIELD_OUT_OF_BOUNDS", node.place) from None
 
 
+def _next_day(values: _Values, node: FunctionCall, zone: str) -> datetime.date:
+    date, name = values
+    wanted = ("mo", "tu", "we", "th", "fr", "sa", "su").index(name.strip(" ").lower()[:2])
+    return next(day for n in range(1, 8) if (day := _plus_days(date, n, node)).weekday() == wanted)
+
+
 def _last_day(values: _Values, node: FunctionCall, zone: str) -> datetime.date:
     (date,) = values
     return date.replace(day=calendar.monthrange(date.year, date.month)[1])
@@ -186,7 +192,7 @@ OF_MOMENTS: dict[str, Callable[[_Values, FunctionCall, str], Any]] = {
     "date_sub": lambda values, node, zone: _plus_days(values[0], -values[1], node),
     "add_months": lambda values, node, zone: _plus_months(values[0], values[1], node),
     "datediff": lambda values, node, zone: (values[0] - values[1]).days,
-    "last_day": _last_day, "make_date": _make_date, "trunc": _trunc, "date_trunc": _date_trunc,
+    "last_day": _last_day, "next_day": _next_day, "make_date": _make_date, "trunc": _trunc, "date_trunc": _date_trunc,
     "plus months": _counted_on, "plus days": _counted_on, "plus microseconds": _counted_on,
     "date_format": _date_format, "unix_timestamp": _unix, "to_unix_timestamp": _unix,
     "unix_seconds": _to_number(1_000_000), "unix_millis": _to_number(1_000), "unix_micros": _to_number(1),

@@ -40,6 +40,20 @@ def _lowered(text: str) -> str:
     return text.translate(LOWER_SINCE_14).lower()
 
 
+def _words_capitalized(text: str) -> str:
+    return " ".join(word and _capitalized(word) for word in text.split(" "))
+
+
+def _capitalized(word: str) -> str:
+    """One capital may become two letters, and one letter, in small, too."""
+    return word[0].translate(UPPER_SINCE_14).title() + _lowered(word)[len(_lowered(word[0])) :]
+
+
+def _initcap(arguments: Sequence[Any], types: Sequence[Type], zone: str) -> Computed:
+    return by_text(arguments[0], _words_capitalized), None  # Arrow begins a word behind every sign
+
+
+INITCAP = Function("initcap", "a STRING", taking(STRING, STRING), _initcap)
 UPPER = Function("upper", "a STRING", taking(STRING, STRING), aliases=("ucase",),
                  kernel=_cased(pc.ascii_upper, lambda text: text.translate(UPPER_SINCE_14).upper()))  # fmt: skip
 LOWER = Function("lower", "a STRING", taking(STRING, STRING), _cased(pc.ascii_lower, _lowered), aliases=("lcase",))
