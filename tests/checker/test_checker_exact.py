@@ -50,7 +50,7 @@ def test_spark_is_not_asked_where_more_depends_on_a_float_sum(query: str) -> Non
 
 
 @settings(max_examples=60, deadline=None)
-@given(cases(extremes=True))
+@given(cases(extremes=True, plain=True))
 def test_the_exact_answer_is_the_evaluators(case: Case) -> None:
     """What is added to know the slack changes neither rows nor errors, and slack is given only to inexact queries."""
     bound = BoundCase(case)

@@ -113,7 +113,7 @@ def test_the_evaluator_answers_as_spark_does(judge: SparkJudge) -> None:
     judges: list[str] = []
 
     @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(cases(views=3, operations=25))
+    @given(cases(views=3, operations=25, plain=True))
     def differential(case: Case) -> None:
         judges.extend(run(judge, case))
 
@@ -156,7 +156,7 @@ def test_the_evaluator_answers_as_spark_does_at_the_ends_of_types(judge: SparkJu
     """The same with extremes; where Spark or the evaluator raises, rows are not compared."""
 
     @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(cases(views=3, operations=15, extremes=True))
+    @given(cases(views=3, operations=15, extremes=True, plain=True))
     def differential(case: Case) -> None:
         run(judge, case)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -19,7 +20,10 @@ from viewkeeper.catalog.types import BIGINT, INT, STRING, Type
 from viewkeeper.checker.row_evaluator import Answer, evaluate
 from viewkeeper.errors import NotSupported
 from viewkeeper.maintenance import outer_joins
+from viewkeeper.maintenance.rules.rewriter import RULES, rewritten
 from viewkeeper.maintenance.task import Task
+from viewkeeper.maintenance.zones import _RUN
+from viewkeeper.plans.maintenance import plan_of
 from viewkeeper.trace.rows import Rows
 
 
@@ -149,6 +153,33 @@ def test_views_that_share_what_others_keep_are_filled_whatever_the_key(
         for null in ("NULL", "value")
     }
     assert wanted <= covered, f"not reached: {sorted(wanted - covered)}"
+
+
+def test_the_generator_reaches_every_operator_and_every_rule() -> None:
+    covered: Counter[str] = Counter()
+
+    @settings(max_examples=150, deadline=None, derandomize=True, database=None)
+    @given(cases())
+    def declare(case: Case) -> None:
+        engine = MemoryEngine(case.tables)
+        try:
+            engine.declare(case.views)
+        except NotSupported as refused:
+            covered[f"refused: {str(refused).split(' is ')[0][:40]}"] += 1
+            return
+        covered.update(type(operator).__name__ for operator in plan_of(engine.catalog).operators)
+        for relation in engine.relations.values():
+            covered.update(rewritten(relation)[1])
+
+    declare()
+    for name, times in covered.most_common():
+        print(f"{times:6,} {name}")
+    operators = {each.__name__ for each in _RUN} - {
+        "GivenRows",
+        "SparkAnswer",
+    }  # of SELECT, and of what the core does not know
+    wanted = operators | {rule.name for rule in RULES}
+    assert wanted <= covered.keys(), f"not reached: {sorted(wanted - covered.keys())}"
 
 
 @settings(max_examples=70, deadline=None)

@@ -1,8 +1,8 @@
 """Hypothesis strategy for view queries: SQL texts of every class the core admits, and nothing it refuses.
 
 Selection; projections that keep the key, that drop it, that compute; COUNT, SUM, MIN, MAX, AVG with and without GROUP
-BY and HAVING; DISTINCT; equi-joins of two or three of every kind, self joins included; subqueries in FROM; and their
-compositions.
+BY and HAVING; DISTINCT; joins of two or three of every kind, by equalities or without any, self joins included;
+subqueries in FROM; WITH; set operations; VALUES; subqueries in conditions and as values; and their compositions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from viewkeeper.catalog.types import BIGINT, DOUBLE, INTEGER_BITS, Type, decimal
+from viewkeeper.catalog.types import BIGINT, DOUBLE, INT, INTEGER_BITS, STRING, Type, decimal
 
 Columns = tuple[tuple[str, Type], ...]
 
@@ -57,23 +57,92 @@ def _literals(type_: Type) -> list[str]:
 
 @st.composite
 def view_queries(
-    draw: st.DrawFn, scope: Sequence[Source], depth: int = 2, joins: Sequence[str] = ()
+    draw: st.DrawFn, scope: Sequence[Source], depth: int = 2, joins: Sequence[str] = (), plain: bool = False
 ) -> tuple[str, Columns]:
     """A SELECT over some of `scope`, and its outputs' names and types (of the right kind, if not always width).
 
-    With `joins`, it joins by one of these.
+    With `joins`, it joins by one of these.  `plain`: a SELECT that joins by equalities; subqueries in FROM only.
     """
-    text, columns = draw(_from_clauses(scope, depth, joins))
-    where = f" WHERE {draw(_predicates(columns))}" if draw(st.sampled_from([True, False, False])) else ""
+    plain = plain or bool(joins)
+    match draw(st.sampled_from(["select"] * 6 + ["with", "sets"])) if depth and not plain else "select":
+        case "with":
+            query, columns = draw(view_queries(scope, depth - 1))
+            name = f"w{depth}"  # of its own: what stands further in sees this one too
+            text, out = draw(view_queries([Source(name, columns), *scope[:1]], depth - 1))
+            nested = text.startswith("WITH")
+            return f"WITH {name} AS ({query}) {f'SELECT * FROM ({text}) AS y' if nested else text}", out
+        case "sets":
+            return draw(_sets(scope, depth))
+    text, columns = draw(_from_clauses(scope, depth, joins, plain))
+    terms = [draw(_predicates(columns))] if draw(st.sampled_from([True, False, False])) else []
+    if not plain and draw(st.sampled_from([True, False, False])):
+        terms.insert(draw(st.integers(0, len(terms))), draw(_subquery_terms(columns, scope)))
+    where = " WHERE " + " AND ".join(terms) if terms else ""
     if draw(st.sampled_from(["rows", "groups"])) == "groups":
         return draw(_grouped(text + where, columns))
     if " JOIN " not in text and draw(st.sampled_from([True, False, False])):
         return f"SELECT * FROM {text}{where}", tuple((name.split(".")[-1], type_) for name, type_ in columns)
     outputs = [draw(_outputs(columns)) for _ in range(draw(st.integers(1, 4)))]
+    if not plain and draw(st.sampled_from([True, False, False, False])):
+        outputs.append(draw(_subquery_values(columns, scope)))
     query, out = _select(outputs, text + where)
     if draw(st.sampled_from([True, False, False, False])):
         query = query.replace("SELECT", "SELECT DISTINCT", 1)
     return query, out
+
+
+@st.composite
+def _sets(draw: st.DrawFn, scope: Sequence[Source], depth: int) -> tuple[str, Columns]:
+    """Two queries by a set operation: of the second one the columns that are like those of the first, or NULL."""
+    left, columns = draw(view_queries(scope, depth - 1))
+    right, others = draw(view_queries(scope, depth - 1))
+    chosen = [draw(_alike(others, type_)) for _, type_ in columns]
+    operation = draw(st.sampled_from(["UNION ALL", "UNION", "INTERSECT", "INTERSECT ALL", "EXCEPT", "MINUS ALL"]))
+    listed = ", ".join(f"{text} AS {name}" for text, (name, _) in zip(chosen, columns, strict=True))
+    return f"({left}) {operation} SELECT {listed} FROM ({right}) AS z", columns
+
+
+@st.composite
+def _inner(draw: st.DrawFn, columns: Columns, scope: Sequence[Source]) -> tuple[str, Columns]:
+    """FROM and WHERE of a subquery over one of `scope`, called i, and its columns; mostly tied to the query around."""
+    source = draw(st.sampled_from(list(scope)))
+    inside = tuple((f"i.{name}", type_) for name, type_ in source.columns)
+    pairs = [(a, b) for a, ta in inside for b, tb in columns if _comparable(ta, tb)]
+    terms = [" = ".join(draw(st.sampled_from(pairs)))] if pairs and draw(st.sampled_from([True, True, False])) else []
+    if draw(st.booleans()):
+        terms.append(draw(_predicates(inside, 1)))
+    return f"{source.name} AS i" + (" WHERE " + " AND ".join(terms) if terms else ""), inside
+
+
+@st.composite
+def _subquery_terms(draw: st.DrawFn, columns: Columns, scope: Sequence[Source]) -> str:
+    """A condition with a subquery."""
+    text, inside = draw(_inner(columns, scope))
+    pairs = [(a, b) for a, ta in columns for b, tb in inside if _comparable(ta, tb)]
+    kind = draw(st.sampled_from(["EXISTS", "IN", "IN", "compare"]))
+    negated = draw(st.sampled_from(["", "NOT "]))
+    if kind == "EXISTS" or not pairs:
+        more = " AND " if " WHERE " in text else " WHERE "
+        if pairs and draw(st.booleans()):
+            text += more + draw(st.sampled_from([" < ", " <> ", " <=> "])).join(draw(st.sampled_from(pairs)))
+        return f"{negated}EXISTS (SELECT * FROM {text})"
+    value, other = draw(st.sampled_from(pairs))
+    if kind == "IN":
+        term = f"{value} {negated}IN (SELECT {other} FROM {text})"
+        return term if draw(st.booleans()) else f"({term} OR {draw(_predicates(columns, 1))})"
+    function = draw(st.sampled_from(["min", "max"]))
+    return f"{value} {draw(st.sampled_from(['=', '<', '>=']))} (SELECT {function}({other}) FROM {text})"
+
+
+@st.composite
+def _subquery_values(draw: st.DrawFn, columns: Columns, scope: Sequence[Source]) -> tuple[str, Type]:
+    """A subquery as a value."""
+    text, inside = draw(_inner(columns, scope))
+    if draw(st.sampled_from([True, False, False])):
+        name, type_ = draw(st.sampled_from(inside))
+        return f"(SELECT {name} FROM {text})", type_
+    call, type_ = draw(_calls(inside))
+    return f"(SELECT {call} FROM {text})", type_
 
 
 def _select(outputs: Sequence[tuple[str, Type]], rest: str) -> tuple[str, Columns]:
@@ -82,16 +151,25 @@ def _select(outputs: Sequence[tuple[str, Type]], rest: str) -> tuple[str, Column
 
 
 @st.composite
-def _from_clauses(draw: st.DrawFn, scope: Sequence[Source], depth: int, joins: Sequence[str]) -> tuple[str, Columns]:
+def _from_clauses(
+    draw: st.DrawFn, scope: Sequence[Source], depth: int, joins: Sequence[str], plain: bool
+) -> tuple[str, Columns]:
     """The text behind FROM, and the columns in scope as they are to be written."""
-    text, columns = draw(_from_items(scope, depth, "a0"))
+    text, columns = draw(_from_items(scope, depth, "a0", plain))
     for i in range(1, draw(st.sampled_from([2, 2, 3] if joins else [1, 1, 1, 2, 2, 3]))):
-        item, more = draw(_from_items(scope, depth, f"a{i}"))
+        item, more = draw(_from_items(scope, depth, f"a{i}", plain))
         pairs = [(a, b) for a, ta in columns for b, tb in more if _comparable(ta, tb)]
         if not pairs:
             break
         left, right = draw(st.sampled_from(pairs))
-        condition = f"{left} = {right}" if draw(st.booleans()) else f"{right} = {left}"
+        if not plain and i == 1 and draw(st.sampled_from([True, False, False, False, False])):
+            columns += more
+            text += f" CROSS JOIN {item}"
+            continue
+        if not plain and dict(columns)[left].is_number and draw(st.sampled_from([True] + [False] * 7)):
+            left = f"- {left}"
+        operator = "=" if plain else draw(st.sampled_from(["="] * 6 + ["<=>", "<"]))
+        condition = f"{left} {operator} {right}" if draw(st.booleans()) else f"{right} {operator} {left}"
         if draw(st.sampled_from([True, False, False])):
             condition += f" AND {draw(_predicates(columns + more))}"
         join = draw(st.sampled_from(joins or ["JOIN", "JOIN", "JOIN", *OUTER_JOINS]))
@@ -101,10 +179,12 @@ def _from_clauses(draw: st.DrawFn, scope: Sequence[Source], depth: int, joins: S
 
 
 @st.composite
-def _from_items(draw: st.DrawFn, scope: Sequence[Source], depth: int, alias: str) -> tuple[str, Columns]:
+def _from_items(draw: st.DrawFn, scope: Sequence[Source], depth: int, alias: str, plain: bool) -> tuple[str, Columns]:
     if depth and draw(st.sampled_from([True, False, False, False])):
-        query, columns = draw(view_queries(scope, depth - 1))
+        query, columns = draw(view_queries(scope, depth - 1, plain=plain))
         text = f"({query}) AS {alias}"
+    elif not plain and draw(st.sampled_from([True] + [False] * 9)):
+        return f"(VALUES (1, 'a'), (2, NULL), (1, 'a')) AS {alias}(n, s)", ((f"{alias}.n", INT), (f"{alias}.s", STRING))
     else:
         source = draw(st.sampled_from(list(scope)))
         text, columns = f"{source.name} AS {alias}", source.columns

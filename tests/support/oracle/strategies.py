@@ -157,17 +157,17 @@ def cuts(draw: st.DrawFn, history: Sequence[Operation]) -> tuple[tuple[Operation
 @st.composite
 def cases(
     draw: st.DrawFn, *, views: int = 3, operations: int = 20, extremes: bool = False, keyless: bool = True,
-    joins: Sequence[str] = (),
+    joins: Sequence[str] = (), plain: bool = False,
 ) -> Case:  # fmt: skip
     """Tables, views over them and over each other, and a history cut into batches.  Views are named v0, v1, ...
 
-    With `joins`, all views join, by one of these.
+    With `joins`, all views join, by one of these.  `plain`: see `view_queries`.
     """
     tables = draw(schemas(keyless=keyless))
     scope = [Source(s.name, tuple((c.name, c.type) for c in s.columns)) for s in tables]
     texts = []
     for i in range(draw(st.integers(1, views))):
-        text, columns = draw(view_queries(scope, joins=joins))
+        text, columns = draw(view_queries(scope, joins=joins, plain=plain))
         texts.append(f"CREATE VIEW v{i} AS {text}")
         scope.append(Source(f"v{i}", columns))
     history = draw(histories(tables, operations, extremes))
