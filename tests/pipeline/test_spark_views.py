@@ -17,6 +17,7 @@ from viewkeeper.database import Database
 from viewkeeper.errors import DeclarationError, NotSupported, ViewBroken
 from viewkeeper.pipeline import batches, fills
 from viewkeeper.pipeline.declare_script import declared_anew, run
+from viewkeeper.spark.sessions import active
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -117,10 +118,11 @@ class Written:
         session.conf.set("spark.sql.ansi.enabled", "true")
         session.conf.set("spark.sql.session.timeZone", "UTC")
         wrong = []
-        for name, query in queries.items():
-            found = bag(tuple(_naive(value) for value in row.values()) for row in self.database.view(name).scan())
-            if found != self.expected(session, query, {**QUERIES, **OVER_THEM}):
-                wrong.append(name)
+        with active(session):
+            for name, query in queries.items():
+                found = bag(tuple(_naive(value) for value in row.values()) for row in self.database.view(name).scan())
+                if found != self.expected(session, query, {**QUERIES, **OVER_THEM}):
+                    wrong.append(name)
         return wrong
 
 

@@ -99,4 +99,4 @@ def test_hostile_settings_and_another_country_change_no_answer(spark: SparkSessi
     assert elsewhere.returncode == 0, errors[-3000:]
     assert json.loads(said.splitlines()[-1]) == here
     assert here[4] == []
-    assert here[-2] == "[CAST_INVALID_INPUT"
+    assert here[-2] == "the query raises: [CAST_INVALID_INPUT"

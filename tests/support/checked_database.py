@@ -28,8 +28,8 @@ CREATE STREAM n (ts TIMESTAMP NOT NULL, g STRING, y BIGINT) TIMESTAMP BY ts PART
 CREATE TABLE hosts (g STRING PRIMARY KEY, site STRING);
 """
 VIEWS = {
-    "streak": """INITIALIZE streak[i] AS SELECT g, max(CAST(1 AS BIGINT)) AS ct FROM m[i] WHERE x > 0 GROUP BY g
-        UPDATE streak[j] AS SELECT New.g, max(COALESCE(Prev.ct, 0) + CAST(1 AS BIGINT)) FROM m[j] AS New
+    "streak": """INITIALIZE streak[i] AS SELECT g, max(CAST(log2(2) AS BIGINT)) AS ct FROM m[i] WHERE x > 0 GROUP BY g
+        UPDATE streak[j] AS SELECT New.g, max(COALESCE(Prev.ct, 0) + CAST(log2(2) AS BIGINT)) FROM m[j] AS New
         LEFT OUTER JOIN streak[j-1] AS Prev ON New.g = Prev.g WHERE New.x > 0 GROUP BY New.g PARTITION LENGTH 60""",
     "pairs": """INITIALIZE pairs[i] AS SELECT a.g, a.x, b.y FROM m[2*i..2*i+1] AS a JOIN n[i] AS b ON a.g = b.g
         UPDATE pairs[j] AS SELECT a.g, a.x, b.y FROM m[2*j..2*j+1] AS a JOIN n[j] AS b ON a.g = b.g

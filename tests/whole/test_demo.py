@@ -120,7 +120,7 @@ def test_a_small_run_finds_every_view_right(
 @pytest.mark.usefixtures("spark")
 def test_a_small_run_of_streams_finds_every_part_right(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Measurements come, some late; views are built and repaired, and all their parts are what Spark computes."""
-    assert streams.run(folder=tmp_path, scale=0.02, seconds=5, as_json=True)
+    assert streams.run(folder=tmp_path, scale=0.02, seconds=10, as_json=True)
     told = json.loads(capfd.readouterr().out)
     views = {view["name"]: view for view in told["views"]}
     assert told["ok"] and set(views) == {view.name for view in streams.VIEWS}

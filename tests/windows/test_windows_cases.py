@@ -252,7 +252,6 @@ def test_explain_shows_the_candidates_and_what_is_put_together() -> None:
             "SUM in floating point is exact here, and Spark's own is not",
         ),
         ("/*+ BROADCAST(s) */ max(v)", "GROUP BY k", "only hint"),
-        ("max(v)", "GROUP BY k ORDER BY 1", "ORDER BY"),
         ("max(v) OVER (PARTITION BY k)", "GROUP BY k", "window functions"),
         ("max(nothing)", "GROUP BY k", "nothing"),
     ],

@@ -9,7 +9,7 @@ from viewkeeper.streams.spark.plans import Changing, PlanNode
 
 _PASSED = {
     "Project", "Filter", "SubqueryAlias", "View", "Generate", "Expand", "ResolvedHint", "WithCTE", "CTERelationDef",
-    "LateralJoin", "Repartition", "RepartitionByExpression", "RebalancePartitions",
+    "LateralJoin", "Repartition", "RepartitionByExpression", "RebalancePartitions", "Sort",
 }  # fmt: skip
 _SIDES = {"Inner": (0, 1), "Cross": (0, 1), "LeftOuter": (0,), "LeftSemi": (0,), "LeftAnti": (0,), "RightOuter": (1,)}
 """Of each kind of join, the side whose rows stand in the result each by itself."""
@@ -21,7 +21,6 @@ _REASONS = {
     ),
     "Distinct": (("distinct",), "DISTINCT would compare all rows of {0} with each other"),
     "Window": (("over",), "a window function (OVER) would take all rows of {0} together"),
-    "Sort": (("order by", "sort by"), "the rows of a part have no order; use ORDER BY in the query that reads"),
     "GlobalLimit": (("limit",), "LIMIT would count all rows of {0}; use it in the query that reads"),
     "LocalLimit": (("limit",), "LIMIT would count all rows of {0}; use it in the query that reads"),
     "Offset": (("offset",), "OFFSET would count all rows of {0}; use it in the query that reads"),
