@@ -196,7 +196,6 @@ def test_a_view_whose_names_do_not_fit_is_refused(head: str, message: str) -> No
 @pytest.mark.parametrize(
     "query, message, column",
     [
-        ("SELECT count(DISTINCT id) FROM orders", "DISTINCT in an aggregate", 23),
         ("SELECT o.id FROM (orders o JOIN customer c ON o.customer = c.id)", "in parentheses", None),
         ("SELECT id FROM orders LIMIT 5", "without ORDER BY", 29),
         ("SELECT id FROM (SELECT id FROM orders LIMIT 5) s", "LIMIT belongs to the query that reads", 45),
@@ -222,7 +221,6 @@ def test_a_view_whose_names_do_not_fit_is_refused(head: str, message: str) -> No
         ("SELECT uuid() FROM orders", "uuid gives another value each time", 8),
         ("SELECT current_user() FROM orders", "gives another value each time", None),
         ("SELECT sum(id) OVER (PARTITION BY note) FROM orders", "window functions", 8),
-        ("SELECT sum(id) FILTER (WHERE id > 1) FROM orders", "FILTER", 8),
         ("SELECT id FROM orders QUALIFY id > 1", "QUALIFY", None),
         ("SELECT id FROM orders WINDOW w AS (ORDER BY id)", "window functions", None),
         ("SELECT id FROM orders TABLESAMPLE (10 ROWS)", "TABLESAMPLE is not deterministic", None),

@@ -84,6 +84,7 @@ QUERIES = [
     "SELECT id, (SELECT name FROM c WHERE c.id = o.c) AS name FROM o",
     "SELECT o.id, c.id AS other FROM o LEFT JOIN c ON o.x <=> c.y",
     "SELECT c, sum(x) AS s FROM o GROUP BY c ORDER BY s DESC, upper('x') LIMIT 10 OFFSET 2",
+    "SELECT c, count(DISTINCT x) AS d, sum(x) AS s, count(*) FILTER (WHERE x > 1) AS n FROM o GROUP BY c",
 ]
 
 
@@ -105,7 +106,7 @@ def test_the_plan_is_as_it_was_read(query: str) -> None:
 
 
 def test_the_file_holds_these_queries_alone() -> None:
-    assert list(golden()) == QUERIES and len(QUERIES) == 61
+    assert list(golden()) == QUERIES and len(QUERIES) == 62
 
 
 if __name__ == "__main__":

@@ -23,8 +23,9 @@ def is_order_dependent(call: AggregateCall) -> bool:
     """Whether Spark's value of `call` may depend on the order of rows."""
     if call.argument is None:
         return False
-    return (call.function in ("sum", "avg") and call.argument.type.is_float) or (
-        call.function == "avg" and call.argument.type.is_integer
+    function = call.function.removesuffix("_distinct")
+    return (function in ("sum", "avg") and call.argument.type.is_float) or (
+        function == "avg" and call.argument.type.is_integer
     )
 
 
@@ -108,7 +109,7 @@ def _trace_aggregate(relation: GroupBy) -> _Traced:
         if call.argument is None or not is_order_dependent(call):
             continue
         cells[position] = _Cell(len(relation.keys) + len(calls), len(relation.keys) + len(calls) + 1,
-                                call.function == "avg")  # fmt: skip
+                                call.function.startswith("avg"))  # fmt: skip
         calls.append(AggregateCall("sum", _absolute(call.argument), DOUBLE, True, call.place))
         calls.append(AggregateCall("count", call.argument, BIGINT, False, call.place))
         names += [f"|{position}|", f"#{position}"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from viewkeeper.catalog.types import BIGINT, DOUBLE, STRING, VOID, Type
+from viewkeeper.catalog.types import BIGINT, DOUBLE, INT, STRING, VOID, Type
 from viewkeeper.compiler.coercion import bounded_decimal
 from viewkeeper.compiler.conversion import Refused, converted
-from viewkeeper.plans.expressions import ColumnRef, Expression, Literal, TextPlace
+from viewkeeper.errors import NotSupported
+from viewkeeper.plans.expressions import Case, ColumnRef, Expression, Literal, Several, TextPlace
+from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import AggregateCall, GroupBy, Relation
 from viewkeeper.plans.rewriting import identity, rewrite, walk
 
@@ -38,6 +40,43 @@ def call(function: str, argument: Expression | None, name: str, place: TextPlace
         raise Refused(f"{function.upper()} needs a number, not {argument.type}")
     result = _sum_type(argument.type) if function == "sum" else _average_type(argument.type)
     return UngroupedCall(result, True, place, function, argument, name)
+
+
+def distinct_call(
+    function: str, arguments: Sequence[Expression], name: str, place: TextPlace | None, zone: str
+) -> UngroupedCall:
+    """`function(DISTINCT arguments)`, of several for COUNT only."""
+    first, *more = arguments
+    if more and function != "count":
+        raise Refused(f"{function.upper()} takes one argument")
+    if more and any(map(can_raise, arguments)):
+        raise Refused("COUNT(DISTINCT ...) of several values of which one can raise is not supported yet", NotSupported)
+    if function == "count":
+        argument = Several(first.type, True, place, (first, *more)) if more else first
+        return UngroupedCall(BIGINT, False, place, "count_distinct", argument, name)
+    plain = call(function, first, name, place, zone)
+    return plain if function in ("min", "max") else replace(plain, function=f"{function}_distinct")
+
+
+def filtered_call(bound: Expression, condition: Expression, name: str) -> UngroupedCall:
+    """`bound FILTER (WHERE condition)`: a CASE in the argument, since every aggregate here passes over NULL."""
+    if not isinstance(bound, UngroupedCall):
+        raise Refused("FILTER (WHERE ...) stands behind an aggregate")
+    if bound.function == "count_star":
+        one = _only_where(condition, Literal(INT, False, bound.place, 1))
+        return replace(bound, function="count", argument=one, name=name)
+    argument = bound.argument
+    assert argument is not None
+    if isinstance(argument, Several):
+        argument = replace(argument, arguments=tuple(_only_where(condition, each) for each in argument.arguments))
+    else:
+        argument = _only_where(condition, argument)
+    return replace(bound, argument=argument, name=name)
+
+
+def _only_where(condition: Expression, value: Expression) -> Expression:
+    otherwise = Literal(value.type, True, condition.place, None)
+    return Case(value.type, True, condition.place, ((condition, value),), otherwise)
 
 
 def _sum_type(type_: Type) -> Type:

@@ -19,7 +19,7 @@ from viewkeeper.catalog.types import (
     Type,
 )  # fmt: skip
 from viewkeeper.compiler import bind_subquery, literals
-from viewkeeper.compiler.aggregates import call
+from viewkeeper.compiler.aggregates import call, distinct_call, filtered_call
 from viewkeeper.compiler.calls import CONVERSIONS, OPERATORS, ScalarCall, is_negated, operands
 from viewkeeper.compiler.conversion import (
     TURNED,
@@ -392,11 +392,21 @@ class ExpressionBinder:
             raise Refused(clause.no_aggregates)
         function = FUNCTIONS[type(node)]
         inside = Clause("an aggregate cannot stand inside another; put the inner one into a subquery in FROM")
+        if isinstance(node.this, exp.Distinct):
+            arguments = [self.bind(each, inside) for each in node.this.expressions]
+            return distinct_call(function, arguments, self.name(node), self._place(node), self.zone)
         star = isinstance(node.this, exp.Star)
         if not star and node.this is None:
             raise Refused(f"{function.upper()} needs an argument")
         argument = None if star else self.bind(node.this, inside)
         return call(function, argument, self.name(node), self._place(node), self.zone)
+
+    def _filtered(self, node: exp.Expr, clause: Clause) -> Expression:
+        if clause.no_aggregates:
+            raise Refused(clause.no_aggregates)
+        inside = Clause("an aggregate cannot stand in FILTER (WHERE ...); put the condition into HAVING")
+        condition = self.predicate(node.expression.this, inside, "FILTER (WHERE ...)")
+        return filtered_call(self.bind(node.this, clause), condition, self.name(node))
 
 
 _Bind = Callable[[ExpressionBinder, exp.Expr, Clause], Expression]
@@ -409,6 +419,6 @@ _BINDERS: dict[type[exp.Expr], _Bind] = {
     exp.Not: ExpressionBinder._not, exp.Is: ExpressionBinder._is, exp.Neg: ExpressionBinder._negate,
     exp.In: ExpressionBinder._in, exp.Between: ExpressionBinder._between, exp.Case: ExpressionBinder._case,
     exp.Coalesce: ExpressionBinder._coalesce, exp.Subquery: ExpressionBinder._subquery,
-    exp.Exists: ExpressionBinder._exists,
+    exp.Exists: ExpressionBinder._exists, exp.Filter: ExpressionBinder._filtered,
     exp.Cast: ExpressionBinder._cast, exp.TryCast: ExpressionBinder._cast,
 }  # fmt: skip

@@ -1,20 +1,16 @@
-"""What a WINDOW query may say beyond the core: more aggregates, DISTINCT and FILTER in them, and a hint.
-
-`FILTER (WHERE p)` is a CASE in the aggregate's argument, since every aggregate here passes over NULL.
-"""
+"""What a WINDOW query may say beyond the core: more aggregates, and a hint."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from typing import ClassVar
 
 from sqlglot import exp
 from sqlglot.tokens import TokenType
 
-from viewkeeper.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID
-from viewkeeper.compiler.aggregates import UngroupedCall, call
+from viewkeeper.catalog.types import BOOLEAN, DOUBLE, STRING, VOID
+from viewkeeper.compiler.aggregates import UngroupedCall
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.bind_select import SelectBinder
 from viewkeeper.compiler.conversion import Refused, converted
@@ -22,10 +18,10 @@ from viewkeeper.compiler.names import Namer
 from viewkeeper.compiler.outer import Outer
 from viewkeeper.compiler.scope import Scope
 from viewkeeper.compiler.source_text import QueryText, raw_text
-from viewkeeper.compiler.supported import ADMITTED, FUNCTIONS
+from viewkeeper.compiler.supported import ADMITTED
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import NotSupported
-from viewkeeper.plans.expressions import Case, Expression, Literal, Several
+from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.relations import Relation
 
 MORE: dict[type[exp.Expr], frozenset[str]] = {
@@ -93,11 +89,7 @@ class _WindowNamer(Namer):
         self._query = query
 
     def name(self, node: exp.Expr) -> str:
-        if isinstance(node, exp.Filter):
-            return f"{self.name(node.this)} FILTER (WHERE {self.name(node.expression.this)})"
-        if type(node) in FUNCTIONS and isinstance(node.this, exp.Distinct):
-            return f"{FUNCTIONS[type(node)]}(DISTINCT {', '.join(map(self.name, node.this.expressions))})"
-        if type(node) not in MORE or isinstance(node, (exp.Hint, exp.Select)):
+        if type(node) not in MORE or isinstance(node, (exp.Hint, exp.Select, exp.Filter)):
             return super().name(node)
         name = written_name(self._query, node)
         if isinstance(node, exp.Quantile):
@@ -118,13 +110,9 @@ class WindowExpressionBinder(ExpressionBinder):
 
     def bind(self, node: exp.Expr, clause: Clause) -> Expression:
         try:
-            if isinstance(node, exp.Filter):
-                return self._filtered(node, clause)
             if isinstance(node, exp.Distinct):
                 raise Refused("DISTINCT is supported in COUNT, SUM, AVG, MIN and MAX only", NotSupported)
-            if type(node) in FUNCTIONS and isinstance(node.this, exp.Distinct):
-                return self._distinct(node, clause)
-            if type(node) in MORE:
+            if type(node) in MORE and not isinstance(node, exp.Filter):
                 return self._further(node, clause)
         except Refused as refused:
             raise self.query.error(str(refused), node, refused.kind) from None
@@ -174,49 +162,8 @@ class WindowExpressionBinder(ExpressionBinder):
             raise Refused("PERCENTILE needs one constant from 0 to 1 behind the value; call it once for each")
         return percentile_name(float(value))
 
-    def _distinct(self, node: exp.Expr, clause: Clause) -> Expression:
-        function, place = FUNCTIONS[type(node)], self._place(node)
-        if function not in DISTINCT:
-            raise Refused("DISTINCT is supported in COUNT, SUM, AVG, MIN and MAX only", NotSupported)
-        first, *more = [self._argument(each, clause) for each in node.this.expressions]
-        if more and function != "count":
-            raise Refused(f"{function.upper()} takes one argument")
-        if function == "count":
-            argument = Several(first.type, True, place, (first, *more)) if more else first
-            return UngroupedCall(BIGINT, False, place, "count_distinct", argument, self.name(node))
-        plain = call(function, first, self.name(node), place, self.zone)
-        assert isinstance(plain, UngroupedCall)
-        if function in ("min", "max"):
-            return replace(plain, name=self.name(node))
-        return replace(plain, function=f"{function}_distinct", name=self.name(node))
-
-    def _filtered(self, node: exp.Filter, clause: Clause) -> Expression:
-        if clause.no_aggregates:
-            raise Refused(clause.no_aggregates)
-        inside = Clause("an aggregate cannot stand in FILTER (WHERE ...); put the condition into HAVING")
-        condition = self.predicate(node.expression.this, inside, "FILTER (WHERE ...)")
-        bound = self.bind(node.this, clause)
-        if not isinstance(bound, UngroupedCall):
-            raise Refused("FILTER (WHERE ...) stands behind an aggregate")
-        if bound.function == "count_star":
-            one = _only_where(condition, Literal(INT, False, bound.place, 1))
-            return replace(bound, function="count", argument=one, name=self.name(node))
-        argument = bound.argument
-        assert argument is not None
-        if isinstance(argument, Several):
-            parts = tuple(_only_where(condition, each) for each in argument.arguments)
-            argument = replace(argument, arguments=parts)
-        else:
-            argument = _only_where(condition, argument)
-        return replace(bound, argument=argument, name=self.name(node))
-
 
 class WindowBinder(SelectBinder):
     """Binds the SELECT of a WINDOW query."""
 
     expressions: ClassVar[type[ExpressionBinder]] = WindowExpressionBinder
-
-
-def _only_where(condition: Expression, value: Expression) -> Expression:
-    otherwise = Literal(value.type, True, condition.place, None)
-    return Case(value.type, True, condition.place, ((condition, value),), otherwise)

@@ -54,6 +54,10 @@ class Namer:
             if left is not None and right is None and kind in (exp.Add, exp.Sub):
                 return left
             return f"({left or self.name(node.this)} {INFIX[kind]} {right or self.name(node.expression)})"
+        if kind is exp.Filter:
+            return f"{self.name(node.this)} FILTER (WHERE {self.name(node.expression.this)})"
+        if kind in FUNCTIONS and isinstance(node.this, exp.Distinct):
+            return f"{FUNCTIONS[kind]}(DISTINCT {', '.join(map(self.name, node.this.expressions))})"
         if kind in FUNCTIONS:
             arguments = (node.this, *node.args.get("expressions", ()))
             return (

@@ -13,7 +13,8 @@ from viewkeeper.errors import NotSupported
 _SET_OPERATION = frozenset(("this", "expression", "distinct", "order", "limit", "offset", "with_"))
 
 RELATIONAL: dict[type[exp.Expr], frozenset[str]] = {
-    exp.Select: ADMITTED[exp.Select] | {"distinct", "with_"}, exp.Distinct: frozenset(),
+    exp.Select: ADMITTED[exp.Select] | {"distinct", "with_"}, exp.Distinct: frozenset(("expressions",)),
+    exp.Filter: frozenset(("this", "expression")),
     exp.Join: ADMITTED[exp.Join] | {"side", "using", "method"}, exp.Group: ADMITTED[exp.Group] | {"all"},
     exp.With: frozenset(("expressions",)), exp.CTE: frozenset(("this", "alias")), exp.Union: _SET_OPERATION,
     exp.Intersect: _SET_OPERATION, exp.Except: _SET_OPERATION, exp.Values: frozenset(("expressions", "alias")),

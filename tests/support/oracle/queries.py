@@ -223,11 +223,12 @@ def _calls(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
     numbers = [column for column in columns if column[1].is_number]
     if function == "count(*)" or (function in ("sum", "avg") and not numbers):
         return "count(*)", BIGINT
+    distinct = draw(st.sampled_from(["", "", "", "DISTINCT "]))
     if function in ("sum", "avg"):
         argument, type_ = draw(_numbers(tuple(numbers)))
-        return f"{function}({argument})", _sum_type(type_) if function == "sum" else _average_type(type_)
+        return f"{function}({distinct}{argument})", _sum_type(type_) if function == "sum" else _average_type(type_)
     argument, type_ = draw(_outputs(columns))
-    return f"{function}({argument})", BIGINT if function == "count" else type_
+    return f"{function}({distinct}{argument})", BIGINT if function == "count" else type_
 
 
 def _sum_type(type_: Type) -> Type:

@@ -59,7 +59,7 @@ def _pairs(tests: tuple[Expression, ...], join: InnerJoin | OuterJoin) -> tuple[
             rest.append(test)
         elif isinstance(test, Compare) and test.operator == "<=>" and pair[0].nullable and pair[1].nullable:
             nulls = [IsNull(BOOLEAN, False, side.place, side) for side in pair]
-            pairs += [(_never_null(pair[0]), _never_null(pair[1])), (nulls[0], nulls[1])]
+            pairs += [(never_null(pair[0]), never_null(pair[1])), (nulls[0], nulls[1])]
         else:
             pairs.append(pair)
     return pairs, tuple(rest)
@@ -79,7 +79,8 @@ def _with_keys(join: InnerJoin | OuterJoin, pairs: list[Pair]) -> tuple[tuple[Ex
     return join.left_keys + lefts, join.right_keys + rights
 
 
-def _never_null(side: Expression) -> Expression:
+def never_null(side: Expression) -> Expression:
+    """`side`, with some value in place of NULL."""
     some = Literal(side.type, False, side.place, _some(side.type))
     return Coalesce(side.type, False, side.place, (side, some))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from viewkeeper.maintenance.rules.computed_group_keys import COMPUTED_GROUP_KEYS
 from viewkeeper.maintenance.rules.computed_join_keys import COMPUTED_JOIN_KEYS
+from viewkeeper.maintenance.rules.distinct_aggregates import DISTINCT_AGGREGATES
 from viewkeeper.maintenance.rules.exists_as_semi_join import EXISTS_AS_SEMI_JOIN
 from viewkeeper.maintenance.rules.in_as_semi_join import IN_AS_SEMI_JOIN
 from viewkeeper.maintenance.rules.inner_join_residual import INNER_JOIN_RESIDUAL
@@ -23,7 +24,7 @@ from viewkeeper.plans.relations import Relation, UnionAll
 RULES = (
     SET_OPERATION_AS_COUNTS, INNER_JOIN_RESIDUAL, OUTER_JOIN_AS_INNER, WHERE_BELOW_JOIN, WHERE_BELOW_OUTER_JOIN,
     EXISTS_AS_SEMI_JOIN, IN_AS_SEMI_JOIN, NOT_IN_AS_ANTI_JOIN, SUBQUERY_AS_COLUMN, ON_BELOW_OUTER_JOIN, NULL_SAFE_KEYS,
-    COMPUTED_JOIN_KEYS, COMPUTED_GROUP_KEYS,
+    COMPUTED_JOIN_KEYS, COMPUTED_GROUP_KEYS, DISTINCT_AGGREGATES,
 )  # fmt: skip
 """Tried in this order at each relation, from the root on, until none applies there; then below.  A conjunct must know
 what kind of join it stands above before it moves, and moves before subqueries become joins, and before keys that raise

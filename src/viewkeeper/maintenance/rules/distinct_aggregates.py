@@ -1,0 +1,88 @@
+"""An aggregate of DISTINCT values is one of the groups of a GROUP BY the values beside the keys.
+
+Where a GROUP BY has several kinds of calls, of distinct values of one thing, of another, and of all rows, each kind is
+computed by itself, and their rows are joined by the keys: all have the same groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from viewkeeper.catalog.types import BOOLEAN, INT
+from viewkeeper.maintenance.rules.null_safe_keys import Pair, never_null
+from viewkeeper.maintenance.rules.rule import Rule
+from viewkeeper.plans.expressions import Case, ColumnRef, Expression, IsNull, Literal, Or, Several
+from viewkeeper.plans.relations import GroupBy, InnerJoin, Project, Relation
+from viewkeeper.plans.rewriting import identity
+
+_DISTINCT = "_distinct"
+
+
+def _apply(relation: Relation) -> Relation | None:
+    if not isinstance(relation, GroupBy) or not any(call.function.endswith(_DISTINCT) for call in relation.calls):
+        return None
+    kinds: dict[Expression | None, list[int]] = {}
+    for i, call in enumerate(relation.calls):
+        of = identity(call.argument) if call.argument is not None and call.function.endswith(_DISTINCT) else None
+        kinds.setdefault(of, []).append(i)
+    width = len(relation.keys)
+    whole: Relation | None = None
+    places: dict[int, int] = {}
+    for of, chosen in kinds.items():
+        part = _of_all(relation, chosen) if of is None else _of_distinct(relation, chosen)
+        begin = width + (0 if whole is None else len(whole.columns))
+        places.update({call: begin + n for n, call in enumerate(chosen)})
+        whole = part if whole is None else _joined(whole, part, width)
+    assert whole is not None
+    wanted = [*range(width), *(places[i] for i in range(len(relation.calls)))]
+    outputs = tuple(_column(whole, i) for i in wanted)
+    return Project(whole, outputs, relation.key_names + relation.call_names)
+
+
+def _of_all(relation: GroupBy, chosen: list[int]) -> GroupBy:
+    calls = tuple(relation.calls[i] for i in chosen)
+    return replace(relation, calls=calls, call_names=tuple(relation.call_names[i] for i in chosen))
+
+
+def _of_distinct(relation: GroupBy, chosen: list[int]) -> GroupBy:
+    argument = relation.calls[chosen[0]].argument
+    assert argument is not None
+    values = argument.arguments if isinstance(argument, Several) else (argument,)
+    width = len(relation.keys)
+    names = tuple(f"k{i}" for i in range(width)) + tuple(f"v{i}" for i in range(len(values)))
+    below = GroupBy(relation.input, relation.keys + values, names, (), ())
+    found = tuple(_column(below, width + i) for i in range(len(values)))
+    value = _where_all(found) if len(found) > 1 else found[0]
+    calls = tuple(
+        replace(relation.calls[i], function=relation.calls[i].function.removesuffix(_DISTINCT), argument=value)
+        for i in chosen
+    )
+    keys = tuple(_column(below, i) for i in range(width))
+    return GroupBy(below, keys, relation.key_names, calls, tuple(relation.call_names[i] for i in chosen))
+
+
+def _where_all(values: tuple[Expression, ...]) -> Expression:
+    """1 where none of `values` is NULL, else NULL: COUNT(DISTINCT x, y) counts such rows."""
+    nulls = tuple(IsNull(BOOLEAN, False, value.place, value) for value in values)
+    missing = Or(BOOLEAN, False, None, nulls)
+    return Case(INT, True, None, ((missing, Literal(INT, True, None, None)),), Literal(INT, False, None, 1))
+
+
+def _joined(left: Relation, right: GroupBy, width: int) -> InnerJoin:
+    pairs: list[Pair] = []
+    for i in range(width):
+        ours, theirs = _column(left, i), _column(right, i)
+        if ours.nullable and theirs.nullable:
+            pairs.append((never_null(ours), never_null(theirs)))
+            pairs.append((IsNull(BOOLEAN, False, ours.place, ours), IsNull(BOOLEAN, False, theirs.place, theirs)))
+        else:
+            pairs.append((ours, theirs))
+    return InnerJoin(left, right, tuple(mine for mine, _ in pairs), tuple(other for _, other in pairs), None)
+
+
+def _column(relation: Relation, position: int) -> ColumnRef:
+    column = relation.columns[position]
+    return ColumnRef(column.type, column.nullable, None, position, column.name)
+
+
+DISTINCT_AGGREGATES = Rule("distinct aggregates", _apply)
