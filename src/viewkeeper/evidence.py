@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.catalog.arrow_tables import logical_table
 from viewkeeper.catalog.model import ERRORS, REJECTED, Column, PartView, StateSpec, Stream, Table, View
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.changes.operations import DELETE, TableForm
@@ -29,7 +30,7 @@ from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
 from viewkeeper.views.parts_at_version import Parts
-from viewkeeper.views.shape import Shape, logical_table
+from viewkeeper.views.shape import Shape
 from viewkeeper.views.version import Version
 
 _KINDS = ("put", "delete", "delete_columns")

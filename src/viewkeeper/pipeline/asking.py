@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.catalog.arrow_tables import logical_table
 from viewkeeper.catalog.model import Column, StateSpec
-from viewkeeper.catalog.types import physical_type, to_logical, to_physical
+from viewkeeper.catalog.types import physical_type, to_physical
 from viewkeeper.errors import Error
 from viewkeeper.jobs import ring
 from viewkeeper.maintenance.operators.spark_answer import error_text, target
@@ -106,6 +107,4 @@ def _table(read: plan.SparkInput, trace: Trace, zone: str) -> pa.Table:
     if read.stored.member is not None:
         rows = rows.filter(rows.columns[0].to_numpy() == read.stored.member)
     rows = rows.select(read.stored.order).repeated()
-    arrays = [to_logical(array, column.type, zone) for array, column in zip(rows.columns, read.columns, strict=True)]
-    fields = [pa.field(c.name, array.type, c.nullable) for c, array in zip(read.columns, arrays, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+    return logical_table(read.columns, rows.columns, zone)

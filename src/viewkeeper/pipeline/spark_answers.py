@@ -15,9 +15,9 @@ from viewkeeper.spark.processes import loss_named
 from viewkeeper.spark.tables import named_tables
 from viewkeeper.streams.spark.failures import failures, place_of, raise_unless_of_query, text_of
 from viewkeeper.streams.spark.hidden import without_hidden
+from viewkeeper.streams.spark.queries import converted, described
 from viewkeeper.streams.spark.quiet import failures_unlogged
 from viewkeeper.streams.spark.sessions import Sessions
-from viewkeeper.streams.spark.types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,8 +39,8 @@ class SparkAnswers:
         Raises SparkFailed where the query cannot run, Error where that is not the query's doing.
         """
         rows, query = sum(map(len, question.tables.values())), without_hidden(question.sql, frozenset())
-        with loss_named(), self._sessions.session(question.zone, rows) as session, failures_unlogged():
-            session.sparkContext.setJobDescription(question.title)
+        session_of = self._sessions.session(question.zone, rows)
+        with loss_named(), session_of as session, described(session, question.title), failures_unlogged():
             try:
                 with named_tables(session, question.tables):
                     return _logical(ask(session, question.sql), question.columns, question.zone)
@@ -50,8 +50,6 @@ class SparkAnswers:
                 if code is None:
                     raise SparkFailed(text_of(error, query)) from error
                 return QueryRaised(code, place_of(error, query), text_of(error, query))
-            finally:
-                session.sparkContext.setJobDescription("")
 
 
 def _code(error: Exception) -> str | None:
@@ -65,13 +63,6 @@ def _code(error: Exception) -> str | None:
 
 
 def _logical(answer: DataFrame, columns: Sequence[Column], zone: str) -> pa.Table:
-    """The rows of `answer` in the types that users see of `columns`; ANSI: what does not fit raises."""
-    from pyspark.sql import functions as f
-
-    wanted = [spark_type(column.type) for column in columns]
-    if [field.dataType for field in answer.schema.fields] != wanted:
-        names = [f"c{i}" for i in range(len(columns))]
-        named = answer.toDF(*names)
-        answer = named.select(*(f.col(name).cast(type_) for name, type_ in zip(names, wanted, strict=True)))
+    """The rows of `answer` in the types that users see of `columns`."""
     fields = [pa.field(f"c{i}", logical_type(column.type, zone)) for i, column in enumerate(columns)]
-    return answer.toArrow().rename_columns([field.name for field in fields]).cast(pa.schema(fields))
+    return converted(answer, columns).toArrow().rename_columns([field.name for field in fields]).cast(pa.schema(fields))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.catalog.arrow_tables import logical_table
 from viewkeeper.catalog.model import PartView, Stream
 from viewkeeper.errors import NotFound, NotReady, NotSupported
 from viewkeeper.stores.value_conversion import aware
@@ -23,7 +24,6 @@ from viewkeeper.streams.work import Piece
 from viewkeeper.trace.disk import Disk
 from viewkeeper.trace.grouping import spread
 from viewkeeper.trace.snapshot import Snapshot
-from viewkeeper.views.shape import logical_table
 
 PARTS_READ = 10_000_000
 """Parts with rows that are read at once, at most: equal parts take no room where they stand, but as rows they do."""

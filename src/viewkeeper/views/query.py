@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from viewkeeper.catalog.arrow_tables import logical_table
 from viewkeeper.catalog.model import Table, View
 from viewkeeper.compiler.bind import bind_query
 from viewkeeper.compiler.statements import SelectStatement
@@ -15,7 +16,6 @@ from viewkeeper.trace.rows import Rows
 from viewkeeper.views.part_pruning import uses
 from viewkeeper.views.part_query import PartTables
 from viewkeeper.views.result import Result
-from viewkeeper.views.shape import logical_table
 from viewkeeper.views.version import Version
 
 

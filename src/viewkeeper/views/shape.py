@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from viewkeeper.catalog.arrow_tables import logical_table
 from viewkeeper.catalog.model import Column, Index, Stored, Table, View
-from viewkeeper.catalog.types import to_logical
 from viewkeeper.errors import InputError
 from viewkeeper.stores.intake import canonical_value
 from viewkeeper.stores.value_conversion import ValueRefused, to_physical, to_python
@@ -82,10 +82,3 @@ class Shape:
         if not self.key:
             return "the empty key ()"
         return "(" + ", ".join(f"{column.name} {column.type}" for column in self.key) + ")"
-
-
-def logical_table(columns: Sequence[Column], physical: Sequence[pa.Array], zone: str) -> pa.Table:
-    """An Arrow table of the types that users see."""
-    arrays = [to_logical(array, column.type, zone) for column, array in zip(columns, physical, strict=True)]
-    fields = [pa.field(c.name, a.type, c.nullable) for c, a in zip(columns, arrays, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.catalog.arrow_tables import logical_table
 from viewkeeper.catalog.model import Stream
 from viewkeeper.catalog.types import logical_type
 from viewkeeper.errors import Error, NotFound
@@ -24,7 +25,6 @@ from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.spark.follow import follow
 from viewkeeper.trace.commit import Storage
 from viewkeeper.views.python_rows import data_frame, dicts
-from viewkeeper.views.shape import logical_table
 from viewkeeper.views.spark_frames import SparkFrames
 from viewkeeper.views.stream_reader import PartsReader, whole
 from viewkeeper.views.version import Version

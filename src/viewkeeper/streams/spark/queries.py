@@ -84,10 +84,10 @@ class QueryRunner:
         pieces = self._needed(work, query)
         rows = sum(rows_of(each) for each in pieces.values())
         session_of = self._sessions.session(work.zone, rows)
-        with session_of as session, _described(session, work.title), failures_unlogged():
+        with session_of as session, described(session, work.title), failures_unlogged():
             try:
                 with _tables(session, work, query, pieces):
-                    return _converted(ask(session, query.sql), work.view.columns).toArrow()
+                    return converted(ask(session, query.sql), work.view.columns).toArrow()
             except failures() as error:
                 raise_unless_of_query(error)
                 raise _Failed(failure(error, query, work.query)) from None
@@ -115,7 +115,7 @@ def _tables(
 
 
 @contextmanager
-def _described(session: SparkSession, title: str) -> Iterator[None]:
+def described(session: SparkSession, title: str) -> Iterator[None]:
     """Spark's own user interface names the jobs of the block by `title`."""
     context = session.sparkContext
     context.setJobDescription(title)
@@ -125,7 +125,7 @@ def _described(session: SparkSession, title: str) -> Iterator[None]:
         context.setJobDescription("")
 
 
-def _converted(answer: DataFrame, columns: Sequence[Column]) -> DataFrame:
+def converted(answer: DataFrame, columns: Sequence[Column]) -> DataFrame:
     """The answer's columns converted by position, where they are of other types; ANSI: what does not fit raises."""
     from pyspark.sql import functions as f
 
