@@ -10,8 +10,10 @@ import pytest
 from bags import bag
 from compiler_catalog import catalog_of, query_of
 from viewkeeper.checker.row_evaluator import Answer, evaluate
+from viewkeeper.maintenance.rules import constant_folding
 from viewkeeper.maintenance.rules.rewriter import RULES, rewritten
 from viewkeeper.plans.relations import Filter, InnerJoin, OuterJoin, Relation
+from viewkeeper.plans.rewriting import conjuncts
 
 CATALOG = catalog_of("CREATE TABLE a (i INT, k INT, x INT); CREATE TABLE b (j INT, k INT, y INT)")
 VALUES = (None, 0, 1, 2)
@@ -61,14 +63,23 @@ def test_what_is_rewritten_says_the_same_and_every_rule_was_used() -> None:
                   "SELECT i, (SELECT sum(y) FROM b WHERE b.k = a.k) AS s FROM a WHERE 1 / a.x > 0",
                   "SELECT i, (SELECT y FROM b WHERE b.k = a.k) AS s FROM a", "SELECT i, j FROM a, b WHERE a.k <=> b.k",
                   "SELECT i, j FROM a LEFT JOIN b ON a.k <=> b.k AND a.x > b.y"]  # fmt: skip
-    for sql in (*joins(), *groups, *sets, *subqueries):
+    branches = "(a.k = b.k AND a.x = 1 AND b.y > 0) OR (b.y < 2 AND a.k = b.k AND a.x > 1)"
+    ors = [f"SELECT i, j FROM a, b WHERE {branches}", f"SELECT i, j FROM a JOIN b ON {branches}",
+           f"SELECT i, j FROM a LEFT JOIN b ON {branches}",
+           "SELECT i, j FROM a, b WHERE a.k = b.k OR (a.k = b.k AND x > 0)",
+           "SELECT i, j FROM a, b WHERE (a.k = b.k AND 1 / a.x > 0) OR (a.k = b.k AND b.y > 0)",
+           "SELECT i FROM a WHERE (x > 0 AND k = 1) OR (x > 0 AND k = 2) OR x > 0 AND k IS NULL"]  # fmt: skip
+    constants = ["SELECT i, j FROM a JOIN b ON a.k = b.k WHERE b.y < 1 + 1 AND x > 0",
+                 "SELECT i FROM a WHERE x > 1 / 0 AND k > 0", "SELECT sum(x + (1 + 1)) FROM a",
+                 "SELECT i FROM a WHERE k IN (SELECT y FROM b WHERE y < 1 + 1)"]  # fmt: skip
+    for sql in (*joins(), *groups, *sets, *subqueries, *ors, *constants):
         before = relation_of(sql)
-        after, names = rewritten(before)
+        after, names = rewritten(before, "UTC")
         assert answer(after) == answer(before), (sql, names)
-        assert rewritten(after)[1] == (), f"{sql} is rewritten further when it is rewritten again"
+        assert rewritten(after, "UTC")[1] == (), f"{sql} is rewritten further when it is rewritten again"
         used.update(names)
         raised += bool(answer(before)[1])
-    assert set(used) == {rule.name for rule in RULES} and raised > 100
+    assert set(used) == {constant_folding.NAME, *(rule.name for rule in RULES)} and raised > 100
 
 
 @pytest.mark.parametrize(("kind", "where", "becomes"), [
@@ -77,13 +88,31 @@ def test_what_is_rewritten_says_the_same_and_every_rule_was_used() -> None:
     ("LEFT", "b.y IS NULL", "LEFT"), ("LEFT", "b.y > 0 AND 1 / a.x > 0", "LEFT"),
 ])  # fmt: skip
 def test_what_an_outer_join_becomes(kind: str, where: str, becomes: str) -> None:
-    relation = rewritten(relation_of(f"SELECT a.i, b.j FROM a {kind} JOIN b ON a.k = b.k WHERE {where}"))[0]
+    relation = rewritten(relation_of(f"SELECT a.i, b.j FROM a {kind} JOIN b ON a.k = b.k WHERE {where}"), "UTC")[0]
     while not isinstance(relation, (InnerJoin, OuterJoin)):
         relation = relation.input  # type: ignore[attr-defined]
     assert (relation.kind if isinstance(relation, OuterJoin) else "INNER") == becomes
 
 
 def test_a_condition_on_the_side_without_preserved_rows_leaves_no_condition() -> None:
-    relation = rewritten(relation_of("SELECT a.i FROM a LEFT JOIN b ON a.k = b.k AND b.y > 0"))[0]
+    relation = rewritten(relation_of("SELECT a.i FROM a LEFT JOIN b ON a.k = b.k AND b.y > 0"), "UTC")[0]
     join = relation.input  # type: ignore[attr-defined]
     assert isinstance(join, OuterJoin) and join.condition is None and isinstance(join.right, Filter)
+
+
+def test_a_key_in_every_branch_of_an_or_is_the_joins() -> None:
+    sql = "SELECT i, j FROM a, b WHERE (a.k = b.k AND a.x = 1) OR (b.y = 1 AND a.k = b.k) OR (a.k = b.k AND b.y = 2)"
+    relation = rewritten(relation_of(sql), "UTC")[0]
+    join = relation.input.input  # type: ignore[attr-defined]
+    assert isinstance(join, InnerJoin) and len(join.left_keys) == 1
+
+
+def test_a_constant_in_the_databases_zone_is_computed_there() -> None:
+    """A day in Berlin has 23 hours when summer time begins."""
+    sql = "SELECT i FROM a WHERE x > 0 AND TIMESTAMP '2024-03-30 12:00:00+01:00' + INTERVAL 1 DAY > DATE '2024-01-01'"
+    hours = []
+    for zone in ("UTC", "Europe/Berlin"):
+        relation = rewritten(relation_of(sql), zone)[0]
+        test = conjuncts(relation.input.predicate)[1]  # type: ignore[attr-defined]
+        hours.append(next(test.children()).value.hour)  # type: ignore[attr-defined]
+    assert hours == [11, 10]

@@ -55,7 +55,7 @@ def run_query(relation: Relation, scan: Callable[[int], Rows], zone: str = "UTC"
     `scan(object id)` gives the rows of a table or view in declared column order.  Raises ViewBroken where a row raises.
     """
     builder = PlanBuilder(Catalog(), sources=True)
-    stream = builder.lower(rewritten(relation)[0], range(len(relation.columns)), family=False)
+    stream = builder.lower(rewritten(relation, zone)[0], range(len(relation.columns)), family=False)
     program = ZonePrograms.of_plan(builder.built(), zone)
     context = _Collected()
     for operator in program.operators.values():

@@ -50,15 +50,15 @@ def declare_table(catalog: Catalog, name: str, columns: tuple[Column, ...], key:
 def declare_views(catalog: Catalog, views: Sequence[BoundView]) -> Catalog:
     """`catalog` with `views`, which are not filled yet.  Those of one call share all the work they can."""
     builder = PlanBuilder(catalog)
-    made = [_view(builder, view) for view in views]
+    made = [_view(builder, view, catalog.zone) for view in views]
     # What was widened for a later view of this call has its final shape only now.
     shapes = {o.state.id: o.state for o in builder.operators.values() if isinstance(o, plan.ViewTable)}
     made = [replace(v, stored=replace(v.stored, state=shapes[v.stored.state.id])) for v in made]
     return _with(catalog, builder, *made)
 
 
-def _view(builder: PlanBuilder, view: BoundView) -> View:
-    stream = builder.lower(rewritten(view.relation)[0], range(len(view.columns)), family=True)
+def _view(builder: PlanBuilder, view: BoundView, zone: str) -> View:
+    stream = builder.lower(rewritten(view.relation, zone)[0], range(len(view.columns)), family=True)
     operator = builder.operators[stream.operator]
     order = list(view.key) + [i for i in range(len(view.columns)) if i not in view.key]
     keyed = view.unique and _one_row_a_key(builder, operator)

@@ -296,7 +296,10 @@ def _wider(operator: str, left: Type, right: Type) -> Type:
 
 @st.composite
 def _predicates(draw: st.DrawFn, columns: Columns, depth: int = 2) -> str:
-    connect = draw(st.sampled_from(["plain", "plain", "plain", "OR", "AND", "NOT"])) if depth else "plain"
+    connect = draw(st.sampled_from(["plain", "plain", "plain", "OR", "AND", "NOT", "shared"])) if depth else "plain"
+    if connect == "shared":
+        shared, *rest = (draw(_predicates(columns, depth - 1)) for _ in range(3))
+        return f"(({shared} AND {rest[0]}) OR ({rest[1]} AND {shared}))"
     if connect == "NOT":
         return f"NOT ({draw(_predicates(columns, depth - 1))})"
     if connect in ("AND", "OR"):
@@ -309,7 +312,10 @@ def _predicates(draw: st.DrawFn, columns: Columns, depth: int = 2) -> str:
             return name
         case "compare" if literals:
             operator = draw(st.sampled_from(["<=", ">=", "<>", "=", "<", ">", "<=>"]))
-            return f"{name} {operator} {draw(st.sampled_from(literals))}"
+            literal = draw(st.sampled_from(literals))
+            if type_.is_integer and draw(st.booleans()):
+                literal = f"({literal} + {draw(st.sampled_from(literals))})"  # a constant, which may raise
+            return f"{name} {operator} {literal}"
         case "in" if literals:
             options = draw(st.lists(st.sampled_from([*literals, "NULL"]), min_size=1, max_size=3))
             return f"{name} {draw(st.sampled_from(['', 'NOT ']))}IN ({', '.join(options)})"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
+from viewkeeper.maintenance.rules import constant_folding
+from viewkeeper.maintenance.rules.common_conjuncts import COMMON_CONJUNCTS
 from viewkeeper.maintenance.rules.computed_group_keys import COMPUTED_GROUP_KEYS
 from viewkeeper.maintenance.rules.computed_join_keys import COMPUTED_JOIN_KEYS
 from viewkeeper.maintenance.rules.distinct_aggregates import DISTINCT_AGGREGATES
@@ -22,19 +24,23 @@ from viewkeeper.maintenance.rules.where_below_outer_join import WHERE_BELOW_OUTE
 from viewkeeper.plans.relations import Relation, UnionAll
 
 RULES = (
-    SET_OPERATION_AS_COUNTS, INNER_JOIN_RESIDUAL, OUTER_JOIN_AS_INNER, WHERE_BELOW_JOIN, WHERE_BELOW_OUTER_JOIN,
-    EXISTS_AS_SEMI_JOIN, IN_AS_SEMI_JOIN, NOT_IN_AS_ANTI_JOIN, SUBQUERY_AS_COLUMN, ON_BELOW_OUTER_JOIN, NULL_SAFE_KEYS,
-    COMPUTED_JOIN_KEYS, COMPUTED_GROUP_KEYS, DISTINCT_AGGREGATES,
+    SET_OPERATION_AS_COUNTS, COMMON_CONJUNCTS, INNER_JOIN_RESIDUAL, OUTER_JOIN_AS_INNER, WHERE_BELOW_JOIN,
+    WHERE_BELOW_OUTER_JOIN, EXISTS_AS_SEMI_JOIN, IN_AS_SEMI_JOIN, NOT_IN_AS_ANTI_JOIN, SUBQUERY_AS_COLUMN,
+    ON_BELOW_OUTER_JOIN, NULL_SAFE_KEYS, COMPUTED_JOIN_KEYS, COMPUTED_GROUP_KEYS, DISTINCT_AGGREGATES,
 )  # fmt: skip
 """Tried in this order at each relation, from the root on, until none applies there; then below.  A conjunct must know
 what kind of join it stands above before it moves, and moves before subqueries become joins, and before keys that raise
 are computed below the join."""
 
 
-def rewritten(relation: Relation) -> tuple[Relation, tuple[str, ...]]:
-    """What `relation` becomes, and the names of the rules that were applied, in this order."""
-    used: list[str] = []
-    return _rewritten(relation, used), tuple(used)
+def rewritten(relation: Relation, zone: str) -> tuple[Relation, tuple[str, ...]]:
+    """What `relation` becomes, and the names of the rules that were applied, in this order.
+
+    Constants come first, since most rules ask what can raise.  `zone` is the database's time zone.
+    """
+    constants = constant_folding.folded(relation, zone)
+    used = [] if constants is relation else [constant_folding.NAME]
+    return _rewritten(constants, used), tuple(used)
 
 
 def _rewritten(relation: Relation, used: list[str]) -> Relation:

@@ -1,0 +1,57 @@
+"""What is computed of constants alone is computed once, so that it can raise no longer.
+
+A constant that could raise keeps a condition above the join and a subquery in one piece; `DATE '1994-01-01' + INTERVAL
+'1' YEAR` is a date.  What does raise stays, and raises for each row.  What cannot raise stays too: it costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from viewkeeper.catalog.types import to_logical
+from viewkeeper.maintenance.evaluate import evaluate
+from viewkeeper.plans.expressions import Expression, Literal
+from viewkeeper.plans.raising import can_raise
+from viewkeeper.plans.relations import AggregateCall, Relation
+
+NAME = "constant folding"
+
+
+def folded(relation: Relation, zone: str) -> Relation:
+    """`relation` with its constants computed, in all that it is made from too; itself where there are none.
+
+    `zone` is the database's time zone.
+    """
+    answer: Relation = _below(relation, zone)
+    return answer
+
+
+def _below(node: Any, zone: str) -> Any:
+    changed = {}
+    for field in fields(node):
+        old = getattr(node, field.name)
+        new = _folded(old, zone)
+        if new is not old:
+            changed[field.name] = new
+    return replace(node, **changed) if changed else node
+
+
+def _folded(value: Any, zone: str) -> Any:
+    if isinstance(value, tuple):
+        parts = tuple(_folded(part, zone) for part in value)
+        return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value
+    if isinstance(value, Expression):
+        return _constant(_below(value, zone), zone)
+    return _below(value, zone) if isinstance(value, (Relation, AggregateCall)) else value
+
+
+def _constant(expression: Expression, zone: str) -> Expression:
+    children = list(expression.children())
+    if not children or not all(isinstance(child, Literal) for child in children) or not can_raise(expression):
+        return expression
+    values, errors = evaluate(expression, (), 1, zone=zone)
+    if errors is not None:
+        return expression
+    value = to_logical(values, expression.type)[0].as_py()
+    return Literal(expression.type, expression.nullable, expression.place, value)
