@@ -8,8 +8,11 @@ NULL may be any number.
 from __future__ import annotations
 
 import datetime
+import operator
+from bisect import bisect_left
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import accumulate, compress, count, repeat
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -90,32 +93,39 @@ def limits(zone: str) -> tuple[int, int]:
 def _changes(zone: str) -> Changes:
     in_zone = ZoneInfo(zone)
     first = _offset(in_zone, _BEFORE_CHANGES)
-    listed = list(_found(in_zone, _BEFORE_CHANGES, _RULED, _DAY))
-    ruled = list(_found(in_zone, _RULED, _RULED + _CYCLE, 7 * _DAY))
-    cycles = range((_LATEST - _RULED) // _CYCLE + 1)
-    cycle = _CYCLE // _SECOND
-    found = listed + [(local + cycle * n, offset) for n in cycles for local, offset in ruled]
-    local = np.array([local for local, _ in found], np.int64)
-    offsets = np.array([first, *(offset for _, offset in found)], np.int64)
+    listed = _found(in_zone, _BEFORE_CHANGES, _RULED, _DAY)
+    ruled = _found(in_zone, _RULED, _RULED + _CYCLE, 7 * _DAY) if _has_rule(in_zone) else ()
+    (listed_local, listed_offsets), (ruled_local, ruled_offsets) = (
+        np.array([*changes], np.int64).reshape(-1, 2).T for changes in (listed, ruled)
+    )
+    cycles = np.arange((_LATEST - _RULED) // _CYCLE + 1)[:, None] * (_CYCLE // _SECOND)
+    local = np.concatenate([listed_local, (cycles + ruled_local).ravel()])
+    offsets = np.concatenate([[first], listed_offsets, np.tile(ruled_offsets, len(cycles))])
     instants = local - np.maximum(offsets[:-1], offsets[1:])
     return Changes(instants * _MICROSECONDS, local * _MICROSECONDS, offsets * _MICROSECONDS)
+
+
+def _has_rule(zone: ZoneInfo) -> bool:
+    """Whether clocks change in the first two of the years in which a rule holds; then they do in each, else in none."""
+    return next(_found(zone, _RULED, _RULED + 104 * 7 * _DAY, 7 * _DAY), None) is not None
 
 
 def _found(
     zone: ZoneInfo, begin: datetime.datetime, end: datetime.datetime, step: datetime.timedelta
 ) -> Iterator[tuple[int, int]]:
     """From when on, in seconds of local time, clocks are how far ahead, at each change; changes are `step` apart."""
-    before = zone.utcoffset(begin)
-    while begin < end:
-        after = zone.utcoffset(begin + step)
-        if after != before:
-            low, high = begin, begin + step  # fold 0: the offset before a change holds to the end of its gap or overlap
-            while high - low > _SECOND:
-                middle = low + (high - low) // _SECOND // 2 * _SECOND
-                low, high = (low, middle) if zone.utcoffset(middle) == after else (middle, high)
-            yield (high - _EPOCH) // _SECOND, _offset(zone, high)
-            before = after
-        begin += step
+    moments = accumulate(repeat(step, (end - begin) // step), operator.add, initial=begin)
+    offsets = list(map(zone.utcoffset, moments))  # nothing of Python's own in a loop of so many days
+    for n in compress(count(), map(operator.ne, offsets, offsets[1:])):
+        before, after = begin + n * step, offsets[n + 1]
+        changed = partial(_is_ahead, zone, before, after)
+        # Fold 0: the offset before a change holds to the end of its gap or overlap.
+        at = before + bisect_left(range(step // _SECOND), True, key=changed) * _SECOND
+        yield (at - _EPOCH) // _SECOND, _offset(zone, at)
+
+
+def _is_ahead(zone: ZoneInfo, begin: datetime.datetime, offset: datetime.timedelta | None, seconds: int) -> bool:
+    return zone.utcoffset(begin + seconds * _SECOND) == offset
 
 
 def _offset(zone: ZoneInfo, local: datetime.datetime) -> int:
