@@ -97,7 +97,8 @@ def test_a_day_whose_midnight_was_skipped_begins_where_the_gap_ends(
     assert start_of_day(np.array([midnight]), zone).tolist() == [microseconds(begin)]
 
 
-def test_views_and_pandas_show_summer_times_after_2037(tmp_path: Path) -> None:
+@pytest.mark.spark
+def test_views_and_pandas_show_summer_times_after_2037(spark, tmp_path: Path) -> None:
     """DATE and TIMESTAMP_NTZ to TIMESTAMP in a zone with daylight saving time, in a view and in a SELECT."""
     with viewkeeper.connect(tmp_path / "db", zone="Europe/Berlin") as db:
         db.sql("CREATE TABLE t (id INT, d DATE, n TIMESTAMP_NTZ, ts TIMESTAMP, PRIMARY KEY (id))")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -19,6 +20,9 @@ from viewkeeper.maintenance.explain import explain_view
 from viewkeeper.maintenance.operators import by_key, semi_join
 from viewkeeper.maintenance.task import Task
 from viewkeeper.plans import maintenance as plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TABLES = ["CREATE TABLE o (id BIGINT, c BIGINT, x INT, PRIMARY KEY (id))",
           "CREATE TABLE c (id BIGINT, name STRING, y INT, PRIMARY KEY (id))"]  # fmt: skip
@@ -82,7 +86,8 @@ def test_a_changed_row_of_a_crowded_key_changes_one_row(monkeypatch: pytest.Monk
     assert sorted(engine.rows("v"))[-1] == (1000, "b")
 
 
-def test_they_are_read_by_key_by_sql_and_over_one_another(tmp_path: Path) -> None:
+@pytest.mark.spark
+def test_they_are_read_by_key_by_sql_and_over_one_another(spark: SparkSession, tmp_path: Path) -> None:
     """A LEFT JOIN as a view, a view and an index over it, and the same query asked without a view."""
     with viewkeeper.connect(tmp_path / "db") as db:
         db.sql(";".join(TABLES))
