@@ -1,7 +1,7 @@
 """What is computed of constants alone is computed once, so that it can raise no longer.
 
-A constant that could raise keeps a condition above the join and a subquery in one piece; `DATE '1994-01-01' + INTERVAL
-'1' YEAR` is a date.  What does raise stays, and raises for each row.  What cannot raise stays too: it costs nothing.
+A constant that could raise keeps its condition, and those behind it, above the join; `DATE '1994-01-01' + INTERVAL '1'
+YEAR` is a date.  What does raise stays, and raises for each row.  What cannot raise stays too: it costs nothing.
 """
 
 from __future__ import annotations
