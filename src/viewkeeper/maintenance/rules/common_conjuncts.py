@@ -43,17 +43,16 @@ def _common(term: Expression) -> tuple[list[Expression], list[Expression]]:
     """The conjuncts that all branches of an OR have, and what is left to ask."""
     if not isinstance(term, Or) or can_raise(term):
         return [], [term]
-    branches = [conjuncts(branch) for branch in _branches(term)]
-    known = [{identity(each) for each in branch} for branch in branches]
-    shared = set.intersection(*known)
+    branches = [{identity(each): each for each in conjuncts(branch)} for branch in _branches(term)]
+    shared = set.intersection(*map(set, branches))
     if not shared:
         return [], [term]
-    common = {identity(each): each for each in branches[0] if identity(each) in shared}
-    rests = [tuple(each for each in branch if identity(each) not in shared) for branch in branches]
-    if not all(rests):
-        return list(common.values()), []  # a branch that asks no more than the others do
-    wanted = tuple(rest for rest in map(conjunction, rests) if rest is not None)
-    return list(common.values()), [replace(term, arguments=wanted)]
+    common = [each for key, each in branches[0].items() if key in shared]
+    rests = [conjunction(tuple(each for key, each in branch.items() if key not in shared)) for branch in branches]
+    wanted = tuple(rest for rest in rests if rest is not None)
+    if len(wanted) < len(rests):
+        return common, []  # a branch asks no more than what all do
+    return common, [replace(term, arguments=wanted)]
 
 
 def _branches(test: Expression) -> list[Expression]:
