@@ -6,6 +6,7 @@ in the order in which data flows; each imports only those before it:
 - `errors`, `settings`, `files`
 - `catalog`      tables, views, column types
 - `plans`        queries as bound, and how each kind of view is kept
+- `evaluation`   values of expressions, on columns
 - `compiler`     SQL text to relations
 - `trace`        state: runs, merges, manifests, commit
 - `jobs`         what view servers share, and how rows cross between them

@@ -22,14 +22,14 @@ from viewkeeper.catalog.types import (
     decimal,
     physical_type,
 )
-from viewkeeper.maintenance.error_codes import (
+from viewkeeper.evaluation.error_codes import (
     ARITHMETIC_OVERFLOW,
     NUMERIC_VALUE_OUT_OF_RANGE,
     format_error,
     pack_error,
     unpack_error,
 )
-from viewkeeper.maintenance.evaluate import evaluate, predicate
+from viewkeeper.evaluation.evaluate import evaluate, predicate
 from viewkeeper.plans import expressions as ir
 
 

@@ -31,7 +31,7 @@ from viewkeeper.catalog.types import (
     decimal,
     physical_type,
 )
-from viewkeeper.maintenance.evaluate import evaluate, predicate
+from viewkeeper.evaluation.evaluate import evaluate, predicate
 from viewkeeper.plans import expressions as ir
 
 places = st.tuples(st.integers(1, 300), st.integers(1, 2000))

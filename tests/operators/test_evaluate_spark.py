@@ -22,8 +22,8 @@ from viewkeeper.catalog.types import (
     to_physical,
 )
 from viewkeeper.compiler.coercion import bounded_decimal, decimal_result
-from viewkeeper.maintenance import exact
-from viewkeeper.maintenance.evaluate import evaluate
+from viewkeeper.evaluation import exact
+from viewkeeper.evaluation.evaluate import evaluate
 from viewkeeper.plans import expressions as ir
 
 pytestmark = pytest.mark.spark

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from viewkeeper.catalog.types import BIGINT, DOUBLE, FLOAT, INT, SMALLINT, TINYINT, decimal, physical_type
-from viewkeeper.maintenance import exact
+from viewkeeper.evaluation import exact
 from viewkeeper.plans.sums import sum_columns
 
 LARGEST = 1.7976931348623157e308
@@ -257,7 +257,7 @@ def test_weights_that_could_not_be_exact_are_refused():
 
 def test_many_groups_are_summed_in_pieces(monkeypatch):
     """The dense table of limbs is bounded: groups that do not fit in one are summed in the next."""
-    from viewkeeper.maintenance import exact_float
+    from viewkeeper.evaluation import exact_float
 
     values = pa.array([1e-300, 1e300, -1e300, 0.5] * 10)
     whole = exact.lift_reduce(values, np.ones(40, np.int64), np.arange(0, 40, 2), DOUBLE)

@@ -19,8 +19,8 @@ from viewkeeper.catalog.model import Column, StateSpec
 from viewkeeper.catalog.types import BIGINT, INT, STRING, Type
 from viewkeeper.checker.row_evaluator import Answer, evaluate
 from viewkeeper.errors import NotSupported
+from viewkeeper.evaluation import constant_folding
 from viewkeeper.maintenance import outer_joins
-from viewkeeper.maintenance.rules import constant_folding
 from viewkeeper.maintenance.rules.rewriter import RULES, rewritten
 from viewkeeper.maintenance.task import Task
 from viewkeeper.maintenance.zones import _RUN

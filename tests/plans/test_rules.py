@@ -10,7 +10,7 @@ import pytest
 from bags import bag
 from compiler_catalog import catalog_of, query_of
 from viewkeeper.checker.row_evaluator import Answer, evaluate
-from viewkeeper.maintenance.rules import constant_folding
+from viewkeeper.evaluation import constant_folding
 from viewkeeper.maintenance.rules.rewriter import RULES, rewritten
 from viewkeeper.plans.relations import Filter, InnerJoin, OuterJoin, Relation
 from viewkeeper.plans.rewriting import conjuncts

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from viewkeeper.catalog.types import BIGINT
-from viewkeeper.maintenance import exact
+from viewkeeper.evaluation import exact
 from viewkeeper.streams.ordering import every, in_order
 from viewkeeper.streams.segments import Segments
 

@@ -25,7 +25,7 @@ from viewkeeper.catalog.types import (
     decimal,
     physical_type,
 )
-from viewkeeper.maintenance.error_codes import (
+from viewkeeper.evaluation.error_codes import (
     ARITHMETIC_OVERFLOW,
     DIVIDE_BY_ZERO,
     NUMERIC_VALUE_OUT_OF_RANGE,

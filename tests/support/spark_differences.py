@@ -13,8 +13,8 @@ import pyarrow as pa
 from compiler_catalog import catalog_of, query_of
 from viewkeeper.catalog.types import Type, logical_type, to_logical, to_physical
 from viewkeeper.checker.row_evaluator import Answer, evaluate
-from viewkeeper.maintenance.error_codes import ERROR_CODES, unpack_error
-from viewkeeper.maintenance.evaluate import evaluate as computed
+from viewkeeper.evaluation.error_codes import ERROR_CODES, unpack_error
+from viewkeeper.evaluation.evaluate import evaluate as computed
 from viewkeeper.plans.relations import Project
 
 if TYPE_CHECKING:

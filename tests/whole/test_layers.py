@@ -12,7 +12,8 @@ ROOT = Path(__file__).parent.parent.parent
 SOURCE = ROOT / "src" / "viewkeeper"
 
 ORDER = (
-    "errors", "interrupts", "permissions", "durable", "settings", "files", "catalog", "functions", "plans", "compiler",
+    "errors", "interrupts", "permissions", "durable", "settings", "files", "catalog", "functions", "plans",
+    "evaluation", "compiler",
     "spark", "trace", "jobs", "maintenance", "changes", "stores", "streams", "pipeline", "views", "checker", "server",
     "evidence", "rejections", "database", "commands", "cli",
 )  # fmt: skip
@@ -117,7 +118,7 @@ def test_who_opens_a_database_loads_neither_pyspark_nor_pandas() -> None:
 
 
 def test_the_checker_uses_nothing_that_it_judges() -> None:
-    judged = ("viewkeeper.maintenance", "viewkeeper.pipeline", "viewkeeper.streams")
+    judged = ("viewkeeper.evaluation", "viewkeeper.maintenance", "viewkeeper.pipeline", "viewkeeper.streams")
     # how a query names PART_TIMESTAMP; no logs
     admitted = ("viewkeeper.streams.spark.hidden", "viewkeeper.streams.spark.quiet")
     assert not {module.name: name for module, tree in MODULES.items() if layer(module) == "checker"

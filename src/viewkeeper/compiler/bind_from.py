@@ -65,8 +65,7 @@ def bind_from(around: Around, select: exp.Select) -> tuple[Relation, Scope]:
 def _where(around: Around, select: exp.Select, scope: Scope) -> tuple[Expression, ...]:
     where = select.args.get("where")
     terms = conjuncts(around.binder(scope).predicate(where.this, _IN_WHERE, "WHERE")) if where else ()
-    require_kept(around.query, (), terms)
-    require_kept(around.query, (), terms)
+    require_kept(around.query, around.names.zone, (), terms)
     return terms
 
 

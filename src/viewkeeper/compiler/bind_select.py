@@ -148,7 +148,7 @@ class SelectBinder:
         having = self._having(binder, select, grouping, aliases)
         terms = self._order_terms(binder, select, outputs, Clause(outputs=aliases))
         every = [output.bound for output in outputs] + [bound for _, bound in terms]
-        require_kept(self._query, every, conjuncts(having) if having else ())
+        require_kept(self._query, self._names.zone, every, conjuncts(having) if having else ())
         if group or having is not None or any(map(has_call, every)):
             every = [self._over(grouping, bound, group) for bound in every]
             self._refuse_beside_groups(every)

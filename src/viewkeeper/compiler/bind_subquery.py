@@ -9,14 +9,18 @@ from viewkeeper.compiler.coercion import common_type
 from viewkeeper.compiler.conversion import Refused, converted
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.errors import NotSupported
+from viewkeeper.evaluation import constant_folding
 from viewkeeper.plans.correlation import Correlated, require_separable
 from viewkeeper.plans.expressions import And, ColumnRef, Expression, Not, Or, TextPlace
 from viewkeeper.plans.relations import Project, Relation
 from viewkeeper.plans.subqueries import Exists, InSubquery, ScalarSubquery, Subquery, subqueries_in
 
 
-def require_kept(query: QueryText, values: Iterable[Expression], conditions: Iterable[Expression]) -> None:
-    """Raises NotSupported for a subquery in `values`, or in the conjuncts `conditions`, that cannot become a join."""
+def require_kept(query: QueryText, zone: str, values: Iterable[Expression], conditions: Iterable[Expression]) -> None:
+    """Raises NotSupported for a subquery in `values`, or in the conjuncts `conditions`, that cannot become a join.
+
+    Asked of what constant folding leaves, since what can raise may be a constant.  `zone` is the database's time zone.
+    """
     asked: list[tuple[Subquery, bool, bool, bool]] = []
     for term in conditions:
         negated = isinstance(term, Not)
@@ -27,7 +31,9 @@ def require_kept(query: QueryText, values: Iterable[Expression], conditions: Ite
     asked += [(subquery, False, False, False) for value in values for subquery in subqueries_in(value)]
     for subquery, condition, negated, truth in asked:
         try:
-            require_separable(subquery, condition=condition, negated=negated, tested=truth)
+            require_separable(
+                constant_folding.folded(subquery, zone), condition=condition, negated=negated, tested=truth
+            )
         except Correlated as reason:
             message = f"this subquery is not kept by what changes: {reason}; write a join"
             refused = query.error_at(message, reason.place or subquery.place)

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
-from decimal import Context, Decimal
+from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -25,6 +25,7 @@ from viewkeeper.catalog.types import (
     Type,
     decimal,
 )  # fmt: skip
+from viewkeeper.evaluation.text_numbers import rescale
 
 SUFFIXES = {"L": BIGINT, "S": SMALLINT, "Y": TINYINT, "D": DOUBLE, "F": FLOAT}
 
@@ -90,11 +91,6 @@ def _fits(value: int, type_: Type) -> bool:
 def smallest_decimal(value: int) -> Type:
     """The DECIMAL that Spark gives an integer constant beside a DECIMAL (`DecimalType.fromDecimal`)."""
     return decimal(len(str(abs(value))), 0)
-
-
-def rescale(value: Decimal, scale: int) -> Decimal:
-    """`value` with exactly `scale` digits behind the point; raises InvalidOperation beyond 76 digits."""
-    return value.quantize(Decimal(1).scaleb(-scale), rounding="ROUND_HALF_UP", context=Context(prec=76))
 
 
 def strings(text: str, offset: int) -> tuple[str, int]:

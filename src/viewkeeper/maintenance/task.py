@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from viewkeeper.catalog.model import ERRORS, StateSpec, Table
 from viewkeeper.catalog.types import physical_type, to_logical
-from viewkeeper.maintenance import error_codes
+from viewkeeper.evaluation import error_codes
 from viewkeeper.maintenance.zone_programs import ZonePrograms
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.grouping import Groups, group_rows

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import MAX_PRECISION, Type, decimal
-from viewkeeper.maintenance import exact
-from viewkeeper.maintenance.error_codes import ARITHMETIC_OVERFLOW, NUMERIC_VALUE_OUT_OF_RANGE, pack_error
+from viewkeeper.evaluation import exact
+from viewkeeper.evaluation.error_codes import ARITHMETIC_OVERFLOW, NUMERIC_VALUE_OUT_OF_RANGE, pack_error
 
 
 def sum_or_average(

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.errors import ViewBroken
-from viewkeeper.maintenance.error_codes import format_error
-from viewkeeper.maintenance.evaluate import evaluate, predicate
+from viewkeeper.evaluation.error_codes import format_error
+from viewkeeper.evaluation.evaluate import evaluate, predicate
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.relations import Filter, InnerJoin, Project, Relation, Scan
 from viewkeeper.streams.blocks import Block

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import Type
-from viewkeeper.maintenance import exact
+from viewkeeper.evaluation import exact
 from viewkeeper.streams import extremes
 from viewkeeper.trace.keys import valid
 

@@ -13,7 +13,7 @@ from typing import TypeGuard
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.maintenance.evaluate import predicate
+from viewkeeper.evaluation.evaluate import predicate
 from viewkeeper.plans.expressions import ColumnRef, Compare, Expression
 from viewkeeper.plans.relations import (
     Constants,

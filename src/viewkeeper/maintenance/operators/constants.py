@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.maintenance.evaluate import evaluate
+from viewkeeper.evaluation.evaluate import evaluate
 from viewkeeper.maintenance.task import Task
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.rows import Rows

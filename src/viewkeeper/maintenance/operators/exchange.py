@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.maintenance import exact
-from viewkeeper.maintenance.evaluate import evaluate
+from viewkeeper.evaluation import exact
+from viewkeeper.evaluation.evaluate import evaluate
 from viewkeeper.maintenance.task import Task
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.expressions import ColumnRef

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import physical_type
-from viewkeeper.maintenance.evaluate import predicate
+from viewkeeper.evaluation.evaluate import predicate
 from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer, KeyedRows
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.key_functions import OuterJoinRows

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from viewkeeper.maintenance import exact
+from viewkeeper.evaluation import exact
 from viewkeeper.maintenance.operators import extremes
 from viewkeeper.maintenance.operators.exchange import counted
 from viewkeeper.maintenance.task import Arrived, GroupChanges, Task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from viewkeeper.maintenance.evaluate import evaluate
+from viewkeeper.evaluation.evaluate import evaluate
 from viewkeeper.maintenance.task import Task
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.rows import Rows

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from viewkeeper.maintenance.evaluate import evaluate, predicate
+from viewkeeper.evaluation.evaluate import evaluate, predicate
 from viewkeeper.maintenance.task import Task
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.expressions import ColumnRef, Compare, Expression, Literal

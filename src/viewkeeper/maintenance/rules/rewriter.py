@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from viewkeeper.maintenance.rules import constant_folding
+from viewkeeper.evaluation import constant_folding
 from viewkeeper.maintenance.rules.common_conjuncts import COMMON_CONJUNCTS
 from viewkeeper.maintenance.rules.computed_group_keys import COMPUTED_GROUP_KEYS
 from viewkeeper.maintenance.rules.computed_join_keys import COMPUTED_JOIN_KEYS

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.errors import ViewBroken
-from viewkeeper.maintenance.error_codes import format_error
-from viewkeeper.maintenance.evaluate import evaluate
+from viewkeeper.evaluation.error_codes import format_error
+from viewkeeper.evaluation.evaluate import evaluate
 from viewkeeper.maintenance.totals import sum_or_average
 from viewkeeper.plans.pattern import PatternAnswer, PatternCall, PatternMatches
 from viewkeeper.plans.raising import can_raise

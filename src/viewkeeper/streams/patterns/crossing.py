@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.maintenance.evaluate import evaluate, predicate
+from viewkeeper.evaluation.evaluate import evaluate, predicate
 from viewkeeper.plans.expressions import ColumnRef, Compare, Expression
 from viewkeeper.plans.pattern import PatternMatches
 from viewkeeper.plans.rewriting import conjunction, references

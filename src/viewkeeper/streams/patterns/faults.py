@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.types import Type, to_logical
 from viewkeeper.errors import ViewBroken
-from viewkeeper.maintenance.error_codes import format_error
+from viewkeeper.evaluation.error_codes import format_error
 
 
 def raise_first(errors: np.ndarray | None, view: str) -> None:

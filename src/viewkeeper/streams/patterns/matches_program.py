@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
-from viewkeeper.maintenance.evaluate import evaluate, predicate
+from viewkeeper.evaluation.evaluate import evaluate, predicate
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.pattern import PatternMatches
 from viewkeeper.plans.references import Input, Subscript

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import Type
-from viewkeeper.maintenance import exact
-from viewkeeper.maintenance.evaluate import evaluate
+from viewkeeper.evaluation import exact
+from viewkeeper.evaluation.evaluate import evaluate
 from viewkeeper.plans.expressions import ColumnRef
 from viewkeeper.plans.pattern import PatternMeasure
 from viewkeeper.plans.raising import can_raise

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Catalog, Column, PartView
 from viewkeeper.errors import ViewBroken
-from viewkeeper.maintenance.error_codes import format_error
-from viewkeeper.maintenance.evaluate import evaluate, predicate
+from viewkeeper.evaluation.error_codes import format_error
+from viewkeeper.evaluation.evaluate import evaluate, predicate
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.match import MatchPlan
 from viewkeeper.plans.references import Input, Subscript

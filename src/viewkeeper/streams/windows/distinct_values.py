@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from viewkeeper.catalog.types import DOUBLE, Type
 from viewkeeper.compiler.bind_window import fraction_of
-from viewkeeper.maintenance import exact
-from viewkeeper.maintenance.casts import cast
+from viewkeeper.evaluation import exact
+from viewkeeper.evaluation.casts import cast
+from viewkeeper.evaluation.vectors import read, write
 from viewkeeper.maintenance.totals import sum_or_average
-from viewkeeper.maintenance.vectors import read, write
 from viewkeeper.plans.window import Layout, WindowCall
 from viewkeeper.streams.blocks import Block
 from viewkeeper.trace.grouping import group_sorted

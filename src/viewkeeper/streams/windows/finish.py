@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.errors import ViewBroken
-from viewkeeper.maintenance import exact_square
-from viewkeeper.maintenance.error_codes import format_error
+from viewkeeper.evaluation import exact_square
+from viewkeeper.evaluation.error_codes import format_error
 from viewkeeper.maintenance.totals import sum_or_average
 from viewkeeper.plans.window import Layout, Window, WindowCall, WindowPiece
 from viewkeeper.streams.blocks import Block

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.maintenance import exact, exact_square
-from viewkeeper.maintenance.exact_float import combine_windows, pack_parts, stored_parts
+from viewkeeper.evaluation import exact, exact_square
+from viewkeeper.evaluation.exact_float import combine_windows, pack_parts, stored_parts
 from viewkeeper.plans.window import COUNT, GREATEST, LEAST, ROWS, SQUARES, SUM, Layout, Slot
 from viewkeeper.streams import extremes
 from viewkeeper.streams.blocks import Block

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.maintenance import limbs as wide
-from viewkeeper.maintenance.exact_float import LimbParts, pack_parts, stored_parts, window_words
-from viewkeeper.maintenance.vectors import validity
+from viewkeeper.evaluation import limbs as wide
+from viewkeeper.evaluation.exact_float import LimbParts, pack_parts, stored_parts, window_words
+from viewkeeper.evaluation.vectors import validity
 
 _EXPONENT = -2148  # of the lowest bit of limb 0
 _LOW = np.uint64(0xFFFFFFFF)

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import Type
-from viewkeeper.maintenance import limbs as wide
-from viewkeeper.maintenance.exact_integer import divided
-from viewkeeper.maintenance.vectors import numbers, validity
+from viewkeeper.evaluation import limbs as wide
+from viewkeeper.evaluation.exact_integer import divided
+from viewkeeper.evaluation.vectors import numbers, validity
 
 _CELLS = 1 << 22  # the dense table of limbs that is summed at a time: 32 MiB
 _HEADROOM = 2  # limbs above the highest contribution: sums of 2**31 of them and the sign

@@ -16,18 +16,18 @@ import pyarrow.compute as pc
 
 from viewkeeper.catalog.time_zones import to_utc
 from viewkeeper.catalog.types import INTEGER_BITS, MAX_PRECISION, TIMESTAMP, TIMESTAMP_NTZ, Type, physical_type
-from viewkeeper.functions.moments import DAY_US, beyond_dates, beyond_moments, first_of_month
-from viewkeeper.functions.text_bytes import bytes_of
-from viewkeeper.maintenance.error_codes import (
+from viewkeeper.evaluation.error_codes import (
     CAST_INVALID_INPUT,
     DATETIME_OVERFLOW,
     NUMERIC_OUT_OF_SUPPORTED_RANGE,
     NUMERIC_VALUE_OUT_OF_RANGE,
     pack_error,
 )
-from viewkeeper.maintenance.text_moments import read_date, read_moment
-from viewkeeper.maintenance.text_numbers import read_decimal, read_double, read_float
-from viewkeeper.maintenance.vectors import Vector, dtype, raise_where
+from viewkeeper.evaluation.text_moments import read_date, read_moment
+from viewkeeper.evaluation.text_numbers import read_decimal, read_double, read_float
+from viewkeeper.evaluation.vectors import Vector, dtype, raise_where
+from viewkeeper.functions.moments import DAY_US, beyond_dates, beyond_moments, first_of_month
+from viewkeeper.functions.text_bytes import bytes_of
 from viewkeeper.plans.expressions import TextPlace
 
 TextCast = Callable[[Vector, str], Vector]

@@ -7,23 +7,26 @@ YEAR` is a date.  What does raise stays, and raises for each row.  What cannot r
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from viewkeeper.catalog.types import to_logical
-from viewkeeper.maintenance.evaluate import evaluate
+from viewkeeper.evaluation.evaluate import evaluate
 from viewkeeper.plans.expressions import Expression, Literal
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import AggregateCall, Relation
+from viewkeeper.plans.subqueries import Subquery
 
 NAME = "constant folding"
 
+_Node = TypeVar("_Node", Relation, Subquery)
 
-def folded(relation: Relation, zone: str) -> Relation:
-    """`relation` with its constants computed, in all that it is made from too; itself where there are none.
+
+def folded(node: _Node, zone: str) -> _Node:
+    """A relation or subquery with its constants computed, in all that it is made from too; itself where none is.
 
     `zone` is the database's time zone.
     """
-    answer: Relation = _below(relation, zone)
+    answer: _Node = _below(node, zone)
     return answer
 
 

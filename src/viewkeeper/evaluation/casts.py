@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from viewkeeper.catalog.time_zones import start_of_day, to_local, to_utc
 from viewkeeper.catalog.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
+from viewkeeper.evaluation.casts_of_numbers import number_cast
+from viewkeeper.evaluation.casts_of_text import text_cast
+from viewkeeper.evaluation.casts_to_text import as_text
+from viewkeeper.evaluation.error_codes import CAST_OVERFLOW, CODE_BITS, DATETIME_OVERFLOW, pack_error
+from viewkeeper.evaluation.vectors import Vector, first_error, null, raise_where
 from viewkeeper.functions.moments import DAY_US, beyond_moments
-from viewkeeper.maintenance.casts_of_numbers import number_cast
-from viewkeeper.maintenance.casts_of_text import text_cast
-from viewkeeper.maintenance.casts_to_text import as_text
-from viewkeeper.maintenance.error_codes import CAST_OVERFLOW, CODE_BITS, DATETIME_OVERFLOW, pack_error
-from viewkeeper.maintenance.vectors import Vector, first_error, null, raise_where
 from viewkeeper.plans.expressions import TextPlace
 
 CastFunction = Callable[[Vector, str], Vector]

@@ -15,12 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import BOOLEAN, Type
-from viewkeeper.functions.registry import FUNCTIONS
-from viewkeeper.maintenance.arithmetic import arithmetic, negation
-from viewkeeper.maintenance.casts import cast
-from viewkeeper.maintenance.comparison import compare, comparison, member, same
-from viewkeeper.maintenance.error_codes import CODES, ERROR_CODES, SCALAR_SUBQUERY_TOO_MANY_ROWS, pack_error
-from viewkeeper.maintenance.vectors import (
+from viewkeeper.evaluation.arithmetic import arithmetic, negation
+from viewkeeper.evaluation.casts import cast
+from viewkeeper.evaluation.comparison import compare, comparison, member, same
+from viewkeeper.evaluation.error_codes import CODES, ERROR_CODES, SCALAR_SUBQUERY_TOO_MANY_ROWS, pack_error
+from viewkeeper.evaluation.vectors import (
     Vector,
     both_valid,
     choose,
@@ -36,6 +35,7 @@ from viewkeeper.maintenance.vectors import (
     write,
     write_errors,
 )
+from viewkeeper.functions.registry import FUNCTIONS
 from viewkeeper.plans import expressions as ir
 
 __all__ = ["ERROR_CODES", "compile_expression", "evaluate", "predicate"]

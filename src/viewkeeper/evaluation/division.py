@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import MAX_PRECISION, Type, physical_type
-from viewkeeper.maintenance import limbs as wide
-from viewkeeper.maintenance.error_codes import (
+from viewkeeper.evaluation import limbs as wide
+from viewkeeper.evaluation.error_codes import (
     DIVIDE_BY_ZERO,
     NUMERIC_VALUE_OUT_OF_RANGE,
     REMAINDER_BY_ZERO,
     pack_error,
 )
-from viewkeeper.maintenance.vectors import Binary, Vector, both_valid, first_error, raise_where
+from viewkeeper.evaluation.vectors import Binary, Vector, both_valid, first_error, raise_where
 from viewkeeper.plans.expressions import TextPlace
 
 _INT64_DIGITS = 18

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import MAX_PRECISION, Type
-from viewkeeper.compiler.literals import rescale
-from viewkeeper.maintenance.error_codes import (
+from viewkeeper.evaluation.error_codes import (
     CAST_INVALID_INPUT,
     NUMERIC_OUT_OF_SUPPORTED_RANGE,
     NUMERIC_VALUE_OUT_OF_RANGE,
@@ -74,3 +73,8 @@ def read_decimal(text: str, target: Type) -> Decimal | int:
     if rounded and rounded.adjusted() >= target.precision - target.scale:
         return NUMERIC_VALUE_OUT_OF_RANGE
     return rounded
+
+
+def rescale(value: Decimal, scale: int) -> Decimal:
+    """`value` with exactly `scale` digits behind the point; raises InvalidOperation beyond 76 digits."""
+    return value.quantize(Decimal(1).scaleb(-scale), rounding="ROUND_HALF_UP", context=Context(prec=76))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewkeeper.catalog.types import Type
-from viewkeeper.maintenance.vectors import Vector, both_valid, first_error, in_arrow
+from viewkeeper.evaluation.vectors import Vector, both_valid, first_error, in_arrow
 
 CompareFunction = Callable[[Any, Any], np.ndarray]
 

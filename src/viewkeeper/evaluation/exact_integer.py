@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import MAX_PRECISION, Type, decimal, physical_type
-from viewkeeper.maintenance import limbs as wide
-from viewkeeper.maintenance.vectors import numbers, validity
+from viewkeeper.evaluation import limbs as wide
+from viewkeeper.evaluation.vectors import numbers, validity
 from viewkeeper.plans.sums import limb_count
 
 _INT64_BOUND = 1 << 63

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from viewkeeper.catalog.time_zones import to_local
 from viewkeeper.catalog.types import MAX_PRECISION, TIMESTAMP, Type
-from viewkeeper.maintenance.vectors import Vector
+from viewkeeper.evaluation.vectors import Vector
 
 _TEXT = pa.large_string()
 _INT64_DIGITS = 18

@@ -10,11 +10,11 @@ from collections.abc import Callable
 import numpy as np
 
 from viewkeeper.catalog.types import Type
-from viewkeeper.maintenance import decimals
-from viewkeeper.maintenance.division import division
-from viewkeeper.maintenance.error_codes import ARITHMETIC_OVERFLOW, pack_error
-from viewkeeper.maintenance.exact_integer import greatest_magnitude
-from viewkeeper.maintenance.vectors import Binary, Vector, both_valid, dtype, first_error, raise_where
+from viewkeeper.evaluation import decimals
+from viewkeeper.evaluation.division import division
+from viewkeeper.evaluation.error_codes import ARITHMETIC_OVERFLOW, pack_error
+from viewkeeper.evaluation.exact_integer import greatest_magnitude
+from viewkeeper.evaluation.vectors import Binary, Vector, both_valid, dtype, first_error, raise_where
 from viewkeeper.plans.expressions import TextPlace
 
 _UFUNCS = {"+": np.add, "-": np.subtract, "*": np.multiply}

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewkeeper.catalog.types import Type, decimal
-from viewkeeper.maintenance import decimals
-from viewkeeper.maintenance import limbs as wide
-from viewkeeper.maintenance.error_codes import CAST_OVERFLOW, pack_error
-from viewkeeper.maintenance.vectors import Vector, dtype, raise_where
+from viewkeeper.evaluation import decimals
+from viewkeeper.evaluation import limbs as wide
+from viewkeeper.evaluation.error_codes import CAST_OVERFLOW, pack_error
+from viewkeeper.evaluation.vectors import Vector, dtype, raise_where
 from viewkeeper.plans.expressions import TextPlace
 
 _INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}

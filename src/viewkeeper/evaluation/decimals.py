@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewkeeper.catalog.types import MAX_PRECISION, Type, decimal, physical_type
-from viewkeeper.maintenance import limbs as wide
-from viewkeeper.maintenance.error_codes import NUMERIC_VALUE_OUT_OF_RANGE, pack_error
-from viewkeeper.maintenance.vectors import Vector, both_valid, first_error, raise_where
+from viewkeeper.evaluation import limbs as wide
+from viewkeeper.evaluation.error_codes import NUMERIC_VALUE_OUT_OF_RANGE, pack_error
+from viewkeeper.evaluation.vectors import Vector, both_valid, first_error, raise_where
 from viewkeeper.plans.expressions import TextPlace
 
 _INT64_DIGITS = 18

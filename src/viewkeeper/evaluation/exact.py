@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.types import Type
-from viewkeeper.maintenance import exact_float, exact_integer
+from viewkeeper.evaluation import exact_float, exact_integer
 
 Overflow = np.ndarray | None  # where the value does not fit its type (and is NULL); None: nowhere
 
