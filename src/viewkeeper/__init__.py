@@ -15,6 +15,7 @@ in the order in which data flows; each imports only those before it:
 - `stores`       where base tables live
 - `pipeline`     batches, fills, merges, on Spark
 - `views`        reading
+- `dml`          INSERT, UPDATE, DELETE, MERGE
 - `checker`      is it right
 - `database`, `commands`, `cli`   what users hold
 """

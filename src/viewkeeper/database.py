@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -17,7 +18,8 @@ from viewkeeper.checker.part_check import check_parts
 from viewkeeper.checker.report import Report
 from viewkeeper.checker.spark_judge import SparkJudge
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.compiler.statements import SelectStatement, Statement
+from viewkeeper.compiler.statements import RowStatement, SelectStatement, Statement
+from viewkeeper.dml.run_change import run_change
 from viewkeeper.errors import InputError, NotFound, NotSupported, RowError, storage_named
 from viewkeeper.evidence import DatabaseEvidence, PartEvidence
 from viewkeeper.files import read_rows
@@ -113,38 +115,51 @@ class Database:
         """All declarations, as of the newest version."""
         return self._newest.version().catalog
 
-    def sql(self, text: str, *, engine: str = "viewkeeper", unsafe: bool = False) -> Result:
+    def sql(self, text: str, *, engine: str = "viewkeeper", unsafe: bool = False, **parameters: Any) -> Result:
         """Runs statements, separated by semicolons; the result is the last one's.
 
-        Declarations that follow one another are one change: all or none.  A query that viewkeeper's own operators do
-        not know is answered by Spark, where it is the whole text.
+        Declarations that follow one another are one change: all or none.  Each INSERT, UPDATE, DELETE and MERGE is one
+        atomic step that reads tables as they are written; `affected` and `token` of its result say how many rows it
+        changed, and how a view is read behind it.  `:name` in statements that read or change rows is the value of a
+        parameter, typed as PySpark types it: `db.sql("UPDATE t SET n = n + 1 WHERE id = :id", id=5)`.
+
+        A query that viewkeeper's own operators do not know is answered by Spark, where it is the whole text.
         `engine="spark"` lets Spark run one query in any case, over all tables, views and streams at one version.
         Commands, files, other catalogs and calls of Java are refused there, unless it is `unsafe`: such a text can do
         whatever this process can.
         """
-        if _wants_spark(engine, unsafe):
+        if _wants_spark(engine, unsafe, parameters):
             with self._newest.held() as version:
                 return run_on_spark(self._spark, version, text, unsafe)
         self._opening.require_open()
         result = Result()
         try:
-            statements = parse_script(text)
+            statements = parse_script(text, parameters)
         except NotSupported as refused:
+            if parameters:
+                raise
             with self._newest.held() as version:
                 return answered_by_spark(self._spark, version, text, refused)
-        for reads, group in groupby(statements, key=lambda statement: isinstance(statement, READING)):
-            if reads:
-                for statement in group:
+        for kind, group in groupby(statements, key=_kind):
+            if kind is _Kind.DECLARES:
+                result = self._declared(list(group), text, len(statements))
+                continue
+            for statement in group:
+                if isinstance(statement, RowStatement):
+                    with storage_named(self.root):
+                        result = run_change(self.catalog, self._store, statement)
+                else:
                     with self._newest.held() as version:
                         result = _answer(version, statement, self._spark)
-            else:
-                declared = list(group)
-                self._opening.made()
-                with storage_named(self.root):
-                    script = text if len(declared) == len(statements) else _in_place(declared)
-                    done = requests.submit(self._storage, script, analyst=self._spark.analyst, store=self._store)
-                result = Result(note="\n".join(" ".join(change) for change in done.objects))
         return result
+
+    def _declared(self, statements: list[Statement], text: str, of: int) -> Result:
+        """What `statements`, some or all of the statements of a text, declare."""
+        self._opening.made()
+        with storage_named(self.root):
+            script = text if len(statements) == of else _in_place(statements)
+            done = requests.submit(self._storage, script, analyst=self._spark.analyst, store=self._store)
+        return Result(note="\n".join(" ".join(change) for change in done.objects))
 
     def table(self, name: str) -> TableHandle:
         """The base table `name`, to write and to read rows as written."""
@@ -273,18 +288,20 @@ class HeldSnapshot:
         """The stream or view over streams `name` as of this version, to read part by part."""
         return PartsReader(self._held, name, self._frames)
 
-    def sql(self, text: str, *, engine: str = "viewkeeper", unsafe: bool = False) -> Result:
+    def sql(self, text: str, *, engine: str = "viewkeeper", unsafe: bool = False, **parameters: Any) -> Result:
         """Runs statements that read, as `Database.sql` does; the result is the last one's."""
-        if _wants_spark(engine, unsafe):
+        if _wants_spark(engine, unsafe, parameters):
             return run_on_spark(self._spark, self._held.version(), text, unsafe)
         result = Result()
         try:
-            statements = parse_script(text)
+            statements = parse_script(text, parameters)
         except NotSupported as refused:
+            if parameters:
+                raise
             return answered_by_spark(self._spark, self._held.version(), text, refused)
         for statement in statements:
             if not isinstance(statement, READING):
-                raise InputError("a snapshot only reads; declare with db.sql")
+                raise InputError("a snapshot only reads; declare and change with db.sql")
             result = _answer(self._held.version(), statement, self._spark)
         return result
 
@@ -370,6 +387,16 @@ class TableHandle:
         return f"{self.name!r} is not a table" if found else f"the table {self.name!r} does not exist"
 
 
+class _Kind(Enum):
+    READS, CHANGES, DECLARES = range(3)
+
+
+def _kind(statement: Statement) -> _Kind:
+    if isinstance(statement, READING):
+        return _Kind.READS
+    return _Kind.CHANGES if isinstance(statement, RowStatement) else _Kind.DECLARES
+
+
 def _checked(
     version: Version, store: Store, names: list[str] | None, judge: Judge,
     progress: Callable[[str, int, int], None] | None,
@@ -396,16 +423,18 @@ def _answer(version: Version, statement: Statement, spark: SparkUse) -> Result:
     try:
         return answer(version, statement, spark.analyst)
     except NotSupported as refused:
-        if not isinstance(statement, SelectStatement):
+        if not isinstance(statement, SelectStatement) or statement.query.source.parameters:
             raise
         return answered_by_spark(spark, version, statement.text, refused)
 
 
-def _wants_spark(engine: str, unsafe: bool) -> bool:
+def _wants_spark(engine: str, unsafe: bool, parameters: Mapping[str, Any]) -> bool:
     if engine not in ("viewkeeper", "spark"):
         raise InputError(f"engine={engine!r}: there are 'viewkeeper' and 'spark'")
     if unsafe and engine != "spark":
         raise InputError('unsafe=True is for engine="spark"; leave it out')
+    if parameters and engine == "spark":
+        raise InputError('parameters are for viewkeeper\'s own engine; with engine="spark" write the values themselves')
     return engine == "spark"
 
 

@@ -150,12 +150,21 @@ class MemoryMoment(Moment):
         packed = TableForm(table, self._zone).key_layout.encode(keys, len(keys[0]))
         return np.array([key in self._tables.get(table.id, {}) for key in packed], bool)
 
+    def found(self, table: Table, keys: Sequence[pa.Array]) -> list[pa.Array]:
+        form = TableForm(table, self._zone)
+        stored, packed = self._tables.get(table.id, {}), form.key_layout.encode(keys, len(keys[0]))
+        return _columns(form, range(len(form.types)), [stored[key] for key in packed if key in stored])
+
 
 class MemoryStore(Store):
     """One node, in this process alone."""
 
     traits = Traits(
-        consistent_cuts=False, refuses_in_transaction=False, keyless_tables=False, key_bytes_max=KEY_BYTES_MAX
+        consistent_cuts=False,
+        refuses_in_transaction=False,
+        keyless_tables=False,
+        atomic_changes=False,
+        key_bytes_max=KEY_BYTES_MAX,
     )
     nodes = 1
 

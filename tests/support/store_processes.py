@@ -7,7 +7,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from store_model import BAG, ORDERS, PAIRS
+from viewkeeper.changes.operations import DELETE, PUT, Operations
+from viewkeeper.stores.contract import ComputeChange, Moment
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.trace import points
 
@@ -43,6 +48,24 @@ def call_once(root: str, name: str) -> None:
     CALLS[name](EmbeddedStore(root, durability="process"))
 
 
+def moved_by(step: int) -> ComputeChange:
+    """All rows of ORDERS with other keys, some of which there were."""
+
+    def compute(moment: Moment) -> list[Operations]:
+        rows = [columns for _, columns in moment.rows(ORDERS)]
+        old = [pa.concat_arrays(column) for column in zip(*rows, strict=True)]
+        return [Operations(DELETE, [old[0]]), Operations(PUT, [pc.add(old[0], step), *old[1:]])]
+
+    return compute
+
+
+def doubled(moment: Moment) -> list[Operations]:
+    """All rows of BAG with other numbers, under other row ids."""
+    rows = [columns for _, columns in moment.rows(BAG)]
+    x, s, ids = (pa.concat_arrays(column) for column in zip(*rows, strict=True))
+    return [Operations(DELETE, [ids]), Operations(PUT, [pc.multiply(x, pa.scalar(2, pa.int32())), s])]
+
+
 CALLS: dict[str, Callable[[EmbeddedStore], object]] = {
     "whole rows": lambda store: store.put_many(PAIRS, [{"a": i % 7, "b": f"b{i}", "v": i} for i in range(40)]),
     "some columns": lambda store: store.put_many(ORDERS, [{"id": i % 25, "n": i, **({"note": "x"} if i % 3 else {})}
@@ -51,6 +74,8 @@ CALLS: dict[str, Callable[[EmbeddedStore], object]] = {
     "deletes": lambda store: store.delete_many(ORDERS, range(5, 15)),
     "without a key": lambda store: store.put_many(BAG, [{"x": i % 17, "s": None} for i in range(40)]),
     "deletes without a key": lambda store: store.delete_many(BAG, [{"x": i % 5, "s": "s"} for i in range(20)]),
+    "a change of keys": lambda store: store.change(ORDERS, moved_by(20)),
+    "a change without a key": lambda store: store.change(BAG, doubled),
 }  # fmt: skip
 """Calls that write on several nodes."""
 

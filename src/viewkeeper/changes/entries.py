@@ -110,6 +110,11 @@ def count_and_stamp(entry: bytes, checked: bool = False) -> tuple[int, int] | No
     return count, stamp
 
 
+def table_of(entry: bytes) -> int | None:
+    """The id of the table that `entry` is of; None if it is no entry."""
+    return None if count_and_stamp(entry) is None else int(HEADER.unpack_from(entry)[5])
+
+
 @dataclass
 class Decoded:
     """Operations of one table, kind and shape out of many entries, their columns in raw types (`layout.raw_type`)."""

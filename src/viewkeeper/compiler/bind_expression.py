@@ -131,6 +131,8 @@ class ExpressionBinder:
         if isinstance(node, (exp.TryCast, exp.Cast)):
             type_ = typed_literal(node)
             return self._number(node) if type_ is None else (_TYPES[type_], self._moment(node, type_))
+        if isinstance(node, exp.Placeholder):
+            return self._parameter(node)
         if isinstance(node, exp.Null):
             return VOID, None
         if isinstance(node, exp.Boolean):
@@ -140,6 +142,12 @@ class ExpressionBinder:
         if isinstance(node, (exp.HexString, exp.Concat)):
             return (BINARY, self._bytes(node)) if isinstance(node, exp.HexString) else (STRING, self._string(node))
         return None
+
+    def _parameter(self, node: exp.Expr) -> tuple[Type, object]:
+        try:
+            return literals.given(self.query.source.parameters[node.name], self.zone)
+        except ValueError as reason:
+            raise self.query.error(f"the parameter :{node.name}: {reason}", node) from None
 
     def _number(self, node: exp.Expr, sign: str = "") -> tuple[Type, object] | None:
         suffix = number_suffix(self.query, node) or ""

@@ -95,7 +95,7 @@ class SelectBinder:
         if isinstance(node, exp.Select):
             return self._select(node)
         if isinstance(node, exp.Values):
-            rows = self._values(node)
+            rows = self.values(node)
         else:
             assert isinstance(node, exp.SetOperation)
             left, right = (self.relation(side, f"one side of {node.key.upper()}") for side in (node.left, node.right))
@@ -122,11 +122,12 @@ class SelectBinder:
             common[each.alias.lower()] = Common(rows, named(self._query, each.args["alias"], names), outer)
         return type(self)(self._query, self._names, common, self._outer)
 
-    def _values(self, node: exp.Values) -> Relation:
+    def values(self, node: exp.Values, typed: bool = True) -> Relation:
+        """The rows of VALUES; without `typed` a column may be NULL in all of them."""
         binder = self._binder(Scope([]))
         clause = Clause("an aggregate cannot stand in VALUES")
         rows = [[binder.bind(value, clause) for value in row.expressions] for row in node.expressions]
-        return bind_sets.values(self._query, node, rows, self._names.zone)
+        return bind_sets.values(self._query, node, rows, self._names.zone, typed)
 
     def _binder(self, scope: Scope) -> ExpressionBinder:
         return self.expressions(self._query, scope, self._names.zone, self._outer, self._subquery)

@@ -52,8 +52,10 @@ def distinct(rows: Relation) -> Project:
     return Project(GroupBy(rows, columns, names, (), ()), columns, names)
 
 
-def values(query: QueryText, node: exp.Values, rows: Sequence[Sequence[Expression]], zone: str) -> Relation:
-    """The rows of VALUES, each column of the common type of all its values."""
+def values(
+    query: QueryText, node: exp.Values, rows: Sequence[Sequence[Expression]], zone: str, typed: bool = True
+) -> Relation:  # fmt: skip
+    """The rows of VALUES, each column of the common type of all its values, which `typed` must not be VOID."""
     width = len(rows[0])
     for row, written in zip(rows, node.expressions, strict=True):
         if len(row) != width:
@@ -63,7 +65,7 @@ def values(query: QueryText, node: exp.Values, rows: Sequence[Sequence[Expressio
     except Refused as refused:
         raise query.error(str(refused), node, refused.kind) from None
     names = tuple(f"col{i + 1}" for i in range(width))
-    if any(column[0].type == VOID for column in columns):
+    if typed and any(column[0].type == VOID for column in columns):
         raise query.error("a column of VALUES is always NULL and has no type", node)
     made = list(zip(*columns, strict=True))
     if all(isinstance(value, Literal) for row in made for value in row):

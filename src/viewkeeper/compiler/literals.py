@@ -15,13 +15,19 @@ import numpy as np
 from viewkeeper.catalog.time_zones import limits, start_of_day
 from viewkeeper.catalog.types import (
     BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
     DOUBLE,
     FLOAT,
     INT,
     INTEGER_BITS,
     MAX_PRECISION,
     SMALLINT,
+    STRING,
+    TIMESTAMP,
     TINYINT,
+    VOID,
     Type,
     decimal,
 )  # fmt: skip
@@ -69,6 +75,34 @@ def number(text: str, suffix: str = "") -> tuple[Type, Any]:
         if _fits(integer, type_):
             return type_, integer
     return _decimal(text)
+
+
+def given(value: object, zone: str) -> tuple[Type, Any]:
+    """Type and value of what a user gives for a parameter, as PySpark types it; naive times are those of `zone`.
+
+    Raises ValueError with the reason where there is no such constant.
+    """
+    if value is None or isinstance(value, bool):
+        return VOID if value is None else BOOLEAN, value
+    if isinstance(value, int):
+        return number(str(value))
+    if isinstance(value, float):
+        return DOUBLE, value
+    if isinstance(value, Decimal) and value.is_finite():
+        return _decimal(f"{value:f}")
+    if isinstance(value, str):
+        if _SURROGATE.search(value):
+            raise ValueError("it holds what is no character")
+        return STRING, value
+    if isinstance(value, bytes):
+        return BINARY, value
+    if isinstance(value, datetime):
+        written = ZoneInfo(zone) if value.tzinfo is None else value.tzinfo
+        return TIMESTAMP, to_utc(value.replace(tzinfo=None), written, zone)
+    if isinstance(value, date):
+        return DATE, value
+    raise ValueError(f"{value!r} is no constant of SQL; there are None, bool, int, float, Decimal, str, bytes, date "
+                     "and datetime")  # fmt: skip
 
 
 def _decimal(text: str) -> tuple[Type, Decimal]:
@@ -274,6 +308,8 @@ def shown(value: Any, type_: Type, zone: str) -> str:
 
 def _java_double(value: Any) -> str:
     """`Double.toString` (or Float's): plain between 0.001 and 10,000,000, else d.dddE±n."""
+    if not np.isfinite(value):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
     digits, exponent = np.format_float_scientific(value, unique=True, trim="0").split("e")
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return np.format_float_positional(value, unique=True, trim="0")

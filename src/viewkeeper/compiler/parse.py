@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from sqlglot.tokens import TokenType
 
-from viewkeeper.compiler.parse_streams import QUERY_WORDS, AnyView, StreamReader
+from viewkeeper.compiler.parse_changes import ChangeReader
+from viewkeeper.compiler.parse_streams import QUERY_WORDS, AnyView
 from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.statements import (
     ColumnDeclaration,
@@ -26,28 +28,29 @@ from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.errors import DeclarationError
 
 _OTHER_STATEMENTS = {
-    "INSERT": "use db.table(name).put_many(rows), or db.stream(name).append(rows)",
-    "UPDATE": "use db.table(name).put(row); rows of streams stay as they are",
-    "DELETE": "use db.table(name).delete(key); rows of streams stay as they are",
-    "MERGE": "use db.table(name).put_many(rows)",
-    "TRUNCATE": "delete the rows by key", "REFRESH": "every view is kept up to date by itself",
+    "TRUNCATE": "DELETE FROM the table", "REFRESH": "every view is kept up to date by itself",
 }  # fmt: skip
 
 
-def parse_script(text: str) -> list[Statement]:
-    """The statements of `text`, which are separated by semicolons.
+def parse_script(text: str, parameters: Mapping[str, object] | None = None) -> list[Statement]:
+    """The statements of `text`, which are separated by semicolons; `parameters` are the values of `:name` there.
 
     Raises DeclarationError where it is no SQL, and NotSupported where it is SQL for which there is no statement here.
     """
     if not isinstance(text, str):
         raise DeclarationError(f"expected SQL text, not {type(text).__name__}")
+    if parameters:
+        return list(_read(Script(text, parameters)))
     return list(_statements(text))
 
 
 @lru_cache(maxsize=1)
 def _statements(text: str) -> tuple[Statement, ...]:
     """The last script is kept: whoever submits a script of thousands of views has often parsed it a moment before."""
-    source = Script(text)
+    return _read(Script(text))
+
+
+def _read(source: Script) -> tuple[Statement, ...]:
     tokens = tokenize(source)
     statements: list[Statement] = []
     first = 0
@@ -59,7 +62,7 @@ def _statements(text: str) -> tuple[Statement, ...]:
     return tuple(statements)
 
 
-class _StatementParser(StreamReader):
+class _StatementParser(ChangeReader):
     """Reads the tokens of one statement from left to right."""
 
     def statement(self) -> Statement:
@@ -83,10 +86,20 @@ class _StatementParser(StreamReader):
             return self._ended(Describe(*self._whole(), self._identifier("a table, view, index or stream")))
         if word == "EXPLAIN":
             return self._explain()
+        if word == "INSERT":
+            return self._insert()
+        if word == "UPDATE":
+            return self._update()
+        if word == "DELETE":
+            return self._delete()
+        if word == "MERGE":
+            return self._merge()
         if word in _OTHER_STATEMENTS:
             raise self._refusal(f"{word} is not supported yet; {_OTHER_STATEMENTS[word]}")
         raise self._failure(
-            "a statement begins with CREATE, ALTER, DROP, SELECT, SHOW, DESCRIBE or EXPLAIN", expected=False
+            "a statement begins with CREATE, ALTER, DROP, INSERT, UPDATE, DELETE, MERGE, SELECT, SHOW, DESCRIBE or "
+            "EXPLAIN",
+            expected=False,
         )
 
     # Statements

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from sqlglot import exp
@@ -22,9 +23,11 @@ IS_CALL = "is_call"
 
 @dataclass(frozen=True)
 class Script:
-    """The whole text given to `parse_script`; offsets count characters from 0, places are (line, column) from 1."""
+    """The whole text given to `parse_script`; offsets count characters from 0, places are (line, column) from 1.
+    `parameters` are the values of what is written `:name` there."""
 
     text: str
+    parameters: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     def place(self, offset: int) -> TextPlace:
         line = bisect_right(self._line_starts, offset)

@@ -200,3 +200,65 @@ class RebuildView(Statement):
 
     name: Identifier
     since: int
+
+
+@dataclass(frozen=True)
+class Insert(Statement):
+    """INSERT INTO table [(columns) | BY NAME] query; without `columns` all are meant, in their order."""
+
+    table: Identifier
+    query: QueryText
+    columns: tuple[Identifier, ...]
+    by_name: bool
+
+
+@dataclass(frozen=True)
+class Update(Statement):
+    """UPDATE table SET ... WHERE ...: `query` is a SELECT of the values of the columns `assigned`, from the table as
+    `parse_changes.TARGET`."""
+
+    table: Identifier
+    query: QueryText
+    assigned: tuple[Identifier, ...]
+
+
+@dataclass(frozen=True)
+class Delete(Statement):
+    """DELETE FROM table WHERE ...: `query` is a SELECT of something from the rows that go."""
+
+    table: Identifier
+    query: QueryText
+
+
+@dataclass(frozen=True)
+class MergeClause:
+    """WHEN ... THEN of MERGE.  `kind` is MATCHED, NOT MATCHED or NOT MATCHED BY SOURCE, `action` UPDATE, DELETE or
+    INSERT; `columns` are those that get values, None: all, each from the source's column of its name."""
+
+    kind: str
+    conditional: bool
+    action: str
+    columns: tuple[Identifier, ...] | None
+    place: TextPlace
+
+
+@dataclass(frozen=True)
+class MergeRows:
+    """The clauses of one kind: `query` is a SELECT, from the rows of that kind, of each clause's condition, if it has
+    one, and values."""
+
+    kind: str
+    query: QueryText
+    clauses: tuple[MergeClause, ...]
+
+
+@dataclass(frozen=True)
+class Merge(Statement):
+    """MERGE INTO table USING ... ON ... WHEN ..."""
+
+    table: Identifier
+    rows: tuple[MergeRows, ...]
+
+
+RowStatement = Insert | Update | Delete | Merge
+"""The statements that change rows."""

@@ -52,7 +52,7 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
         exp.Count: "this big_int", exp.Sum: "this", exp.Avg: "this", exp.Min: "this", exp.Max: "this",
         exp.Cast: "this to", exp.TryCast: "this to safe", exp.DataType: "this expressions", exp.DataTypeParam: "this",
         exp.Concat: "expressions safe coalesce", ScalarCall: "this expressions", exp.Escape: "this expression",
-        exp.Interval: "this unit", exp.Var: "this",
+        exp.Interval: "this unit", exp.Var: "this", exp.Placeholder: "this",
     }.items()
 } | dict.fromkeys(OPERATORS, frozenset(("this", "expression", "safe", "negate")))  # fmt: skip
 
@@ -144,8 +144,7 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Dot: "fields of structs are not supported yet",
     exp.Tuple: "rows of several values are not supported yet; compare each value",
     exp.Lambda: "lambda functions are not supported yet",
-    exp.Placeholder: "parameters are not supported; write the value itself",
-    exp.Parameter: "parameters are not supported; write the value itself",
+    exp.Parameter: "a parameter is written :name",
     exp.Aliases: "several names for one column are not supported",
     exp.Fetch: "FETCH is not supported; use LIMIT in the query that reads",
 }  # fmt: skip
@@ -289,6 +288,15 @@ def _check_bits(query: QueryText, node: exp.Expr) -> None:
             )
 
 
+def _check_parameter(query: QueryText, node: exp.Expr) -> None:
+    name = node.name
+    if not name.isidentifier():
+        raise query.error("a parameter is written :name", node)
+    if name not in query.source.parameters:
+        message = f"there is no value for the parameter :{name}; parameters are given to statements that read or change"
+        raise query.error(f"{message} rows: db.sql(..., {name}=...)", node, NotSupported)
+
+
 def _check_interval(query: QueryText, node: exp.Expr) -> None:
     if not isinstance(node.parent, (exp.Add, exp.Sub)):
         raise query.error("an interval can be added to a date or time, and is nothing else yet", node, NotSupported)
@@ -371,6 +379,6 @@ _CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {
     exp.Alias: _check_alias, exp.Select: _check_query, exp.From: _check_from, exp.Group: _check_list,
     exp.Order: _check_list, exp.In: _check_operands, exp.Between: _check_operands,
     **dict.fromkeys(_OPERATORS, _check_operands), **dict.fromkeys(_BIT_OPERATORS, _check_bits),
-    exp.Interval: _check_interval,
+    exp.Interval: _check_interval, exp.Placeholder: _check_parameter,
     **dict.fromkeys(FUNCTIONS, _check_function),
 }  # fmt: skip

@@ -106,16 +106,20 @@ class TableAccess:
 
     def physical(self, node: Node, txn: Any) -> Iterator[list[pa.Array]]:
         """The same as physical columns, so many rows at a time."""
-        for some in self._stored(txn.cursor(node.rows)):
-            columns: list[Any] = [None] * len(self.form.types)
-            keys, _ = self.form.key_layout.decode([key for key, _ in some], skip=len(self.prefix))
-            for i, column in zip(self.form.key, keys, strict=not self.form.keyless):
-                columns[i] = column
-            values, _ = self.form.value_layout.decode([value for _, value in some])
-            for i, column in zip(self.form.values, values, strict=True):
-                columns[i] = column
-            ids = [from_raw(keys[0], pa.int64())] if self.form.keyless else []
-            yield [self.form.physical(i, column) for i, column in enumerate(columns)] + ids
+        return map(self.decoded, self._stored(txn.cursor(node.rows)))
+
+    def decoded(self, stored: Sequence[tuple[Any, Any]]) -> list[pa.Array]:
+        """The physical columns of rows, and their row ids last where the table has no key, from their stored keys and
+        values."""
+        columns: list[Any] = [None] * len(self.form.types)
+        keys, _ = self.form.key_layout.decode([key for key, _ in stored], skip=len(self.prefix))
+        for i, column in zip(self.form.key, keys, strict=not self.form.keyless):
+            columns[i] = column
+        values, _ = self.form.value_layout.decode([value for _, value in stored])
+        for i, column in zip(self.form.values, values, strict=True):
+            columns[i] = column
+        ids = [from_raw(keys[0], pa.int64())] if self.form.keyless else []
+        return [self.form.physical(i, column) for i, column in enumerate(columns)] + ids
 
 
 def table_ids(cursor: Any) -> list[int]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Table
+from viewkeeper.changes.operations import Operations
 from viewkeeper.changes.positions import Cut, LogPlace, Positions, Token
 from viewkeeper.changes.verify import LogBatch
 from viewkeeper.errors import InputError
@@ -33,12 +34,13 @@ class Traits:
     `consistent_cuts`: a batch never splits a `put_many`, nor holds a write without those acknowledged before it
     (otherwise order is promised per key only).  `refuses_in_transaction`: partial puts that would leave a NOT NULL
     column unset are refused by `put` (otherwise rejected from the log).  `keyless_tables`: it can keep tables without a
-    primary key.  `key_bytes_max`: the longest key, in the store's own encoding.
+    primary key.  `atomic_changes`: it has `change`.  `key_bytes_max`: the longest key, in the store's own encoding.
     """
 
     consistent_cuts: bool
     refuses_in_transaction: bool
     keyless_tables: bool
+    atomic_changes: bool
     key_bytes_max: int
 
 
@@ -76,6 +78,14 @@ class Moment(ABC):
     @abstractmethod
     def holds(self, table: Table, keys: Sequence[pa.Array]) -> np.ndarray:
         """bool[n]: whether there is a row with each key, given as canonical physical columns (or the row ids)."""
+
+    @abstractmethod
+    def found(self, table: Table, keys: Sequence[pa.Array]) -> list[pa.Array]:
+        """The rows with these keys, as far as they are there, as `rows` gives them; the table has a key."""
+
+
+ComputeChange = Callable[[Moment], Sequence[Operations]]
+"""What is to be done on a table, in order, given all tables as of one moment."""
 
 
 LogSlice = Any
@@ -149,6 +159,15 @@ class Store(ABC):
     @abstractmethod
     def delete_many(self, table: Table, keys: Iterable[Any]) -> Token:
         """`delete` of the rows of many keys, one atomic step."""
+
+    def change(self, table: Table, compute: ComputeChange) -> Token:
+        """Does what `compute` gives, in one atomic step: what it was told of the moment still holds at that step.
+
+        It may be called several times, and holds others up where they write all the time what it reads: it has no
+        effects and waits for nobody.  What it raises is raised, and nothing is changed.
+        """
+        raise InputError(f"{table.name}: this store has no atomic steps over what is read and written, as statements "
+                         "that change rows need; write rows with put and delete")  # fmt: skip
 
     @abstractmethod
     def apply(self, table: Table, operation: bytes) -> Token:

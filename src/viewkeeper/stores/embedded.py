@@ -20,12 +20,13 @@ from viewkeeper.catalog import codec
 from viewkeeper.catalog.model import Table
 from viewkeeper.changes import entries, verify
 from viewkeeper.changes.entries import Body
-from viewkeeper.changes.operations import DELETE, PUT, Operations
+from viewkeeper.changes.operations import DELETE, PUT, ROW_ID_NODE_BITS, Operations
 from viewkeeper.changes.positions import LogPlace, Positions, Token
 from viewkeeper.errors import InputError
 from viewkeeper.stores import embedded_log, history, keyed, keyless
 from viewkeeper.stores.access import KEY_BYTES_MAX, Apply, TableAccess, remove_some, table_ids
-from viewkeeper.stores.contract import Moment, Store, TableScan, Traits
+from viewkeeper.stores.changing import MomentRead
+from viewkeeper.stores.contract import ComputeChange, Moment, Store, TableScan, Traits
 from viewkeeper.stores.embedded_log import EmbeddedLog
 from viewkeeper.stores.forks import forks
 from viewkeeper.stores.intents import Intent, NodePart
@@ -34,6 +35,14 @@ from viewkeeper.stores.node import SEQUENCE, Node, Tail
 from viewkeeper.stores.node_environments import Nodes, Transactions
 
 _FORGOTTEN_AT_ONCE = 10_000
+_COMPUTED_BESIDE_WRITERS = 3
+"""How often a change is computed while others write, before it is while nobody does."""
+
+NodeStep = tuple[Sequence[Body], Apply]
+"""Entries of one kind of operations on one node, and what does them."""
+
+NodePlans = Mapping[int, Sequence[NodeStep]]
+"""What is written on each node, in order."""
 
 
 class EmbeddedStore(Store):
@@ -44,7 +53,10 @@ class EmbeddedStore(Store):
     A forked child may go on using it; it gets an Error if a scan was open at the fork.
     """
 
-    traits = Traits(consistent_cuts=True, refuses_in_transaction=True, keyless_tables=True, key_bytes_max=KEY_BYTES_MAX)
+    traits = Traits(
+        consistent_cuts=True, refuses_in_transaction=True, keyless_tables=True, atomic_changes=True,
+        key_bytes_max=KEY_BYTES_MAX,
+    )  # fmt: skip
 
     def __init__(
         self, root: str | Path, nodes: int | None = None, durability: str | None = None, zone: str = "UTC"
@@ -69,7 +81,7 @@ class EmbeddedStore(Store):
             apply = keyed.plan_one(access, access.key_bytes(place), named, values)
         mask = None if len(named) == len(values) else form.mask(named).tobytes()
         body = entries.single(PUT, form.shapes[PUT, mask is not None].layout.pack(values), mask)
-        return self._commit(access, {number: ([body], apply)})
+        return self._commit(access, {number: [([body], apply)]})
 
     def put_many(self, table: Table, rows: Any) -> Token:
         access, token = self._access(table), Token()
@@ -188,37 +200,77 @@ class EmbeddedStore(Store):
 
     def _write(self, access: TableAccess, operations: Operations) -> Token:
         """Write operations on their nodes, in one atomic step."""
-        if not len(operations):
-            return Token()
-        hashes = access.hashes(operations)
-        placed = hashes % np.uint64(self.nodes)
-        plans = {}
+        plans = self._plans(access, operations)
+        return self._commit(access, plans) if plans else Token()
+
+    def _plans(self, access: TableAccess, operations: Operations) -> NodePlans:
+        """What is written on each node.  Rows of tables without a key are deleted by their ids, and must be there."""
+        by_id = access.form.keyless and operations.kind == DELETE
+        hashes = np.zeros(len(operations), np.uint64) if by_id else access.hashes(operations)
+        placed = operations.columns[0].to_numpy() >> ROW_ID_NODE_BITS if by_id else hashes % np.uint64(self.nodes)
+        plans: dict[int, list[NodeStep]] = {}
         for number in range(self.nodes):
             here = np.flatnonzero(placed == number)
             if len(here):
                 part = operations if len(here) == len(operations) else operations.take(here)
-                apply = (keyless.plan(access, part, number, hashes[here]) if access.form.keyless
-                         else keyed.plan(access, part, here))  # fmt: skip
-                plans[number] = entries.encode(access.form, part), apply
-        return self._commit(access, plans)
+                if by_id:
+                    apply = keyless.plan_removal(access, part)
+                elif access.form.keyless:
+                    apply = keyless.plan(access, part, number, hashes[here])
+                else:
+                    apply = keyed.plan(access, part, here)
+                plans[number] = [(entries.encode(access.form, part), apply)]
+        return plans
 
-    def _commit(self, access: TableAccess, plans: Mapping[int, tuple[Sequence[Body], Apply]]) -> Token:
-        def do(txns: Transactions) -> Token:
-            stamp = self._nodes.stamps.next()
-            parts: dict[int, NodePart] = {}
-            written = {}
-            for number, (bodies, apply) in plans.items():
-                node, txn = self._nodes.nodes[number], txns[number]
-                tail = node.tail(txn)
+    def _commit(self, access: TableAccess, plans: NodePlans) -> Token:
+        return self._nodes.write(list(plans), partial(self._do, access, plans))
+
+    def _do(self, access: TableAccess, plans: NodePlans, txns: Transactions) -> Token:
+        stamp = self._nodes.stamps.next()
+        parts: dict[int, NodePart] = {}
+        written = {}
+        for number, steps in plans.items():
+            node, txn = self._nodes.nodes[number], txns[number]
+            before = tail = node.tail(txn)
+            for bodies, apply in steps:
                 apply(node, txn, tail.sequence + 1)
-                written[number] = _append(node, txn, access, bodies, tail, stamp)
-                if len(plans) > 1:
-                    parts[number] = NodePart(tail, bodies)
-            if len(parts) > 1:
-                txns.intent = Intent(access.declaration, stamp, parts)
-            return _token(written)
+                tail = _append(node, txn, access, bodies, tail, stamp)
+            written[number] = tail
+            if len(plans) > 1:
+                parts[number] = NodePart(before, [body for bodies, _ in steps for body in bodies])
+        if len(parts) > 1:
+            txns.intent = Intent(access.declaration, stamp, parts)
+        return _token(written)
 
-        return self._nodes.write(list(plans), do)
+    def change(self, table: Table, compute: ComputeChange) -> Token:
+        access = self._access(table)
+        for _ in range(_COMPUTED_BESIDE_WRITERS):
+            with self._nodes.reading_at_one_moment() as txns:
+                moment = MomentRead(self._nodes, txns, self._access)
+                operations = compute(moment)
+            plans = self._plans_in_order(access, operations)
+            if not plans:
+                return Token()
+            token = self._nodes.write(list(moment.nodes_read | set(plans)), partial(self._still, access, plans, moment))
+            if token is not None:
+                return token
+
+        def alone(txns: Transactions) -> Token:
+            moment = EmbeddedMoment(self._nodes, [txns[number] for number in range(self.nodes)], self._access)
+            return self._do(access, self._plans_in_order(access, compute(moment)), txns)
+
+        return self._nodes.write(range(self.nodes), alone)
+
+    def _still(self, access: TableAccess, plans: NodePlans, moment: MomentRead, txns: Transactions) -> Token | None:
+        """Do what was computed of `moment`, if that still holds; else None."""
+        return self._do(access, plans, txns) if moment.holds_still(self._nodes.nodes, txns) else None
+
+    def _plans_in_order(self, access: TableAccess, operations: Sequence[Operations]) -> NodePlans:
+        plans: dict[int, list[NodeStep]] = {}
+        for each in operations:
+            for number, steps in self._plans(access, each).items():
+                plans.setdefault(number, []).extend(steps)
+        return plans
 
     def _delete_equal(self, access: TableAccess, rows: Iterable[Any]) -> Token:
         """Remove one equal row for each of `rows`, in a table without a key; pass over those that are not there."""

@@ -34,6 +34,18 @@ class EmbeddedMoment(Moment):
             for columns in access.physical(node, txn):
                 yield number, columns
 
+    def found(self, table: Table, keys: Sequence[pa.Array]) -> list[pa.Array]:
+        return self._access(table).decoded([pair for _, told in self._told(table, keys) for pair in told.items()])
+
+    def _told(self, table: Table, keys: Sequence[pa.Array]) -> Iterator[tuple[list[bytes], dict[bytes, bytes]]]:
+        """Of each node the stored keys that would lie there, and its rows with these keys."""
+        access, length = self._access(table), len(keys[0])
+        placed = hash_columns(keys, length) % np.uint64(len(self._pairs))
+        stored = access.keys_bytes(keys, np.arange(length))
+        for number, (node, txn) in enumerate(self._pairs):
+            here = [stored[i] for i in np.flatnonzero(placed == number)]
+            yield here, dict(txn.cursor(node.rows).getmulti(here))
+
     def holds(self, table: Table, keys: Sequence[pa.Array]) -> np.ndarray:
         access, length = self._access(table), len(keys[0])
         held = np.zeros(length, bool)

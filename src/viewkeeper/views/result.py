@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from viewkeeper.changes.positions import Token
 from viewkeeper.errors import InputError
 from viewkeeper.views.python_rows import data_frame, dicts
 
@@ -14,12 +15,15 @@ from viewkeeper.views.python_rows import data_frame, dicts
 class Result:
     """The rows that a statement gave, in their order; empty for a statement that gives none.
 
-    `note` is what there is to say beside the rows, as text for a person (or "").  Iterating gives a dict a row.
+    `note` is what there is to say beside the rows, as text for a person (or "").  Of a statement that changed rows
+    `affected` is how many, and `token` is for `get(..., after=token)`; of others None.  Iterating gives a dict a row.
     """
 
-    def __init__(self, table: pa.Table | None = None, note: str = "") -> None:
+    def __init__(
+        self, table: pa.Table | None = None, note: str = "", affected: int | None = None, token: Token | None = None
+    ) -> None:  # fmt: skip
         self._table = pa.table({}) if table is None else table
-        self.note = note
+        self.note, self.affected, self.token = note, affected, token
 
     @property
     def columns(self) -> list[str]:

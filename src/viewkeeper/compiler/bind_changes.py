@@ -1,0 +1,254 @@
+"""INSERT, UPDATE, DELETE and MERGE to relations that say what is to be done with which row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from viewkeeper.catalog.model import Catalog, Column, Scannable, Table, kind_of
+from viewkeeper.catalog.types import BIGINT, BOOLEAN, INT, STRING, VOID, Type
+from viewkeeper.compiler.bind_select import SelectBinder, unwrapped
+from viewkeeper.compiler.conversion import Refused, converted
+from viewkeeper.compiler.namespace import Beside, Derived
+from viewkeeper.compiler.parse_changes import MATCHED, NOT_MATCHED, TARGET
+from viewkeeper.compiler.scope import did_you_mean
+from viewkeeper.compiler.source_text import QueryText
+from viewkeeper.compiler.statements import (
+    Delete,
+    Identifier,
+    Insert,
+    Merge,
+    MergeClause,
+    MergeRows,
+    RowStatement,
+    Update,
+)
+from viewkeeper.errors import DeclarationError
+from viewkeeper.plans.changes import DELETE, INSERT, NOTHING, TARGET_ID, UPDATE, BoundChange, ChangedRows
+from viewkeeper.plans.expressions import Case, ColumnRef, Expression, Literal
+from viewkeeper.plans.relations import GroupBy, Project, Relation
+from viewkeeper.plans.rewriting import identity
+
+_ACTIONS = {"UPDATE": UPDATE, "DELETE": DELETE, "INSERT": INSERT}
+_TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
+
+
+def bind_change(catalog: Catalog, statement: RowStatement) -> BoundChange:
+    """Looks up and checks a statement that changes rows; raises DeclarationError or NotSupported, with the place."""
+    table = _table(catalog, statement.table)
+    binder = _Binder(catalog, table)
+    rows: tuple[ChangedRows, ...]
+    if isinstance(statement, Insert):
+        rows = (binder.inserted(statement),)
+    elif isinstance(statement, Update):
+        rows = (binder.updated(statement),)
+    elif isinstance(statement, Delete):
+        rows = (binder.deleted(statement),)
+    else:
+        rows = binder.merged(statement)
+    return BoundChange(table, rows)
+
+
+def _table(catalog: Catalog, name: Identifier) -> Table:
+    found = catalog.find(name.name)
+    if isinstance(found, Table):
+        return found
+    if found is None:
+        known = did_you_mean(name.name, [table.name for table in catalog.tables])
+        raise DeclarationError(f"there is no table {name}" + known, *name.place)
+    advice = "rows are appended to streams" if kind_of(found) == "stream" else "change the tables that it reads"
+    raise DeclarationError(f"{found.name} is a {kind_of(found)}, whose rows are not changed; {advice}", *name.place)
+
+
+class _Names(Beside):
+    """A catalog, beside the table that is changed."""
+
+    def __init__(self, catalog: Catalog, table: Table) -> None:
+        super().__init__(catalog)
+        row_id = () if table.key else (Column("row id", BIGINT, False),)
+        self.target = Derived(TARGET_ID, table.name, (*table.columns, *row_id), hidden=len(row_id))
+
+    def scannable(self, name: str) -> Scannable | None:
+        return self.target if name == TARGET else super().scannable(name)
+
+
+class _Binder:
+    """Binds one statement that changes `table`."""
+
+    def __init__(self, catalog: Catalog, table: Table) -> None:
+        self._names, self._table, self._zone = _Names(catalog, table), table, catalog.zone
+        self._positions = {column.name.lower(): i for i, column in enumerate(table.columns)}
+
+    def inserted(self, statement: Insert) -> ChangedRows:
+        query, tree = statement.query, unwrapped(statement.query.tree)
+        binder = SelectBinder(query, self._names)
+        rows = binder.values(tree, typed=False) if isinstance(tree, exp.Values) else binder.of_view(tree)
+        given = [ColumnRef(c.type, c.nullable, (1, 1), i, c.name) for i, c in enumerate(rows.columns)]
+        values: dict[int, Expression] = {}
+        for i, value in zip(self._places(statement, rows), given, strict=True):
+            values[i] = self._stored(query, i, value)
+        outputs = [self._literal(INSERT), *self._row(values)]
+        return ChangedRows(_project(rows, outputs), of_table=False, written=True)
+
+    def _places(self, statement: Insert, rows: Relation) -> list[int]:
+        """The columns of the table that the query's outputs are for."""
+        names = [column.name for column in rows.columns]
+        if statement.by_name:
+            places = [self._position(Identifier(name, statement.place)) for name in names]
+        elif statement.columns:
+            places = self._positions_of(statement.columns)
+        else:
+            places = list(range(len(self._table.columns)))
+        if len(places) != len(names):
+            message = f"{self._table.name} is to get {len(places)} columns, and there are {len(names)} values"
+            raise DeclarationError(message, *statement.place)
+        return places
+
+    def updated(self, statement: Update) -> ChangedRows:
+        input_, values = self._selected(statement.query, "SET")
+        assigned = self._assigned(statement.query, statement.assigned, values)
+        outputs = [self._literal(UPDATE), *self._identity(), *self._row(assigned, self._old())]
+        return ChangedRows(_project(input_, outputs), of_table=True, written=True)
+
+    def deleted(self, statement: Delete) -> ChangedRows:
+        input_, _ = self._selected(statement.query, "DELETE")
+        return ChangedRows(_project(input_, [self._literal(DELETE), *self._identity()]), of_table=True, written=False)
+
+    def merged(self, statement: Merge) -> tuple[ChangedRows, ...]:
+        return tuple(self._merged(rows) for rows in statement.rows)
+
+    def _merged(self, rows: MergeRows) -> ChangedRows:
+        input_, given = self._selected(rows.query, "MERGE")
+        of_table = rows.kind != NOT_MATCHED
+        stars = sum(clause.columns is None for clause in rows.clauses)
+        named = sum(clause.conditional + len(clause.columns or ()) for clause in rows.clauses)
+        of_star = (len(given) - named) // stars if stars else 0
+        conditions: list[Expression | None] = []
+        actions: list[Expression] = []
+        written: list[list[Expression]] = []
+        for clause in rows.clauses:
+            conditions.append(self._condition(rows.query, given.pop(0)[1]) if clause.conditional else None)
+            count = of_star if clause.columns is None else len(clause.columns)
+            values, given = given[:count], given[count:]
+            assigned = self._by_clause(rows.query, clause, values)
+            actions.append(self._literal(_ACTIONS[clause.action]))
+            written.append(self._row(assigned, self._old() if clause.kind != NOT_MATCHED else None))
+        columns = [_chosen(conditions, [row[i] for row in written]) for i in range(len(self._table.columns))]
+        outputs = [_chosen(conditions, actions, self._literal(NOTHING)), *(self._identity() if of_table else ())]
+        only_delete = [clause.action for clause in rows.clauses] == ["DELETE"] and conditions == [None]
+        relation = _project(input_, [*outputs, *columns])
+        return ChangedRows(relation, of_table, written=True, once=rows.kind == MATCHED and not only_delete)
+
+    def _by_clause(
+        self, query: QueryText, clause: MergeClause, values: Sequence[tuple[str, Expression]]
+    ) -> dict[int, Expression]:  # fmt: skip
+        if clause.columns is not None:
+            return self._assigned(query, clause.columns, [value for _, value in values])
+        named = {name.lower(): value for name, value in values}
+        found: dict[int, Expression] = {}
+        for i, column in enumerate(self._table.columns):
+            if column.name.lower() not in named:
+                message = f"the source has no column {column.name}, which * needs; name the columns"
+                raise DeclarationError(message, *clause.place)
+            found[i] = self._stored(query, i, named[column.name.lower()])
+        return found
+
+    def _selected(self, query: QueryText, what: str) -> tuple[Relation, list[tuple[str, Expression]]]:
+        """The rows that a statement's query reads, and its outputs with their names."""
+        relation = SelectBinder(query, self._names).query(query.tree).relation
+        assert isinstance(relation, Project), "it has neither DISTINCT nor set operations"
+        if isinstance(relation.input, GroupBy):
+            raise query.error(f"an aggregate cannot stand in {what}; put it into a subquery", query.tree)
+        return relation.input, list(zip(relation.names, relation.outputs, strict=True))
+
+    def _assigned(
+        self, query: QueryText, columns: Sequence[Identifier], values: Sequence[Expression | tuple[str, Expression]]
+    ) -> dict[int, Expression]:  # fmt: skip
+        bound = [value[1] if isinstance(value, tuple) else value for value in values]
+        places = self._positions_of(columns)
+        return {i: self._stored(query, i, value) for i, value in zip(places, bound, strict=True)}
+
+    def _positions_of(self, columns: Sequence[Identifier]) -> list[int]:
+        places: list[int] = []
+        for name in columns:
+            places.append(self._position(name))
+            if places.index(places[-1]) < len(places) - 1:
+                raise DeclarationError(f"the column {name} stands twice", *name.place)
+        return places
+
+    def _position(self, name: Identifier) -> int:
+        found = self._positions.get(name.name.lower())
+        if found is None:
+            known = did_you_mean(name.name, [column.name for column in self._table.columns])
+            raise DeclarationError(f"{self._table.name} has no column {name}" + known, *name.place)
+        return found
+
+    def _stored(self, query: QueryText, i: int, value: Expression) -> Expression:
+        """`value` as one of column `i`: converted as Spark's ANSI store assignment does, which raises where it does not
+        fit, and refuses what only CAST does."""
+        column = self._table.columns[i]
+        try:
+            if not _can_be_stored(value.type, column.type):
+                raise Refused(f"{value.type} is not stored as {column.type}; write CAST(... AS {column.type})")
+            return converted(value, column.type, self._zone)
+        except Refused as refused:
+            message = f"the column {column.name} of {self._table.name}: {refused}"
+            error = query.error_at(message, value.place)
+            raise refused.kind(message, error.line, error.column) from None
+
+    def _condition(self, query: QueryText, condition: Expression) -> Expression:
+        if condition.type != BOOLEAN:
+            message = f"WHEN needs a condition, not a value of type {condition.type}"
+            raise query.error_at(message, condition.place)
+        return condition
+
+    def _old(self) -> list[Expression]:
+        """The columns of a row as it is: the table stands first in FROM."""
+        columns = enumerate(self._table.columns)
+        return [ColumnRef(column.type, column.nullable, None, i, column.name) for i, column in columns]
+
+    def _identity(self) -> list[Expression]:
+        """What tells a row of the table: its key, or its row id."""
+        if not self._table.key:
+            return [ColumnRef(BIGINT, False, None, len(self._table.columns), "row id")]
+        old = self._old()
+        return [old[i] for i in self._table.key]
+
+    def _row(self, values: Mapping[int, Expression], old: Sequence[Expression] | None = None) -> list[Expression]:
+        """All columns of a row: those of `values`, the others as they are in `old`, or NULL."""
+        columns = enumerate(self._table.columns)
+        return [values[i] if i in values else old[i] if old else Literal(column.type, True, None, None)
+                for i, column in columns]  # fmt: skip
+
+    def _literal(self, action: int) -> Expression:
+        return Literal(INT, False, None, action)
+
+
+def _can_be_stored(source: Type, target: Type) -> bool:
+    """Spark's `Cast.canANSIStoreAssign`."""
+    if source in (VOID, target) or target == STRING:
+        return True
+    return (source.is_number and target.is_number) or (source.name in _TIMES and target.name in _TIMES)
+
+
+def _chosen(
+    conditions: Sequence[Expression | None], values: Sequence[Expression], otherwise: Expression | None = None
+) -> Expression:  # fmt: skip
+    """The value of the first condition that is TRUE; None is TRUE, and comes last."""
+    type_ = values[0].type
+    rest = otherwise or Literal(type_, True, None, None)
+    branches = []
+    for condition, value in zip(conditions, values, strict=True):
+        if condition is None:
+            rest = value
+        else:
+            branches.append((condition, value))
+    if not branches or all(identity(value) == identity(rest) for _, value in branches):
+        return rest
+    nullable = rest.nullable or any(value.nullable for _, value in branches)
+    return Case(type_, nullable, None, tuple(branches), rest)
+
+
+def _project(input_: Relation, outputs: Sequence[Expression]) -> Project:
+    return Project(input_, tuple(outputs), tuple(f"c{i}" for i in range(len(outputs))))

@@ -1,0 +1,43 @@
+"""Running one statement that changes rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from viewkeeper.catalog.model import Catalog
+from viewkeeper.changes.operations import Operations
+from viewkeeper.compiler.bind_changes import bind_change
+from viewkeeper.compiler.statements import Insert, Merge, RowStatement
+from viewkeeper.dml.row_operations import RowOperations, row_operations
+from viewkeeper.dml.rows_read import RowsRead
+from viewkeeper.maintenance.ad_hoc import run_query
+from viewkeeper.stores.contract import Moment, Store
+from viewkeeper.views.result import Result
+
+
+def run_change(catalog: Catalog, store: Store, statement: RowStatement) -> Result:
+    """Does what `statement` says, all of it or nothing.  The result counts the rows, and has the token of the write.
+
+    Raises DeclarationError or NotSupported where it is refused as written, ViewBroken where an expression raises for a
+    row, InputError where the table cannot take a row.
+    """
+    bound = bind_change(catalog, statement)
+    done: list[RowOperations] = []
+
+    def compute(moment: Moment) -> Sequence[Operations]:
+        reading = RowsRead(catalog, moment, bound)
+        results = [run_query(rows.relation, reading.scan, catalog.zone).repeated() for rows in bound.rows]
+        done.append(row_operations(bound, results, moment, catalog.zone))
+        return done[-1].operations
+
+    token = store.change(bound.table, compute)
+    updated, deleted, inserted = done[-1].updated, done[-1].deleted, done[-1].inserted
+    counts = {"num_affected_rows": updated + deleted + inserted}
+    if isinstance(statement, Merge):
+        counts |= {"num_updated_rows": updated, "num_deleted_rows": deleted}
+    if isinstance(statement, Insert | Merge):
+        counts["num_inserted_rows"] = inserted
+    table = pa.table({name: pa.array([count], pa.int64()) for name, count in counts.items()})
+    return Result(table, affected=counts["num_affected_rows"], token=token)

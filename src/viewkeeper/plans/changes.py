@@ -1,0 +1,36 @@
+"""What a statement that changes rows of a table does: relations whose rows say what is to be done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from viewkeeper.catalog.model import Table
+from viewkeeper.plans.relations import Relation
+
+NOTHING, UPDATE, DELETE, INSERT = range(4)
+"""What is done with a row."""
+
+TARGET_ID = -1
+"""The id by which a relation scans the table that is changed: its columns, then its row id where it has no key."""
+
+
+@dataclass(frozen=True)
+class ChangedRows:
+    """The rows of `relation` have, in this order: what is done (INT); `of_table`: which row of the table it is done
+    with, by its key or row id; `written`: all columns that the row gets.
+
+    `once`: no row of the table may come twice.
+    """
+
+    relation: Relation
+    of_table: bool
+    written: bool
+    once: bool = False
+
+
+@dataclass(frozen=True)
+class BoundChange:
+    """A statement that changes rows of `table`, all of `rows` at once."""
+
+    table: Table
+    rows: tuple[ChangedRows, ...]
