@@ -58,14 +58,14 @@ def test_a_plain_views_parts_together_are_its_query_over_the_whole_stream(
     a query of Spark, so that there are few."""
     monkeypatch.setattr(own_queries, "OWN_ROWS", own_rows)
     queries = {**QUERIES, **OWN} if own_rows else OWN
-    db, chance = viewkeeper.connect(tmp_path), random.Random(2)
+    db, chance = viewkeeper.connect(tmp_path), random.Random(88)
     db.sql(DECLARED)
     db.table("hosts").put_many([{"name": "h1", "site": "north"}, {"name": "h2", "site": "north"}])
     db.sql(";".join(f"CREATE VIEW {name} AS {query}" for name, query in queries.items()))
     at = 0
     for _ in range(3):
         rows = []
-        for _ in range(12):
+        for _ in range(7):
             at += chance.choice([1, 5, 20, 90])
             late = max(at - chance.choice([0, 0, 70, 150]), 0)
             rows.append(
