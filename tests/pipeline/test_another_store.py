@@ -62,9 +62,9 @@ def wrong(shop: Shop) -> list[str]:
     return found
 
 
-def whole_life(shop: Shop, executor: DriverExecutor) -> None:
+def whole_life(shop: Shop, executor: DriverExecutor, operations_max: int = 7) -> None:
     """Views before and after rows, drivers that come and go, a log that is trimmed behind them."""
-    driver = shop.maintainer(executor, operations_max=7)  # a batch splits calls
+    driver = shop.maintainer(executor, operations_max=operations_max)  # a batch splits calls
     for seed in range(3):
         shop.write(seed, 30)
         shop.catch_up(driver)
@@ -157,5 +157,5 @@ def catch_up(db: Database) -> int:
 def test_spark_workers_read_what_the_slices_carry(spark: SparkSession, shop: Shop, db: Database, staged: None) -> None:
     """Other processes have none of the store's memory, and its module only by way of Spark."""
     spark.sparkContext.addPyFile(str(memory_store.__file__))
-    whole_life(shop, SparkExecutor(spark, 2))
+    whole_life(shop, SparkExecutor(spark, 2), operations_max=20)
     assert all(report.ok for report in db.check_all(["seen", "spend"]))

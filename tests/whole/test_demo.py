@@ -118,9 +118,12 @@ def test_a_small_run_finds_every_view_right(
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-def test_a_small_run_of_streams_finds_every_part_right(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_small_run_of_streams_finds_every_part_right(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Measurements come, some late; views are built and repaired, and all their parts are what Spark computes."""
-    assert streams.run(folder=tmp_path, scale=0.02, seconds=10, as_json=True)
+    monkeypatch.setattr(streams, "SECONDS_A_MINUTE", 0.25)
+    assert streams.run(folder=tmp_path, scale=0.02, seconds=5, as_json=True)
     told = json.loads(capfd.readouterr().out)
     views = {view["name"]: view for view in told["views"]}
     assert told["ok"] and set(views) == {view.name for view in streams.VIEWS}
