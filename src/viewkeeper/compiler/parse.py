@@ -12,6 +12,7 @@ from viewkeeper.compiler.parse_streams import QUERY_WORDS, AnyView
 from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.statements import (
     ColumnDeclaration,
+    CreateIfAbsent,
     CreateIndex,
     CreateTable,
     Describe,
@@ -20,6 +21,7 @@ from viewkeeper.compiler.statements import (
     ExplainQuery,
     ExplainView,
     Identifier,
+    ReplaceView,
     SelectStatement,
     Show,
     Statement,
@@ -70,7 +72,8 @@ class _StatementParser(ChangeReader):
         if word in QUERY_WORDS:
             return SelectStatement(*self._whole(), *self._select())
         if word == "CREATE":
-            return self._create()
+            made = self._create()
+            return made if self._if_absent is None else CreateIfAbsent(*self._whole(), self._if_absent, made)
         if word == "DROP":
             return self._drop()
         if word == "ALTER":
@@ -106,8 +109,9 @@ class _StatementParser(ChangeReader):
 
     def _create(self) -> Statement:
         self._expect("CREATE")
-        if self._peek() == "OR":
-            raise self._refusal("CREATE OR REPLACE is not supported yet; DROP what is there, then CREATE it")
+        if self._take("OR"):
+            self._expect("REPLACE")
+            return self._replace_view()
         if self._peek() in ("TEMPORARY", "TEMP", "GLOBAL", "EXTERNAL", "UNIQUE"):
             raise self._refusal(f"CREATE {self._peek()} is not supported; leave out {self._peek()}")
         if self._take("TABLE"):
@@ -121,6 +125,16 @@ class _StatementParser(ChangeReader):
         elif not self._take("VIEW"):
             raise self._refusal(f"CREATE {self._peek()} is not supported; there are TABLE, VIEW, INDEX and STREAM")
         return self._create_view()
+
+    def _replace_view(self) -> ReplaceView:
+        self._take("MATERIALIZED")
+        if not self._take("VIEW"):
+            raise self._refusal(f"CREATE OR REPLACE {self._peek()} is not supported; there is CREATE OR REPLACE VIEW")
+        view = self._create_view(replacing=True)
+        if self._if_absent is not None:
+            raise self._source.error("this is not SQL: OR REPLACE and IF NOT EXISTS say different things",
+                                     self._source.offset(self._if_absent.place))  # fmt: skip
+        return ReplaceView(*self._whole(), view)
 
     def _create_table(self) -> CreateTable:
         name = self._new_name("a table")
@@ -166,7 +180,11 @@ class _StatementParser(ChangeReader):
         if_exists = self._take("IF")
         if if_exists:
             self._expect("EXISTS")
-        return self._ended(Drop(*self._whole(), kind, self._identifier(f"a {kind.lower()}"), if_exists), "DROP")
+        name = self._identifier(f"a {kind.lower()}")
+        cascade = self._take("CASCADE")
+        if not cascade:
+            self._take("RESTRICT")
+        return self._ended(Drop(*self._whole(), kind, name, if_exists, cascade), "DROP")
 
     def _explain(self) -> Statement:
         self._expect("EXPLAIN")

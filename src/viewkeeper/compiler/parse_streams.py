@@ -75,14 +75,16 @@ class StreamReader(LengthReader):
                             limits.get("HORIZON"), limits.get("IDLE"), ahead, limits.get("EXPIRE"))  # fmt: skip
         return self._ended(made, "CREATE STREAM")
 
-    def _create_view(self) -> AnyView:
+    def _create_view(self, replacing: bool = False) -> AnyView:
         """Behind CREATE [MATERIALIZED] VIEW."""
         name = self._new_name("a view")
+        behind = self._tokens[self._next].start if self._next < len(self._tokens) else self._end()
         columns = self._identifiers("a column") if self._peek() == "(" else ()
         if self._peek() != "AS":
             raise self._failure("AS and the view's query")
         self._next += 1
-        return self._definition(name, columns, self._whole()[0])
+        plain = self._if_absent is None and not replacing
+        return self._definition(name, columns, self._whole()[0] if plain else self._as_created(name, behind))
 
     def _alter(self) -> Statement:
         self._expect("ALTER")
@@ -103,9 +105,12 @@ class StreamReader(LengthReader):
         if self._peek() != "AS":
             raise self._failure("REBUILD FROM, or [FROM i] AS and the view's new definition")
         self._next += 1
-        written = f"CREATE VIEW {quoted(name.name)} {self._source.text[behind : self._end()]}"
-        view = self._definition(name, columns, written)
+        view = self._definition(name, columns, self._as_created(name, behind))
         return AlterView(text, place, view, since)
+
+    def _as_created(self, name: Identifier, behind: int) -> str:
+        """The text of a view's definition, whatever stands before its name: what it says from `behind` on."""
+        return f"CREATE VIEW {quoted(name.name)} {self._source.text[behind : self._end()]}"
 
     def _definition(self, name: Identifier, columns: tuple[Identifier, ...], text: str) -> AnyView:
         """What stands behind AS; `text` is the whole CREATE VIEW."""

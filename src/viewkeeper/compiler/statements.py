@@ -67,11 +67,20 @@ class CreateIndex(Statement):
 
 @dataclass(frozen=True)
 class Drop(Statement):
-    """`kind` is TABLE, VIEW, INDEX or STREAM."""
+    """`kind` is TABLE, VIEW, INDEX or STREAM; with `cascade` what uses it goes along."""
 
     kind: str
     name: Identifier
     if_exists: bool
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class CreateIfAbsent(Statement):
+    """CREATE ... IF NOT EXISTS: `create` is done where nothing is called `name`."""
+
+    name: Identifier
+    create: Statement
 
 
 @dataclass(frozen=True)
@@ -192,6 +201,13 @@ class AlterView(Statement):
 
     view: CreateView | CreateViewDF | CreatePatternView | CreateWindowView | CreateMatchView
     since: int | None
+
+
+@dataclass(frozen=True)
+class ReplaceView(Statement):
+    """CREATE OR REPLACE VIEW ...: `view` takes the place of what is called so, if anything is."""
+
+    view: CreateView | CreateViewDF | CreatePatternView | CreateWindowView | CreateMatchView
 
 
 @dataclass(frozen=True)

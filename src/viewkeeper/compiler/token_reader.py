@@ -50,6 +50,7 @@ class TokenReader:
 
     def __init__(self, source: Script, tokens: Sequence[Token]) -> None:
         self._source, self._tokens, self._next = source, tokens, 0
+        self._if_absent: Identifier | None = None
 
     def _column(self) -> ColumnDeclaration:
         return self._nullability(ColumnDeclaration(self._identifier("a column"), self._type(), True))
@@ -121,9 +122,14 @@ class TokenReader:
         raise self._failure(" or ".join(words))
 
     def _new_name(self, what: str) -> Identifier:
-        if self._peek() == "IF":
-            raise self._refusal("IF NOT EXISTS is not supported yet; leave it out")
-        return self._identifier(what)
+        """The name of what is created; where IF NOT EXISTS stands before it, `_if_absent` is it too."""
+        absent = self._take("IF")
+        if absent:
+            self._expect("NOT")
+            self._expect("EXISTS")
+        name = self._identifier(what)
+        self._if_absent = name if absent else None
+        return name
 
     def _identifier(self, what: str) -> Identifier:
         token = self._tokens[self._next] if self._next < len(self._tokens) else None

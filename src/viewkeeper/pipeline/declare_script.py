@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from viewkeeper.catalog.model import Catalog, Column, Index, InParts, Table, View
+from viewkeeper.catalog.model import (
+    Catalog,
+    CatalogObject,
+    Column,
+    Index,
+    InParts,
+    PartView,
+    Table,
+    View,
+    kind_of,
+)
 from viewkeeper.compiler.bind import BoundView, bind_index, bind_table, bind_view, require_free
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.parse_streams import AnyView
 from viewkeeper.compiler.part_references import quoted
 from viewkeeper.compiler.statements import (
     AlterView,
+    CreateIfAbsent,
     CreateIndex,
     CreateStream,
     CreateTable,
@@ -19,9 +30,10 @@ from viewkeeper.compiler.statements import (
     Drop,
     Identifier,
     RebuildView,
+    ReplaceView,
     Statement,
 )
-from viewkeeper.errors import DeclarationError
+from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.maintenance import declare_tables
 from viewkeeper.pipeline.spark_views import bind_any_view
 from viewkeeper.streams import alter, declare_streams
@@ -127,6 +139,10 @@ class _Declaring:
         self._views: dict[str, BoundView] = {}
 
     def apply(self, statement: Statement) -> None:
+        if isinstance(statement, CreateIfAbsent):
+            if self.catalog.find(statement.name.name) is None and statement.name.name.lower() not in self._views:
+                self.apply(statement.create)
+            return
         if isinstance(statement, CreateView) and not self._is_over_parts(statement):
             self._create_view(statement)
             return
@@ -148,6 +164,8 @@ class _Declaring:
         elif isinstance(statement, AnyView):
             self.catalog = declare_streams.declare_view(self.catalog, statement, self._analyst, self._known)
             self._made("VIEW", statement.name)
+        elif isinstance(statement, ReplaceView):
+            self._replace(statement)
         elif isinstance(statement, AlterView):
             self._alter(alter.alter_view(self.catalog, statement, self._analyst, self._known))
             self._made("VIEW", statement.view.name, "ALTER")
@@ -165,6 +183,17 @@ class _Declaring:
             raise DeclarationError(f"{statement.name} reads no stream, nor a view over one: it has no parts that could "
                                    "expire; leave out EXPIRE AFTER", *statement.name.place)  # fmt: skip
         return over
+
+    def _replace(self, statement: ReplaceView) -> None:
+        view = statement.view
+        found = self.catalog.find(view.name.name)
+        if found is None:
+            self.apply(view)
+        elif isinstance(found, PartView):
+            self.apply(AlterView(statement.text, statement.place, view, None))
+        else:
+            raise NotSupported(f"{found.name} is a {kind_of(found)}, and only views over streams are replaced so far; "
+                               "drop it first", *view.name.place)  # fmt: skip
 
     def _alter(self, altered: alter.Altered) -> None:
         self.catalog = altered.catalog
@@ -212,6 +241,8 @@ class _Declaring:
     def _drop(self, statement: Drop) -> None:
         name = statement.name
         item = self.catalog.find(name.name)
+        if statement.cascade and item is not None:
+            self._drop_users(item, name)
         if isinstance(item, InParts):
             self.catalog, known = alter.drop(self.catalog, statement)
             self.objects.append(("DROP", statement.kind, known))
@@ -223,15 +254,26 @@ class _Declaring:
         kind = _KINDS[type(item)]
         if kind != statement.kind:
             raise DeclarationError(f"{item.name} is {_article(kind)}; use DROP {kind} {item.name}", *name.place)
-        users = [view.name for view in self.catalog.views if item.id in view.reads]
-        users += alter.users_of_dimension(self.catalog, item.id)
-        if users:
+        if users := self._users(item):
             shown = ", ".join(users[:5]) + (f" and {len(users) - 5} more" if len(users) > 5 else "")
-            raise DeclarationError(f"{item.name} is used by {shown}; drop what uses it first", *name.place)
+            message = f"{item.name} is used by {shown}; drop what uses it first, or DROP ... CASCADE all of it"
+            raise DeclarationError(message, *name.place)
         indexes = [index for index in self.catalog.indexes if index.on == item.id]
         self.catalog = declare_tables.drop(self.catalog, [item.id, *(index.id for index in indexes)])
         self.catalog = declared_anew(self.catalog)
         self.objects += [("DROP", "INDEX", index.name) for index in indexes] + [("DROP", kind, item.name)]
+
+    def _users(self, item: CatalogObject) -> list[str]:
+        """The names of the views that read `item` themselves."""
+        if isinstance(item, InParts):
+            return alter.users_of_parts(self.catalog, item.id)
+        readers = [view.name for view in self.catalog.views if item.id in view.reads]
+        return readers + alter.users_of_dimension(self.catalog, item.id)
+
+    def _drop_users(self, item: CatalogObject, name: Identifier) -> None:
+        """Drops the views that read `item`, and what uses these."""
+        while users := self._users(item):
+            self._drop(Drop("", name.place, "VIEW", Identifier(users[-1], name.place), False, cascade=True))
 
 
 def _article(kind: str) -> str:

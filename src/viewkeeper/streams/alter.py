@@ -199,7 +199,8 @@ def drop(catalog: Catalog, statement: Drop) -> tuple[Catalog, str]:
         raise DeclarationError(f"{found.name} is a {kind.lower()}; use DROP {kind} {found.name}", *name.place)
     users = _users(catalog, {found.id})
     if users:
-        raise DeclarationError(f"{found.name} is used by {_listed(users)}; drop what uses it first", *name.place)
+        message = f"{found.name} is used by {_listed(users)}; drop what uses it first, or DROP ... CASCADE all of it"
+        raise DeclarationError(message, *name.place)
     return _without(catalog, {found.id}), found.name
 
 
@@ -208,6 +209,11 @@ def users_of_dimension(catalog: Catalog, id_: int) -> list[str]:
     names = [view.name for view in catalog.part_views if id_ in view.dimensions and not view.hidden]
     return names + _users(catalog, {view.id for view in catalog.part_views
                                     if id_ in view.dimensions and view.hidden})  # fmt: skip
+
+
+def users_of_parts(catalog: Catalog, id_: int) -> list[str]:
+    """The views over streams that read a stream or view over streams."""
+    return _users(catalog, {id_})
 
 
 def _users(catalog: Catalog, ids: Collection[int]) -> list[str]:
