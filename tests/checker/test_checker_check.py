@@ -14,10 +14,11 @@ from viewkeeper.catalog.types import BIGINT, DOUBLE, STRING
 from viewkeeper.checker.check import StoreRows, check_view, check_views
 from viewkeeper.checker.delta_proof import LoggedOperation
 from viewkeeper.checker.row_evaluator import ErrorRow
+from viewkeeper.checker.spark_judge import SparkRaised
 from viewkeeper.checker.tables import table_of
 from viewkeeper.errors import CheckFailed, NotFound
 from viewkeeper.plans.expressions import ColumnRef, Literal, comparison
-from viewkeeper.plans.relations import AggregateCall, Filter, GroupBy, Relation, Scan
+from viewkeeper.plans.relations import AggregateCall, Filter, GroupBy, Relation, Scan, SparkQuery
 
 NOWHERE = Stored(StateSpec(99, "keyed", (), 0), ())
 T = Table(16, "t", (Column("k", BIGINT, False), Column("g", STRING), Column("x", DOUBLE)), (0,), NOWHERE)
@@ -141,6 +142,16 @@ def test_without_spark_the_evaluator_judges() -> None:
     """A judge is always there."""
     report = check_view(database(), "f", None)
     assert report.ok and report.judge == "row by row"
+
+
+def test_where_spark_itself_breaks_the_evaluator_judges() -> None:
+    """Of a query that only Spark can answer nothing is said then."""
+    db = database()
+    broken = FakeSpark({"f": SparkRaised(None, "INTERNAL_ERROR")})
+    assert check_view(db, "f", broken).judge == "row by row"
+    db.relations["f"] = SparkQuery("SELECT * FROM t", (("t", T.id),), T.columns, "of no reason")
+    report = check_view(db, "f", broken)
+    assert report.verdict == "not judged" and "INTERNAL_ERROR" in report.unjudged[0]
 
 
 def test_float_sums_are_judged_exactly_and_spark_must_come_near() -> None:

@@ -117,6 +117,8 @@ def test_a_view_knows_its_text_and_what_it_reads() -> None:
     bound = view(" SELECT o.id FROM orders o JOIN spend s ON o.customer = s.customer JOIN orders p ON p.id = o.id ")
     assert bound.sql.startswith("SELECT o.id") and bound.sql.endswith("o.id")
     assert bound.reads == (SHOP.tables[0].id, SHOP.views[0].id)
+    unused = view("WITH unused AS (SELECT id FROM orders) SELECT 1 AS one")  # Spark looks its names up, too
+    assert unused.reads == (SHOP.tables[0].id,)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from itertools import accumulate
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from bags import bag
 from memory_engine import MemoryEngine
-from oracle.model import Base, Case, Operation, Refused, TableSchema
+from oracle.model import Base, Case, Operation, TableSchema
 from oracle.queries import OUTER_JOINS
 from oracle.strategies import CORE_TYPES, cases, domain
 from viewkeeper.catalog.model import Column, StateSpec
@@ -26,18 +25,6 @@ from viewkeeper.maintenance.task import Task
 from viewkeeper.maintenance.zones import _RUN
 from viewkeeper.plans.maintenance import plan_of
 from viewkeeper.trace.rows import Rows
-
-
-def accepted(base: Base, batch: Sequence[Operation]) -> list[Operation]:
-    """The operations of `batch` that the store takes; they are applied to `base`."""
-    taken = []
-    for operation in batch:
-        try:
-            base.apply(operation)
-        except Refused:
-            continue
-        taken.append(operation)
-    return taken
 
 
 def answers(engine: MemoryEngine, base: Base) -> dict[str, Answer]:
@@ -75,7 +62,7 @@ def run(case: Case, servers: int, *declared_at: int, together: bool = False) -> 
             except NotSupported:
                 reject()  # a conversion that could lose digits: refused when declared, as it should be
             engine.start_fill()
-        engine.apply(accepted(base, batch))
+        engine.apply(base.taken(batch))
         if views:
             engine.finish_fill()
         compare(engine, base)

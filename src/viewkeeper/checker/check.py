@@ -257,6 +257,8 @@ def _of_spark(by_spark: Any, found: pa.Table, errors: list[ErrorRow]) -> _Findin
         return _Finding("none", unjudged="Spark answers this view's query, and it was not asked")
     if isinstance(by_spark, pa.Table) and not errors:
         return _compared("spark", compare(by_spark, found))
+    if not isinstance(by_spark, pa.Table) and by_spark.condition is None:
+        return _Finding("none", unjudged=f"Spark, which answers this view's query, failed: {by_spark.message}")
     raised = set() if isinstance(by_spark, pa.Table) else {by_spark.condition.split(".")[0]}
     missing, extra = raised - {error.code for error in errors}, {error.code for error in errors} - raised
     problems = [f"no error row for {code}" for code in sorted(missing)]

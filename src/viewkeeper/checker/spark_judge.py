@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from viewkeeper.spark.asking import ask
+from viewkeeper.spark.asking import ask, deepest
 from viewkeeper.spark.sessions import active, own_session
 from viewkeeper.spark.tables import SMALL_ROWS, in_zone, named_tables
 from viewkeeper.streams.spark.quiet import failures_unlogged
@@ -29,9 +29,9 @@ _AT_ONCE = 4
 
 @dataclass(frozen=True)
 class SparkRaised:
-    """Spark's query failed while it ran: its error class, and its message."""
+    """Spark's query failed while it ran: its error class (None: by a fault of Spark's own), and its message."""
 
-    condition: str
+    condition: str | None
     message: str
 
 
@@ -56,6 +56,7 @@ class SparkJudge:
         return dict(zip(queries, found, strict=True))
 
     def _answer(self, session: SparkSession, text: str) -> pa.Table | SparkRaised:
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import AnalysisException, ParseException, PySparkException
 
         try:
@@ -63,4 +64,8 @@ class SparkJudge:
         except (AnalysisException, ParseException):
             raise
         except PySparkException as error:
-            return SparkRaised(error.getCondition() or type(error).__name__, str(error).splitlines()[0])
+            condition = error.getCondition() or type(error).__name__
+            internal = condition.startswith("INTERNAL_ERROR")
+            return SparkRaised(None if internal else condition, str(error).splitlines()[0])
+        except Py4JJavaError as error:  # it broke where no query's error is expected
+            return SparkRaised(None, deepest(error).splitlines()[0])

@@ -9,7 +9,7 @@ from sqlglot import exp
 from viewkeeper.catalog.model import Catalog, Column, InParts, Table, View, kind_of
 from viewkeeper.catalog.types import VOID
 from viewkeeper.compiler.bind_select import SelectBinder, unwrapped
-from viewkeeper.compiler.namespace import Namespace
+from viewkeeper.compiler.namespace import Namespace, Noted
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import CreateIndex, CreateTable, CreateView, Identifier, SelectStatement
@@ -22,7 +22,8 @@ from viewkeeper.plans.subqueries import scans_in
 @dataclass(frozen=True)
 class BoundView:
     """A view as declared: `sql` is its query's text, `key` and `unique` its view key, `reads` the ids of the tables and
-    views in its query.  Places in `relation` are lines and columns of `sql`."""
+    views that its query names, in a WITH that nothing uses, too.  Places in `relation` are lines and columns of
+    `sql`."""
 
     name: str
     sql: str
@@ -54,7 +55,8 @@ def bind_view_query(
     """`bind_view`, whether or not the view's own name is free."""
     if statement.refused is not None:
         raise statement.refused
-    binder, select = _binder(statement.query, names, binder_type)
+    read = Noted(names)
+    binder, select = _binder(statement.query, read, binder_type)
     relation = binder.of_view(select)
     assert isinstance(relation, Project)
     if statement.columns:
@@ -65,7 +67,7 @@ def bind_view_query(
         relation = replace(relation, names=tuple(column.name for column in statement.columns))
     _check_outputs(statement, select, relation)
     key, unique = view_key(relation, names)
-    reads = tuple(dict.fromkeys(scan.object for scan in scans_in(relation)))
+    reads = tuple(dict.fromkeys([*(scan.object for scan in scans_in(relation)), *read.found]))
     return BoundView(statement.name.name, statement.query.sql, relation, relation.columns, key, unique, reads)
 
 

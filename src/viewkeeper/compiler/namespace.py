@@ -72,6 +72,34 @@ class Beside:
         return list(dict.fromkeys([*self._catalog.readable_names(), *shown]))
 
 
+class Noted:
+    """`names`, of which `found` says whose ids were looked up, in this order."""
+
+    def __init__(self, names: Namespace) -> None:
+        self._names = names
+        self.found: list[int] = []
+
+    @property
+    def zone(self) -> str:
+        """The names' own."""
+        return self._names.zone
+
+    def scannable(self, name: str) -> Scannable | None:
+        """What `name` means in FROM, noted."""
+        found = self._names.scannable(name)
+        if found is not None:
+            self.found.append(found.id)
+        return found
+
+    def by_id(self, id_: int) -> CatalogObject | None:
+        """The names' own."""
+        return self._names.by_id(id_)
+
+    def readable_names(self) -> list[str]:
+        """The names' own."""
+        return self._names.readable_names()
+
+
 def reference_id(number: int) -> int:
     """The id by which a query scans what its part reference `number` names; no object has it."""
     return -1 - number

@@ -104,3 +104,15 @@ def refused(error: DeclarationError, remedy: str) -> DeclarationError:
 def _java(session: SparkSession) -> Any:
     assert session._jvm is not None, "a session has a JVM until it is stopped"
     return session._jvm
+
+
+def deepest(error: Exception) -> str:
+    """What `error` says; of a Java exception that Spark does not name, the cause behind its causes."""
+    from py4j.protocol import Py4JJavaError
+
+    if not isinstance(error, Py4JJavaError):
+        return str(error)
+    found = error.java_exception
+    while found.getCause() is not None:
+        found = found.getCause()
+    return f"{found.getClass().getSimpleName()}: {found.getMessage()}"

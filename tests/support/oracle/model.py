@@ -98,6 +98,17 @@ class Base:
                     raise ValueError(operation.kind)
         self._rows[operation.table] = rows
 
+    def taken(self, batch: Sequence[Operation]) -> list[Operation]:
+        """Applies the operations of `batch` that a store takes, and says which these are."""
+        taken = []
+        for operation in batch:
+            try:
+                self.apply(operation)
+            except Refused:
+                continue
+            taken.append(operation)
+        return taken
+
     def _put(self, schema: TableSchema, rows: dict[Any, dict[str, Any]], row: dict[str, Any]) -> None:
         key = self._new_row() if not schema.key else _key_of(schema, row)
         old = rows.get(key, dict.fromkeys(schema.names))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from oracle.functions import scalar_calls
 from viewkeeper.catalog.types import BIGINT, DOUBLE, INT, INTEGER_BITS, STRING, Type, decimal
 
 Columns = tuple[tuple[str, Type], ...]
@@ -245,7 +246,9 @@ def _average_type(type_: Type) -> Type:
 def _outputs(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
     """A column, most of the time; else something computed."""
     name, type_ = draw(st.sampled_from(columns))
-    match draw(st.sampled_from(["column"] * 3 + ["number"] * 3 + ["case", "coalesce"])):
+    match draw(st.sampled_from(["column"] * 3 + ["number"] * 2 + ["function"] * 2 + ["case", "coalesce"])):
+        case "function":
+            return draw(scalar_calls(columns)) or (name, type_)
         case "number" if type_.is_number:
             return draw(_numbers(columns))
         case "case":

@@ -112,11 +112,12 @@ def rows(draw: st.DrawFn, schema: TableSchema, extremes: bool = False, partial: 
 
 @st.composite
 def histories(
-    draw: st.DrawFn, tables: Sequence[TableSchema], most: int = 20, extremes: bool = False
+    draw: st.DrawFn, tables: Sequence[TableSchema], most: int = 20, extremes: bool = False, begun: int = 0
 ) -> list[Operation]:
-    """Up to `most` operations, none of which a store refuses; deletes mostly hit rows that were put before."""
-    out: list[Operation] = []
-    put: dict[str, list[dict[str, Any]]] = {schema.name: [] for schema in tables}
+    """Up to `most` operations, none of which a store refuses; deletes mostly hit rows that were put before.  First
+    each table gets `begun` rows."""
+    put = {schema.name: [draw(rows(schema, extremes)) for _ in range(begun)] for schema in tables}
+    out = [Operation("put_many", name, tuple(new)) for name, new in put.items() if new]
     for _ in range(draw(st.sampled_from([most // 4, most // 2, most, most, most, most, 1, 0]))):
         schema = draw(st.sampled_from(list(tables)))
         kind = draw(st.sampled_from(["put", "put", "put_many", "put_many", "put_many", "delete", "delete_columns"]))
@@ -157,9 +158,10 @@ def cuts(draw: st.DrawFn, history: Sequence[Operation]) -> tuple[tuple[Operation
 @st.composite
 def cases(
     draw: st.DrawFn, *, views: int = 3, operations: int = 20, extremes: bool = False, keyless: bool = True,
-    joins: Sequence[str] = (), plain: bool = False,
+    joins: Sequence[str] = (), plain: bool = False, begun: int = 0,
 ) -> Case:  # fmt: skip
-    """Tables, views over them and over each other, and a history cut into batches.  Views are named v0, v1, ...
+    """Tables, views over them and over each other, and a history cut into batches, in which first each table gets
+    `begun` rows.  Views are named v0, v1, ...
 
     With `joins`, all views join, by one of these.  `plain`: see `view_queries`.
     """
@@ -170,5 +172,5 @@ def cases(
         text, columns = draw(view_queries(scope, joins=joins, plain=plain))
         texts.append(f"CREATE VIEW v{i} AS {text}")
         scope.append(Source(f"v{i}", columns))
-    history = draw(histories(tables, operations, extremes))
+    history = draw(histories(tables, operations, extremes, begun))
     return Case(tables, tuple(texts), draw(cuts(history)))

@@ -8,6 +8,7 @@ from viewkeeper.compiler.part_references import place_in_text
 from viewkeeper.errors import DeclarationError, Error, StorageError, is_shortage
 from viewkeeper.plans.expressions import TextPlace
 from viewkeeper.plans.references import PartQuery
+from viewkeeper.spark.asking import deepest
 from viewkeeper.streams.spark.hidden import HiddenQuery
 
 _END = re.compile(r"(?:;?\s*SQLSTATE: \w+|\n== SQL|\n== DataFrame|\nJVM stacktrace:|; line \d+ pos \d+).*", re.DOTALL)
@@ -70,23 +71,11 @@ def raise_unless_of_query(error: Exception) -> None:
 
 def text_of(error: Exception, query: HiddenQuery) -> str:
     """What `error` says of `query`, in one line."""
-    return query.shown(_one_line(_deepest(error)))
+    return query.shown(_one_line(deepest(error)))
 
 
 def _one_line(text: str) -> str:
     return " ".join(_ADVICE.sub("", _END.sub("", text.strip())).split())
-
-
-def _deepest(error: Exception) -> str:
-    """The message; of a Java exception that Spark does not name, that of the cause behind its causes."""
-    from py4j.protocol import Py4JJavaError
-
-    if not isinstance(error, Py4JJavaError):
-        return str(error)
-    found = error.java_exception
-    while found.getCause() is not None:
-        found = found.getCause()
-    return f"{found.getClass().getSimpleName()}: {found.getMessage()}"
 
 
 def place_of(error: Exception, query: HiddenQuery) -> TextPlace | None:
