@@ -23,9 +23,10 @@ from viewkeeper.checker.row_evaluator import Answer, ErrorRow, evaluate
 from viewkeeper.checker.tables import rows_of, table_of
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import SelectStatement
-from viewkeeper.compiler.ties import ties_broken
+from viewkeeper.compiler.ties import settled
 from viewkeeper.errors import NotFound
-from viewkeeper.plans.relations import Limit, Relation, SparkQuery, inputs_of
+from viewkeeper.plans.relations import Limit, Relation, SparkQuery, Windows
+from viewkeeper.plans.subqueries import relations_in
 
 ROW_ID = Column("__row", BIGINT, False)
 """Where a table has no primary key, its hidden row id is the last column of what the proof is given."""
@@ -157,18 +158,20 @@ class _Check:
             return {}
         below = {id_ for view in views for id_ in view.reads}
         tables = {self._name(id_): self._tables[id_] for id_ in below}
-        return self._judge.answers({view.name: self._text(view) for view in views}, tables)
+        texts = {view.name: self._text(view) for view in views}
+        return self._judge.answers({name: text for name, text in texts.items() if text is not None}, tables)
 
-    def _text(self, view: View) -> str:
-        """The view's query, ties of its LIMIT settled as in the view; where Spark answers it, as Spark is asked."""
+    def _text(self, view: View) -> str | None:
+        """The view's query, ties settled as in the view; where Spark answers it, as Spark is asked; None where no text
+        makes Spark settle them so."""
         relation = self._relations[view.id]
         if isinstance(relation, SparkQuery):
             return relation.sql
-        if not any(isinstance(each, Limit) for each in inputs_of(relation)):
+        if not any(isinstance(each, (Limit, Windows)) for each in relations_in(relation)):
             return view.sql
         (select,) = parse_script(view.sql)
         assert isinstance(select, SelectStatement), "a view's text is a query"
-        return ties_broken(select.query, len(view.columns))
+        return settled(select.query, relation, len(view.columns))
 
     def _name(self, id_: int) -> str:
         item = self._evidence.catalog.by_id(id_)

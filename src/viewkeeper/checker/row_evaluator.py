@@ -18,6 +18,7 @@ from viewkeeper.catalog.types import BOOLEAN
 from viewkeeper.checker.aggregates import distinct, further
 from viewkeeper.checker.casts import cast
 from viewkeeper.checker.functions import called
+from viewkeeper.checker.over import in_order, with_windows
 from viewkeeper.checker.tables import Row
 from viewkeeper.checker.value_rules import (
     Raised,
@@ -56,7 +57,6 @@ from viewkeeper.plans.relations import (
     GroupBy,
     InnerJoin,
     Limit,
-    Order,
     OuterJoin,
     Project,
     Query,
@@ -65,6 +65,7 @@ from viewkeeper.plans.relations import (
     Scan,
     SetOperation,
     UnionAll,
+    Windows,
     expressions_of,
     inputs_of,
 )
@@ -102,22 +103,11 @@ def evaluate_query(query: Query, inputs: Mapping[int, Answer], zone: str = "UTC"
     answer = evaluate(query.relation, inputs, zone)
 
     def by_order(left: Row, right: Row) -> int:
-        return _in_order(left, right, query.order)
+        return in_order(left, right, query.order)
 
     rows = sorted(answer.rows, key=cmp_to_key(by_order))
     end = None if query.limit is None else query.offset + query.limit
     return Answer([row[: query.visible] for row in rows[query.offset : end]], answer.errors)
-
-
-def _in_order(left: Row, right: Row, order: Sequence[Order]) -> int:
-    for term in order:
-        a, b = left[term.index], right[term.index]
-        if a is None or b is None:
-            if (a is None) != (b is None):
-                return -1 if (a is None) == term.nulls_first else 1
-        elif order_key(a) != order_key(b):
-            return -1 if (order_key(a) < order_key(b)) == term.ascending else 1
-    return 0
 
 
 class _Evaluator:
@@ -160,6 +150,8 @@ class _Evaluator:
                 return self._repeat(relation)
             case Limit():
                 return self._limit(relation)
+            case Windows():
+                return self._windows(relation)
         raise TypeError(f"no such relation: {type(relation).__name__}")
 
     def _filter(self, relation: Filter) -> Answer:
@@ -249,11 +241,21 @@ class _Evaluator:
         source = self.answer(relation.input)
 
         def by_order(left: Row, right: Row) -> int:
-            return _in_order(left, right, relation.order)
+            return in_order(left, right, relation.order)
 
         rows = sorted(source.rows, key=cmp_to_key(by_order))
         end = None if relation.limit is None else relation.offset + relation.limit
         return Answer(rows[relation.offset : end], list(source.errors))
+
+    def _windows(self, relation: Windows) -> Answer:
+        source = self.answer(relation.input)
+        out = Answer([], list(source.errors))
+        for row, values in with_windows(relation, source.rows):
+            if isinstance(values, Raised):
+                out.errors.append(_error_row(values, row))
+            else:
+                out.rows.append(row + values)
+        return out
 
     def _aggregate(self, relation: GroupBy) -> Answer:
         source = self.answer(relation.input)

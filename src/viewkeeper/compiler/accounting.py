@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
+from viewkeeper.compiler.bind_over import WINDOW_FUNCTIONS
 from viewkeeper.compiler.calls import MARKS, ScalarCall
 from viewkeeper.compiler.source_text import IS_CALL, QueryText
 from viewkeeper.compiler.supported import FUNCTIONS, number_suffix
@@ -33,6 +34,8 @@ _OWN: dict[type[exp.Expr], tuple[TokenType, ...]] = {
     exp.Distinct: (T.DISTINCT,), exp.With: (T.WITH,), exp.CTE: (T.L_PAREN, T.R_PAREN), exp.Values: (T.VALUES,),
     exp.Union: (T.UNION,), exp.Intersect: (T.INTERSECT,), exp.Except: (T.EXCEPT,),
     exp.Exists: (T.L_PAREN, T.R_PAREN), exp.Tuple: (T.L_PAREN, T.R_PAREN),
+    exp.Qualify: (T.QUALIFY,),
+    **dict.fromkeys(WINDOW_FUNCTIONS, (T.L_PAREN, T.R_PAREN)),
     exp.BitwiseLeftShift: (T.LT, T.LT), exp.BitwiseRightShift: (T.GT, T.GT),
     **dict.fromkeys((exp.Filter, exp.Anonymous, exp.Quantile, exp.Median, exp.LogicalAnd, exp.LogicalOr, exp.Variance,
                      exp.First, exp.Last, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp),
@@ -40,7 +43,7 @@ _OWN: dict[type[exp.Expr], tuple[TokenType, ...]] = {
 }  # fmt: skip
 
 _COUNTED = {type_ for types in _OWN.values() for type_ in types} | {
-    T.COMMA, T.DOT, T.ON, T.JOIN, T.ELSE, T.DISTINCT, T.USING, T.NATURAL,
+    T.COMMA, T.DOT, T.ON, T.JOIN, T.ELSE, T.DISTINCT, T.USING, T.NATURAL, T.WINDOW, T.PARTITION_BY,
 }  # fmt: skip
 
 
@@ -71,6 +74,7 @@ def refuse_unaccounted(query: QueryText, tokens: Sequence[Token]) -> None:
 def _structure(query: QueryText, tokens: Sequence[Token]) -> Iterator[Token]:
     """The tokens that count; refuses those that stand where nothing can."""
     before: Token | None = None
+    names_windows = any(select.args.get("windows") for select in query.tree.find_all(exp.Select))
     for token, after in zip(tokens, [*tokens[1:], None], strict=True):
         kind = token.token_type
         opens = before is None or before.token_type in (T.SELECT, T.COMMA, T.L_PAREN, T.ALL)
@@ -89,13 +93,15 @@ def _structure(query: QueryText, tokens: Sequence[Token]) -> Iterator[Token]:
         if number and after and after.start != token.end + 1:
             raise query.source.error("this is not SQL: a number in pieces", token.start)
         named = before is not None and before.token_type in (T.ALIAS, T.DOT)  # keywords are names there
+        named = named or (kind == T.WINDOW and not names_windows)
         if kind in _COUNTED and not number and not (named and kind not in _PUNCTUATION):
             yield token
         before = token
 
 
 _CLAUSES = {
-    T.FROM: 1, T.JOIN: 2, T.WHERE: 4, T.GROUP_BY: 5, T.HAVING: 6, T.ORDER_BY: 7, T.LIMIT: 8, T.OFFSET: 9,
+    T.FROM: 1, T.JOIN: 2, T.WHERE: 4, T.GROUP_BY: 5, T.HAVING: 6, T.WINDOW: 7, T.QUALIFY: 7,
+    T.ORDER_BY: 8, T.LIMIT: 9, T.OFFSET: 10,
 }  # fmt: skip
 _SELECT_BEHIND_FROM = 3
 _WITHOUT_COMMA = {_CLAUSES[kind] for kind in (T.WHERE, T.HAVING, T.LIMIT, T.OFFSET)}
@@ -132,9 +138,13 @@ def _tokens_of(query: QueryText, node: exp.Expr) -> Iterator[TokenType]:
         yield T.IN  # the parentheses are the subquery's
         return
     yield from _OWN.get(type(node), ())
+    if type(node) in (exp.Window, exp.WindowSpec, exp.Select):
+        yield from _tokens_of_windows(node)
     items = 0
     if isinstance(node, _LISTS):
         items = len(node.expressions)
+    elif type(node) in WINDOW_FUNCTIONS:
+        items = sum(node.args.get(part) is not None for part in ("this", "offset", "default"))
     elif isinstance(node, ScalarCall):
         marks = node.meta.get(MARKS, ())
         items = len(node.expressions) - len(marks)
@@ -173,12 +183,29 @@ def _tokens_of(query: QueryText, node: exp.Expr) -> Iterator[TokenType]:
 _LISTS = (exp.Select, exp.Group, exp.Order, exp.In, exp.Distinct, exp.Anonymous, exp.With, exp.Values, exp.Tuple)
 
 
+def _tokens_of_windows(node: exp.Expr) -> Iterator[TokenType]:
+    """What the WINDOW clause, OVER (...) or a frame is made of besides."""
+    if isinstance(node, exp.WindowSpec):
+        yield from (T.BETWEEN, T.AND) if node.args.get("end") is not None else ()
+    elif isinstance(node, exp.Select):
+        named = len(node.args.get("windows") or ())
+        yield from (T.WINDOW, *[T.COMMA] * (named - 1)) if named else ()
+    else:
+        listed = len(node.args.get("partition_by") or ())
+        yield from (T.PARTITION_BY, *[T.COMMA] * (listed - 1)) if listed else ()
+        yield from (T.L_PAREN, T.R_PAREN) if node.args.get("alias") is None else ()
+
+
 def _loose_tokens_of(node: exp.Expr) -> Iterator[TokenType]:
     """What may be written, or may not, and makes the same tree: parentheses around the values of VALUES, and those that
-    sqlglot puts around an INTERSECT, which binds closer; DISTINCT behind UNION."""
+    sqlglot puts around an INTERSECT, which binds closer; those around a window's name; DISTINCT behind UNION; what says
+    IGNORE NULLS as an argument."""
     of_values = isinstance(node, exp.Values) or isinstance(node.parent, exp.Values)
     of_intersect = isinstance(node, exp.Intersect) and isinstance(node.parent, exp.Subquery)
-    if (of_values and isinstance(node, (exp.Values, exp.Tuple))) or of_intersect:
+    names_window = isinstance(node, exp.Window) and node.args.get("alias") is not None
+    if isinstance(node, exp.IgnoreNulls):
+        yield T.COMMA
+    if (of_values and isinstance(node, (exp.Values, exp.Tuple))) or of_intersect or names_window:
         yield from (T.L_PAREN, T.R_PAREN)
     if isinstance(node, exp.SetOperation) and node.args.get("distinct"):
         yield T.DISTINCT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from viewkeeper.catalog.types import BIGINT, DOUBLE, INT, STRING, VOID, Type
@@ -119,6 +119,11 @@ class Grouping:
     def over(self, expression: Expression) -> Expression:
         """`expression` over the columns of `relation`; raises NotGrouped."""
         return rewrite(expression, self._change)
+
+    def written(self, of_input: Callable[[int], str | None]) -> Callable[[int], str | None]:
+        """How a column of `relation` is written, as `of_input` says it of the input's: keys that are plain columns."""
+        keys = list(self._keys)
+        return lambda position: of_input(key.index) if isinstance(key := keys[position], ColumnRef) else None
 
     def relation(self, input_: Relation) -> GroupBy:
         """The aggregate with all calls that `over` has met."""

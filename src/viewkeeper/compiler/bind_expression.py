@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import InvalidOperation
 
 from sqlglot import exp
@@ -20,6 +20,7 @@ from viewkeeper.catalog.types import (
 )  # fmt: skip
 from viewkeeper.compiler import bind_subquery, literals
 from viewkeeper.compiler.aggregates import call, distinct_call, filtered_call
+from viewkeeper.compiler.bind_over import windowed_call
 from viewkeeper.compiler.calls import CONVERSIONS, OPERATORS, ScalarCall, is_negated, operands
 from viewkeeper.compiler.conversion import (
     TURNED,
@@ -53,10 +54,12 @@ from viewkeeper.plans.expressions import (
     TextPlace,
 )  # fmt: skip
 from viewkeeper.plans.relations import Relation
+from viewkeeper.plans.subqueries import has_subquery
 
 MAX_DEPTH = 100
 """Expressions are walked by recursion here and wherever they are used; AND, OR and IN of any length are one level."""
 
+_IN_ANOTHER = "an aggregate cannot stand inside another; put the inner one into a subquery in FROM"
 _TYPES = {"DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP_NTZ}
 
 
@@ -64,11 +67,17 @@ _TYPES = {"DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP_NTZ}
 class Clause:
     """Where an expression stands: `no_aggregates` says why an aggregate cannot stand there, None where it can;
     `outputs` are the SELECT list's aliases (in small letters) that a name may mean there before any column, `before`
-    those that it may mean if it is no column."""
+    those that it may mean if it is no column.  `windows`: whether a window function can stand there;
+    `over`: whether what stands there is one, so that other aggregates may stand in it."""
 
     no_aggregates: str | None = None
     outputs: Mapping[str, list[Expression]] | None = None
     before: Mapping[str, list[Expression]] | None = None
+    windows: bool = False
+    over: bool = False
+
+
+_SHOWN = Clause(windows=True)
 
 
 class ExpressionBinder:
@@ -195,20 +204,20 @@ class ExpressionBinder:
     def _shown_date(self, node: exp.Expr, operator: str) -> str | None:
         left, right = node.this, node.expression
         if not isinstance(right, exp.Interval):
-            types = [self.bind(side, Clause()).type for side in (left, right)]
+            types = [self.bind(side, _SHOWN).type for side in (left, right)]
             if DATE not in types or not any(type_.is_integer for type_ in types):
                 return None
             date, count = (left, right) if types[0] == DATE else (right, left)
             return f"date_{'add' if operator == '+' else 'sub'}({self.name(date)}, {self.name(count)})"
         interval = WrittenInterval(right)
-        if self.bind(left, Clause()).type != DATE or not interval.days:
+        if self.bind(left, _SHOWN).type != DATE or not interval.days:
             return f"{self._namer.name(left)} {operator} {interval.name}"
         days = f"extractansiintervaldays({interval.name})"
         return f"date_add({self._namer.name(left)}, {days if operator == '+' else f'(- {days})'})"
 
     def _shown_whole(self, operator: str, side: exp.Expr, other: exp.Expr) -> str | None:
         constant = self._constant(side.unnest()) if operator in TURNED else None
-        if constant is None or not constant[0].is_decimal or not self.bind(other, Clause()).type.is_integer:
+        if constant is None or not constant[0].is_decimal or not self.bind(other, _SHOWN).type.is_integer:
             return None
         try:
             return str(whole_number(operator, *constant))
@@ -399,7 +408,7 @@ class ExpressionBinder:
         if clause.no_aggregates:
             raise Refused(clause.no_aggregates)
         function = FUNCTIONS[type(node)]
-        inside = Clause("an aggregate cannot stand inside another; put the inner one into a subquery in FROM")
+        inside = Clause() if clause.over else Clause(_IN_ANOTHER)
         if isinstance(node.this, exp.Distinct):
             arguments = [self.bind(each, inside) for each in node.this.expressions]
             return distinct_call(function, arguments, self.name(node), self._place(node), self.zone)
@@ -416,6 +425,21 @@ class ExpressionBinder:
         condition = self.predicate(node.expression.this, inside, "FILTER (WHERE ...)")
         return filtered_call(self.bind(node.this, clause), condition, self.name(node))
 
+    def _window(self, node: exp.Expr, clause: Clause) -> Expression:
+        assert isinstance(node, exp.Window)
+        if not clause.windows:
+            raise Refused("a window function can stand in SELECT and QUALIFY, and not within another", NotSupported)
+        inside = replace(clause, windows=False, before=None)
+        own = replace(inside, over=True)
+
+        def bind(each: exp.Expr) -> Expression:
+            return self.bind(each, own if each is node.this else inside)
+
+        bound = windowed_call(node, bind, self._place(node), self.name(node), self.zone)
+        if any(has_subquery(part) for part in bound.children()):
+            raise Refused("a subquery within a window function is not supported yet; write a join", NotSupported)
+        return bound
+
 
 _Bind = Callable[[ExpressionBinder, exp.Expr, Clause], Expression]
 _BINDERS: dict[type[exp.Expr], _Bind] = {
@@ -427,6 +451,6 @@ _BINDERS: dict[type[exp.Expr], _Bind] = {
     exp.Not: ExpressionBinder._not, exp.Is: ExpressionBinder._is, exp.Neg: ExpressionBinder._negate,
     exp.In: ExpressionBinder._in, exp.Between: ExpressionBinder._between, exp.Case: ExpressionBinder._case,
     exp.Coalesce: ExpressionBinder._coalesce, exp.Subquery: ExpressionBinder._subquery,
-    exp.Exists: ExpressionBinder._exists, exp.Filter: ExpressionBinder._filtered,
+    exp.Exists: ExpressionBinder._exists, exp.Filter: ExpressionBinder._filtered, exp.Window: ExpressionBinder._window,
     exp.Cast: ExpressionBinder._cast, exp.TryCast: ExpressionBinder._cast,
 }  # fmt: skip

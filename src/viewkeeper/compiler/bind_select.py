@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,12 +13,15 @@ from viewkeeper.compiler import bind_sets
 from viewkeeper.compiler.aggregates import Grouping, NotGrouped, has_call
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.bind_from import Around, Common, bind_from, named
+from viewkeeper.compiler.bind_over import has_window
 from viewkeeper.compiler.bind_subquery import require_kept
 from viewkeeper.compiler.coercion import cannot_fail
 from viewkeeper.compiler.namespace import Namespace
 from viewkeeper.compiler.outer import Outer
+from viewkeeper.compiler.over import windowed
 from viewkeeper.compiler.scope import FromItem, Scope, Unresolved
 from viewkeeper.compiler.source_text import QueryText
+from viewkeeper.compiler.view_key import view_key
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.correlation import is_correlated
 from viewkeeper.plans.expressions import Cast, ColumnRef, Expression
@@ -26,7 +29,7 @@ from viewkeeper.plans.relations import Filter, Limit, Order, Project, Query, Rel
 from viewkeeper.plans.rewriting import conjuncts, identity, walk
 from viewkeeper.plans.subqueries import ScalarSubquery, subqueries_in
 
-_IN_GROUP_BY = "an aggregate cannot stand in GROUP BY"
+_IN_GROUP_BY = "an aggregate, or a window function, cannot stand in GROUP BY"
 _TWO_TYPES = "{} is an alias here, and a column of another type in FROM; give the output another alias"
 _NOT_SHOWN = "ORDER BY behind SELECT DISTINCT can only name outputs"
 _ANY_ROWS = "LIMIT and OFFSET without ORDER BY take any rows; add an ORDER BY before them"
@@ -147,17 +150,49 @@ class SelectBinder:
         group = select.args.get("group")
         grouping = self._grouping(binder, group, outputs, aliases)
         having = self._having(binder, select, grouping, aliases)
+        qualify = self._qualify(binder, select, outputs, aliases)
         terms = self._order_terms(binder, select, outputs, Clause(outputs=aliases))
         every = [output.bound for output in outputs] + [bound for _, bound in terms]
         require_kept(self._query, self._names.zone, every, conjuncts(having) if having else ())
+        every += [qualify] if qualify else []
+        named: Callable[[int], str | None] = binder.scope.written
         if group or having is not None or any(map(has_call, every)):
             every = [self._over(grouping, bound, group) for bound in every]
             self._refuse_beside_groups(every)
             having = self._over(grouping, having, group) if having else None
-            input_ = grouping.relation(input_)
+            input_, named = grouping.relation(input_), grouping.written(named)
             if having:
                 input_ = Filter(input_, having)
+        if any(map(has_window, every)):
+            key, unique = view_key(input_, self._names)
+            input_, every = windowed(input_, key if unique else None, every, named)
+        if qualify:
+            input_ = Filter(input_, every.pop())
         return self._finish(select, input_, outputs, every, terms)
+
+    def _qualify(
+        self, binder: ExpressionBinder, select: exp.Select, outputs: list[_Output],
+        aliases: dict[str, list[Expression]],
+    ) -> Expression | None:  # fmt: skip
+        qualify = select.args.get("qualify")
+        if qualify is None:
+            return None
+        for column in qualify.find_all(exp.Column):
+            self._refuse_other(binder, column, aliases)
+        bound = binder.predicate(qualify.this, Clause(outputs=aliases, windows=True), "QUALIFY")
+        if not any(map(has_window, (bound, *(output.bound for output in outputs)))):
+            raise self._query.error("QUALIFY needs a window function, in it or in the SELECT list", qualify)
+        if any(True for _ in subqueries_in(bound)):
+            raise self._query.error("a subquery in QUALIFY is not supported yet; write a join", qualify, NotSupported)
+        return bound
+
+    def _refuse_other(self, binder: ExpressionBinder, node: exp.Column, aliases: dict[str, list[Expression]]) -> None:
+        meant = aliases.get(node.name.lower()) if node.args.get("table") is None else None
+        if meant and not binder.scope.says_nothing(node.name):
+            column = binder.bind(node, Clause())
+            if any(identity(each) != identity(column) for each in meant):
+                message = f"{node.name} is an alias here, and a column in FROM; give the output another alias"
+                raise self._query.error(message, node, NotSupported)
 
     def _refuse_beside_groups(self, bound: list[Expression]) -> None:
         for subquery in (each for expression in bound for each in subqueries_in(expression)):
@@ -176,7 +211,7 @@ class SelectBinder:
                 value = node.this if isinstance(node, exp.Alias) else node
                 if value is node:
                     self._refuse_unnamed(binder, node, before)
-                bound = binder.bind(value, Clause(before=before))
+                bound = binder.bind(value, Clause(before=before, windows=True))
                 if value is node and (node.find(exp.Tuple) or any(s.outer for s in subqueries_in(bound))):
                     message = "a subquery that is of several values, or names the query around it, needs an alias"
                     raise self._query.error(message, node, NotSupported)
@@ -188,6 +223,9 @@ class SelectBinder:
         return outputs
 
     def _refuse_unnamed(self, binder: ExpressionBinder, node: exp.Expr, before: Mapping[str, object]) -> None:
+        for ignoring in node.find_all(exp.IgnoreNulls):
+            if isinstance(ignoring.this, (exp.FirstValue, exp.LastValue)):  # Spark names (x, true) in another way
+                raise self._query.error("an output with IGNORE NULLS needs an alias", node, NotSupported)
         # Spark would call it lateralAliasReference(...).
         for column in node.find_all(exp.Column):
             named_before = column.args.get("table") is None and column.name.lower() in before
@@ -213,7 +251,10 @@ class SelectBinder:
         # A name in HAVING is first a column that is grouped by, then an alias (in ORDER BY the other way round).
         free = {name: bound for name, bound in aliases.items() if not self._is_grouped(binder, grouping, name)}
         self._refuse_two_types(binder, having.this, free)
-        return binder.predicate(having.this, Clause(outputs=free), "HAVING")
+        bound = binder.predicate(having.this, Clause(outputs=free), "HAVING")
+        if has_window(bound):
+            raise self._query.error("a window function cannot stand in HAVING; write QUALIFY", having)
+        return bound
 
     def _refuse_two_types(self, binder: ExpressionBinder, having: exp.Expr, free: dict[str, list[Expression]]) -> None:
         # Spark first takes an alias in HAVING for the column of FROM that has its name, if there is one, and converts
@@ -253,6 +294,10 @@ class SelectBinder:
     ) -> Grouping:  # fmt: skip
         keys, names = [], []
         for output in outputs if group and group.args.get("all") else ():
+            if has_window(output.bound):
+                raise self._query.error(
+                    "name what GROUP BY groups by, beside window functions", output.node, NotSupported
+                )
             if not has_call(output.bound):
                 keys.append(output.bound)
                 names.append(output.name)
@@ -262,7 +307,7 @@ class SelectBinder:
                 key, name = numbered.bound, numbered.name
             else:
                 key, name = binder.bind(node, self._group_clause(binder, node, aliases)), binder.name(node)
-            if has_call(key):
+            if has_call(key) or has_window(key):
                 raise self._query.error(_IN_GROUP_BY, node)
             keys.append(key)
             names.append(name)

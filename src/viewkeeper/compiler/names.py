@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from viewkeeper.compiler.bind_over import WINDOW_FUNCTIONS, call_name, function_of, over_name
 from viewkeeper.compiler.calls import CONVERSIONS, OPERATORS, ScalarCall, is_negated, operands
 from viewkeeper.compiler.intervals import WrittenInterval
 from viewkeeper.compiler.source_text import IS_NOT
@@ -70,6 +71,13 @@ class Namer:
             return f"(NOT {shown})" if is_negated(node) else shown
         return self._other(node)
 
+    def _windowed(self, node: exp.Window) -> str:
+        """The call of a window function."""
+        function = function_of(node)
+        if type(function) in WINDOW_FUNCTIONS:
+            return call_name(function, isinstance(node.this, exp.IgnoreNulls), self.name)
+        return self.name(node.this)
+
     def _operator(self, node: exp.Expr) -> str:
         if type(node) in _SHIFTS:
             return f"({self.name(node.this)} {_SHIFTS[type(node)]} {self.name(node.expression)})"
@@ -102,6 +110,8 @@ class Namer:
             if isinstance(node.expression, exp.Boolean):
                 return f"({self.name(node.this)} <=> {self.name(node.expression)})"
             return f"({self.name(node.this)} IS NULL)"
+        if isinstance(node, exp.Window):
+            return over_name(self._windowed(node), node, self.name)
         if isinstance(node, exp.Subquery):
             return "scalarsubquery()"
         if isinstance(node, exp.Exists):

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from sqlglot import exp
 
+from viewkeeper.compiler.bind_over import FUNCTION_PARTS, WINDOW_FUNCTIONS
 from viewkeeper.compiler.source_text import QueryText
-from viewkeeper.compiler.supported import ADMITTED
+from viewkeeper.compiler.supported import ADMITTED, FUNCTIONS
 from viewkeeper.errors import NotSupported
 
 _SET_OPERATION = frozenset(("this", "expression", "distinct", "order", "limit", "offset", "with_"))
 
 RELATIONAL: dict[type[exp.Expr], frozenset[str]] = {
-    exp.Select: ADMITTED[exp.Select] | {"distinct", "with_"}, exp.Distinct: frozenset(("expressions",)),
-    exp.Filter: frozenset(("this", "expression")),
+    exp.Select: ADMITTED[exp.Select] | {"distinct", "with_", "windows", "qualify"},
+    exp.Distinct: frozenset(("expressions",)), exp.Filter: frozenset(("this", "expression")),
     exp.Join: ADMITTED[exp.Join] | {"side", "using", "method"}, exp.Group: ADMITTED[exp.Group] | {"all"},
     exp.With: frozenset(("expressions",)), exp.CTE: frozenset(("this", "alias")), exp.Union: _SET_OPERATION,
     exp.Intersect: _SET_OPERATION, exp.Except: _SET_OPERATION, exp.Values: frozenset(("expressions", "alias")),
     exp.Tuple: frozenset(("expressions",)), exp.Exists: frozenset(("this",)), exp.In: ADMITTED[exp.In] | {"query"},
-    exp.Subquery: ADMITTED[exp.Subquery],
+    exp.Subquery: ADMITTED[exp.Subquery], exp.Qualify: frozenset(("this",)),
+    exp.Window: frozenset(("this", "partition_by", "order", "spec", "alias", "over")),
+    exp.WindowSpec: frozenset(("kind", "start", "start_side", "end", "end_side")),
+    exp.IgnoreNulls: frozenset(("this",)), exp.RespectNulls: frozenset(("this",)), **FUNCTION_PARTS,
 }  # fmt: skip
 
+_NULLS_INSIDE = re.compile(r"\b(IGNORE|RESPECT)\s+NULLS\s*\)", re.IGNORECASE)
 _QUERIES = (exp.Select, exp.Subquery, exp.SetOperation, exp.Values)
 
 
@@ -82,9 +88,34 @@ def _check_group(query: QueryText, node: exp.Expr) -> None:
         raise query.error("this is not SQL: GROUP BY names what it groups by, or ALL", node)
 
 
+def _check_window(query: QueryText, node: exp.Expr) -> None:
+    if node.arg_key == "windows":
+        return
+    inner = node.this
+    function = inner.this if isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)) else inner
+    if type(function) not in WINDOW_FUNCTIONS and type(function) not in FUNCTIONS:
+        raise query.error("OVER stands behind a window function or an aggregate", node, NotSupported)
+
+
+def _check_windowed(query: QueryText, node: exp.Expr) -> None:
+    around = node.parent
+    if isinstance(around, (exp.IgnoreNulls, exp.RespectNulls)):
+        around = around.parent
+        if _NULLS_INSIDE.search(query.sql):  # the same tree to sqlglot
+            raise query.error("IGNORE NULLS and RESPECT NULLS stand behind the parentheses", node, NotSupported)
+    if not isinstance(around, exp.Window):
+        raise query.error(f"{WINDOW_FUNCTIONS[type(node)]} needs OVER (...)", node, NotSupported)
+
+
+def _check_order(query: QueryText, node: exp.Expr) -> None:
+    if not node.expressions or not isinstance(node.parent, (exp.Select, exp.SetOperation, exp.Values, exp.Window)):
+        raise query.error("this is not SQL: ORDER BY names what it orders by", node)
+
+
 CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {
     exp.Join: _check_join, exp.Subquery: _check_subquery, exp.Select: _check_query, exp.Values: _check_query,
     exp.Union: _check_query, exp.Intersect: _check_query, exp.Except: _check_query, exp.Tuple: _check_tuple,
-    exp.Group: _check_group,
+    exp.Group: _check_group, exp.Window: _check_window, exp.Order: _check_order,
+    **dict.fromkeys(WINDOW_FUNCTIONS, _check_windowed),
 }  # fmt: skip
 """How what `RELATIONAL` admits is checked further."""

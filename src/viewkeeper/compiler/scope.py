@@ -96,6 +96,17 @@ class Scope:
         names = [n for item in self._called(table) for n in item.names]
         raise Unresolved(f"there is no column {name}" + (f" in {table}" if table else "") + did_you_mean(name, names))
 
+    def written(self, position: int) -> str | None:
+        """How the column at `position` of the joined row is written in the query; None where no name means it alone."""
+        item = next(item for item in self.items if position in item.span)
+        name = item.names[position - item.offset]
+        try:
+            found, _ = self.resolve(name, item.alias or None)
+        except Unresolved:
+            return None
+        parts = [part.replace("`", "``") for part in (item.alias, name) if part]
+        return ".".join(f"`{part}`" for part in parts) if found == position else None
+
     def says_nothing(self, name: str) -> bool:
         """Whether no column is called `name`."""
         return not any(name.lower() in item.positions for item in self.items)

@@ -1,25 +1,112 @@
-"""Which rows a LIMIT takes, where ORDER BY finds several equal: all outputs settle it, in a view and for Spark."""
+"""Which rows come first where ORDER BY finds several equal: settled in a view, and in the text that Spark is asked.
+
+The outermost ORDER BY with LIMIT is settled by all outputs.  A window function is settled by the key of the rows that
+it is computed of, or by all their columns where they have none; `over.windowed` says so.
+"""
 
 from __future__ import annotations
 
-from sqlglot.tokens import TokenType
+from collections.abc import Sequence
 
-from viewkeeper.compiler.source_text import QueryText
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from viewkeeper.compiler.bind_over import window_of
+from viewkeeper.compiler.source_text import QueryText, offset_of
 from viewkeeper.compiler.syntax import query_tokens
+from viewkeeper.plans.expressions import TextPlace
+from viewkeeper.plans.relations import Limit, Relation, Windows, inputs_of
+from viewkeeper.plans.subqueries import relations_in
+
+_WHOLE = " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+
+Edit = tuple[int, int, str]
+"""The characters from one offset in a query up to another, and what stands there instead."""
+
+
+def settled(query: QueryText, relation: Relation, outputs: int) -> str | None:
+    """The text of `query`, bound as `relation`, by which Spark breaks ties as the view does; None if there is none."""
+    edits: list[Edit] = []
+    for each in relations_in(relation):
+        if isinstance(each, Windows):
+            if each.settled is None:
+                return None
+            edits += _of_windows(query, dict(each.settled))
+    if any(isinstance(each, Limit) for each in inputs_of(relation)):
+        edits += _of_limit(query, outputs)
+    return _edited(query, edits)
 
 
 def ties_broken(query: QueryText, outputs: int) -> str:
     """The text of `query`, which has so many `outputs`, with all of them as further terms of its own ORDER BY, if LIMIT
     or OFFSET stands behind that: rows that are then still equal are one another's like."""
-    tokens = query_tokens(query)
+    return _edited(query, _of_limit(query, outputs))
+
+
+def _edited(query: QueryText, edits: Sequence[Edit]) -> str:
+    text = query.sql
+    for start, end, instead in sorted(edits, reverse=True):
+        text = text[:start] + instead + text[end:]
+    return text
+
+
+def _of_limit(query: QueryText, outputs: int) -> list[Edit]:
     depth, order, end = 0, False, None
-    for token in tokens:
+    for token in query_tokens(query):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
         if depth == 0 and token.token_type == TokenType.ORDER_BY:
             order, end = True, None
         elif depth == 0 and token.token_type in (TokenType.LIMIT, TokenType.OFFSET) and order and end is None:
             end = token.start - query.start
     if end is None:
-        return query.sql
-    terms = "".join(f", {i + 1}" for i in range(outputs))
-    return f"{query.sql[:end].rstrip()}{terms} {query.sql[end:]}"
+        return []
+    kept = len(query.sql[:end].rstrip())
+    return [(kept, end, "".join(f", {i + 1}" for i in range(outputs)) + " ")]
+
+
+def _of_windows(query: QueryText, terms: dict[TextPlace, str]) -> list[Edit]:
+    """`terms` by the places of window functions.  None has others within, so their OVERs stand in their own order."""
+    nodes = [node for node in query.tree.find_all(exp.Window) if node.args.get("over")]
+    nodes.sort(key=lambda node: offset_of(node) or 0)
+    tokens = query_tokens(query)
+    overs = [i for i, token in enumerate(tokens) if token.token_type == TokenType.OVER]
+    assert len(nodes) == len(overs), "every OVER belongs to a window function"
+    edits = []
+    for node, over in zip(nodes, overs, strict=True):
+        place = query.place(node)
+        if place is not None and place in terms:
+            edits.append(_of_window(query, tokens, over, node, terms[place]))
+    return edits
+
+
+def _of_window(query: QueryText, tokens: Sequence[Token], over: int, node: exp.Window, terms: str) -> Edit:
+    """What stands behind an OVER, or what its name means, with `terms` behind its ORDER BY."""
+    parenthesised = tokens[over + 1].token_type == TokenType.L_PAREN
+    last = _closing(tokens, over + 1) if parenthesised else over + 1
+    first, behind = over + 2, last
+    if node.args.get("alias") is not None:
+        start = offset_of(window_of(node))
+        first = next(i for i, token in enumerate(tokens) if token.start == start) + 3  # behind its name, AS and (
+        behind = _closing(tokens, first - 1)
+    depth, ordered, frame = 0, False, behind
+    for i in range(first, behind):
+        kind = tokens[i].token_type
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        ordered = ordered or (depth == 0 and kind == TokenType.ORDER_BY)
+        if depth == 0 and kind in (TokenType.ROWS, TokenType.RANGE):
+            frame = min(frame, i)
+    head = query.source.text[tokens[first - 1].end + 1 : tokens[frame].start].rstrip()
+    tail = query.source.text[tokens[frame].start : tokens[behind].start]
+    whole = "" if ordered or tail else _WHOLE
+    text = f" ({head}{', ' if ordered else ' ORDER BY '}{terms}{whole}{' ' if tail else ''}{tail})"
+    return tokens[over].end + 1 - query.start, tokens[last].end + 1 - query.start, text
+
+
+def _closing(tokens: Sequence[Token], opening: int) -> int:
+    """The parenthesis that closes the one at `opening`."""
+    depth = 0
+    for i in range(opening, len(tokens)):
+        depth += (tokens[i].token_type == TokenType.L_PAREN) - (tokens[i].token_type == TokenType.R_PAREN)
+        if depth == 0:
+            return i
+    raise AssertionError("parentheses that were read are closed")

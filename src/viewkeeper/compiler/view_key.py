@@ -25,6 +25,7 @@ from viewkeeper.plans.relations import (
     SetOperation,
     SparkQuery,
     UnionAll,
+    Windows,
 )
 
 
@@ -50,7 +51,7 @@ def _key(relation: Relation, names: Namespace) -> tuple[int, ...] | None:
             return None if relation.all else tuple(range(len(relation.columns)))
         case SparkQuery():
             return None
-        case Filter() | Limit():
+        case Filter() | Limit() | Windows():
             return _key(relation.input, names)
         case GroupBy():
             return tuple(range(len(relation.keys)))

@@ -34,6 +34,14 @@ def lift_reduce(values: pa.Array, weights: np.ndarray, starts: np.ndarray, type_
     return (exact_float if type_.is_float else exact_integer).lift_reduce(values, weights, starts, type_)
 
 
+def over_frames(values: pa.Array, low: np.ndarray, high: np.ndarray, type_: Type) -> list[pa.Array]:
+    """The states of the sums of values[low[i]:high[i]], each frame being low[i] <= high[i]; NULL counts as zero.
+
+    They are differences of running sums, which loses nothing, since these are exact, and count what is no number.
+    """
+    return (exact_float if type_.is_float else exact_integer).over_frames(values, low, high, type_)
+
+
 def add(a: list[pa.Array], b: list[pa.Array], type_: Type) -> list[pa.Array]:
     """Row by row the sum of two states; NULL (a group that was not there) counts as zero."""
     return (exact_float if type_.is_float else exact_integer).add(a, b)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.types import Type
 from viewkeeper.evaluation import limbs as wide
-from viewkeeper.evaluation.exact_integer import divided
+from viewkeeper.evaluation.exact_integer import differences, divided
 from viewkeeper.evaluation.vectors import numbers, validity
 
 _CELLS = 1 << 22  # the dense table of limbs that is summed at a time: 32 MiB
@@ -56,6 +56,30 @@ def lift_reduce(values: pa.Array, weights: np.ndarray, starts: np.ndarray, type_
         np.add.at(count, odd_group[kind], odd_weights[kind])
         counts.append(pa.array(count))
     return [windows, *counts]
+
+
+def over_frames(values: pa.Array, low: np.ndarray, high: np.ndarray, type_: Type) -> list[pa.Array]:
+    data = numbers(values, type_).astype(np.float64, copy=False)
+    valid = validity(values)
+    if valid is not None:
+        data = np.where(valid, data, 0.0)
+    kinds = (np.isnan(data), data == np.inf, data == -np.inf)
+    counts = [pa.array(differences(kind.astype(np.int64), low, high)) for kind in kinds]
+    data = np.where(kinds[0] | kinds[1] | kinds[2], 0.0, data)
+    rows = np.flatnonzero(data)  # a zero has the lowest exponent there is
+    if not len(rows):
+        return [pa.array([b""] * len(low), pa.large_binary()), *counts]
+    parts = _parts(data[rows], np.ones(len(rows), np.int64), rows)
+    lowest = min(int(part.limb.min()) for part in parts)
+    width = max(int(part.limb.max()) for part in parts) - lowest + 1 + _HEADROOM
+    limbs = np.zeros((width, len(low)), np.int64)
+    for i in range(width - _HEADROOM):
+        column = np.zeros(len(data), np.int64)
+        for part in parts:
+            here = part.limb == lowest + i
+            column[part.group[here]] += part.value[here]
+        limbs[i] = differences(column, low, high)
+    return [_pack(wide.carry(limbs), lowest), *counts]
 
 
 def reduce(columns: list[pa.Array], starts: np.ndarray) -> list[pa.Array]:

@@ -38,6 +38,18 @@ def lift_reduce(values: pa.Array, weights: np.ndarray, starts: np.ndarray, type_
     return _columns(_sums(_weighted(values, weights, type_), starts))
 
 
+def over_frames(values: pa.Array, low: np.ndarray, high: np.ndarray, type_: Type) -> list[pa.Array]:
+    limbs = _weighted(values, np.ones(len(values), np.int64), type_)
+    return _columns(wide.carry(np.stack([differences(limb, low, high) for limb in limbs])))
+
+
+def differences(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The sums of values[low[i]:high[i]] (int64), which fit, whatever the running sums do on the way."""
+    running = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(values, out=running[1:])
+    return running[high] - running[low]
+
+
 def add(a: list[pa.Array], b: list[pa.Array]) -> list[pa.Array]:
     return _columns(wide.carry(_limbs(a) + _limbs(b)))
 

@@ -10,14 +10,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.model import Catalog, Column, StateSpec, Table, View
-from viewkeeper.catalog.types import STRING
+from viewkeeper.catalog.types import BOOLEAN, STRING
 from viewkeeper.maintenance.joined import Side, joined
 from viewkeeper.maintenance.outer_joins import outer_join
+from viewkeeper.maintenance.rules.null_safe_keys import never_null
 from viewkeeper.maintenance.sharing import MEMBER, Current, SharedPlan
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.plans.expressions import ColumnRef, Expression
-from viewkeeper.plans.key_functions import FirstRows, OrderedBy
-from viewkeeper.plans.raising import can_raise, shared_form
+from viewkeeper.plans.expressions import ColumnRef, Expression, IsNull
+from viewkeeper.plans.key_functions import FirstRows, OrderedBy, WindowRows, placed_call
+from viewkeeper.plans.raising import call_can_raise, can_raise, shared_form
 from viewkeeper.plans.relations import (
     Constants,
     Filter,
@@ -31,6 +32,7 @@ from viewkeeper.plans.relations import (
     Scan,
     SparkQuery,
     UnionAll,
+    Windows,
 )
 from viewkeeper.plans.rewriting import references, renumber
 
@@ -77,6 +79,8 @@ class PlanBuilder(SharedPlan):
             return self._lower_spark(relation)
         if isinstance(relation, Limit):
             return self._lower_limit(relation)
+        if isinstance(relation, Windows):
+            return self._lower_windows(relation, set(needed), identify=identify)
         outputs, predicate = None, None
         if isinstance(relation, Project):
             outputs, relation = relation.outputs, relation.input
@@ -298,6 +302,31 @@ class PlanBuilder(SharedPlan):
         function = FirstRows(terms, relation.limit, relation.offset, outputs)
         columns = tuple(replace(column, name=f"c{i}") for i, column in enumerate(relation.columns))
         return self._all_of(plan.ByKey(0, zone, columns, False, (), (side.reverse,), function))
+
+    def _lower_windows(self, relation: Windows, needed: set[int], *, identify: bool) -> Lowered:
+        """Window functions: all rows of a partition, over a REVERSE-JOIN by what it is made by."""
+        width, columns = len(relation.input.columns), relation.input.columns
+        identify = identify or any(map(call_can_raise, relation.calls))
+        shown = {i for i in needed if i < width}
+        used = {term.index for call in relation.calls for term in (*call.order, *call.ties)}
+        used |= {i for call in relation.calls for i in call.arguments}
+        keys: list[Expression] = []
+        for i in relation.partition:  # rows with NULL in a key of a REVERSE-JOIN are nobody's partners
+            key = ColumnRef(columns[i].type, columns[i].nullable, None, i, columns[i].name)
+            keys += [never_null(key), IsNull(BOOLEAN, False, None, key)] if key.nullable else [key]
+        stream = self._side(relation.input, tuple(keys), shown | used, identify=identify)
+        zone = 1 + self.operators[stream[0].operator].zone
+        side = self._reverse_join(*stream, zone, identify)
+        made = joined(self.operators, (replace(side, found={i: side.found[i] for i in sorted(shown)}),), width)
+        function = WindowRows(
+            tuple(position for _, position in made.outputs),
+            tuple(placed_call(call, side.found) for call in relation.calls),
+        )
+        behind = tuple(Column(call.function, call.type, call.nullable) for call in relation.calls)
+        named = tuple(replace(column, name=f"c{i}") for i, column in enumerate(made.columns + behind))
+        id_ = self.add(plan.ByKey(0, zone, named, False, made.identity, (side.reverse,), function))
+        calls = {width + i: len(made.outputs) + i for i in range(len(behind))}
+        return Lowered(id_, made.positions | calls)
 
     # --- aggregates ----------------------------------------------------------------------------------------------
 

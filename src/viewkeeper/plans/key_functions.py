@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.raising import call_can_raise
+from viewkeeper.plans.relations import Order, OverCall
 from viewkeeper.plans.text import expression_text
 
 
@@ -67,3 +69,30 @@ class FirstRows(KeyFunction):
     def text(self, inputs: Sequence[str]) -> str:
         behind = f" behind the first {self.offset:,}" if self.offset else ""
         return f"{'all' if self.limit is None else f'the first {self.limit:,}'} rows of {inputs[0]}{behind}, in order"
+
+
+@stored
+@dataclass(frozen=True)
+class WindowRows(KeyFunction):
+    """Each row of the key with the values of window functions behind its columns `outputs`; positions in `outputs` and
+    `calls` are those of the state."""
+
+    outputs: tuple[int, ...]
+    calls: tuple[OverCall, ...]
+
+    why = "what stands around a row depends on all of them"
+
+    def text(self, inputs: Sequence[str]) -> str:
+        names = ", ".join(dict.fromkeys(call.function for call in self.calls))
+        return f"{names} over the rows of {inputs[0]}, in order"
+
+
+def placed_call(call: OverCall, at: Mapping[int, int]) -> OverCall:
+    """`call` over a state that holds the input's column i at `at[i]`.  Its place counts where it could raise, only."""
+
+    def moved(order: tuple[Order, ...]) -> tuple[Order, ...]:
+        return tuple(replace(term, index=at[term.index]) for term in order)
+
+    place = call.place if call_can_raise(call) else None
+    arguments = tuple(at[i] for i in call.arguments)
+    return replace(call, arguments=arguments, order=moved(call.order), ties=moved(call.ties), place=place)

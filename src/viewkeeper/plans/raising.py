@@ -5,7 +5,7 @@ from __future__ import annotations
 from viewkeeper.catalog.types import BOOLEAN, INTEGER_BITS, STRING, VOID, Type
 from viewkeeper.functions.registry import FUNCTIONS
 from viewkeeper.plans.expressions import Arithmetic, Cast, Expression, FunctionCall, Negate, OnlyRow
-from viewkeeper.plans.relations import Filter, GroupBy, Project, Relation, expressions_of
+from viewkeeper.plans.relations import Filter, GroupBy, OverCall, Project, Relation, expressions_of
 from viewkeeper.plans.rewriting import identity, walk
 from viewkeeper.plans.subqueries import ScalarSubquery
 
@@ -14,6 +14,13 @@ def can_raise(expression: Expression) -> bool:
     """Whether some row could make the expression raise: integer or decimal arithmetic, / or %, or a function or a cast
     that may, is in it."""
     return any(_raises(node) for node in walk(expression))
+
+
+def call_can_raise(call: OverCall) -> bool:
+    """Whether some rows could make a window function raise: a sum may not fit its type."""
+    if call.of is None or call.function not in ("sum", "avg"):
+        return False
+    return call.of.is_decimal or (call.of.is_integer and call.function == "sum")
 
 
 def _raises(node: Expression) -> bool:

@@ -177,6 +177,73 @@ class Limit(Relation):
 
 @stored
 @dataclass(frozen=True)
+class Frame:
+    """The rows around a row that a window function is computed of: from `start` to `end`, None being the partition's
+    first and its last row.
+
+    ROWS (`unit`) are counted from the row's own place, rows before it by negative numbers.  RANGE counts in values of
+    the order; 0 is the row itself and all rows that the order finds equal to it.
+    """
+
+    unit: str
+    start: int | None
+    end: int | None
+
+
+@stored
+@dataclass(frozen=True)
+class OverCall:
+    """A function of a row's place among the rows of its partition, in the order of `order`; rows that this finds equal
+    stand in the order of `ties`, which are no part of what is asked.
+
+    `arguments` are columns (LAG's second is its default), the first of type `of`; `number` is a constant: how many
+    buckets, how far away, which value.  `type` is Spark's result type; `place` names it.
+    """
+
+    function: str
+    arguments: tuple[int, ...]
+    of: Type | None
+    number: int | None
+    ignore_nulls: bool
+    order: tuple[Order, ...]
+    ties: tuple[Order, ...]
+    frame: Frame
+    type: Type
+    nullable: bool
+    place: TextPlace | None
+
+
+def tells_equals_apart(function: str, frame: Frame) -> bool:
+    """Whether a window function depends on how rows stand that its order finds equal."""
+    if function in ("rank", "dense_rank", "percent_rank", "cume_dist"):
+        return False
+    of_frame = function in ("count_star", "count", "sum", "avg", "min", "max")
+    return not of_frame or (frame.unit == "ROWS" and (frame.start, frame.end) != (None, None))
+
+
+@stored
+@dataclass(frozen=True)
+class Windows(Relation):
+    """Each row with the value of each of `calls` behind it; rows of one partition have equal columns `partition`.
+
+    `settled` is what Spark's text needs so that it answers the same: further terms of the ORDER BY of calls, by their
+    places; None where no text says it.
+    """
+
+    input: Relation
+    partition: tuple[int, ...]
+    calls: tuple[OverCall, ...]
+    call_names: tuple[str, ...]
+    settled: tuple[tuple[TextPlace, str], ...] | None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
+        calls = zip(self.call_names, self.calls, strict=True)
+        return self.input.columns + tuple(Column(name, call.type, call.nullable) for name, call in calls)
+
+
+@stored
+@dataclass(frozen=True)
 class SparkQuery(Relation):
     """What Spark SQL answers to the query `sql` over all rows of the tables and views `objects`: (name, id) of each.
     `reason` is why it is not made of our own operators."""

@@ -24,13 +24,18 @@ class OrderTerm(NamedTuple):
 
 def sort_indices(terms: Sequence[OrderTerm]) -> np.ndarray:
     """The order (int64) of the rows by `terms`, at least one, the first being the most significant; it is stable."""
+    return np.lexsort(order_keys(terms)[::-1])
+
+
+def order_keys(terms: Sequence[OrderTerm]) -> list[np.ndarray]:
+    """Numbers whose order is that of the rows, the most significant first; equal where `terms` find rows equal."""
     keys: list[np.ndarray] = []
     for term in terms:
         present, code = _comparable(term.column)
         if term.column.null_count:
             keys.append(present if term.nulls_first else ~present)
         keys.append(code if term.ascending else ~code)
-    return np.lexsort(keys[::-1])
+    return keys
 
 
 def before(columns: Sequence[pa.Array], bound: Sequence[object]) -> np.ndarray:

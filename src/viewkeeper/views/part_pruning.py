@@ -26,6 +26,7 @@ from viewkeeper.plans.relations import (
     Scan,
     SetOperation,
     UnionAll,
+    Windows,
     expressions_of,
 )
 from viewkeeper.plans.rewriting import conjuncts, references, renumber
@@ -142,6 +143,12 @@ def _visit(relation: Relation, needed: set[int], terms: tuple[Expression, ...], 
             arguments = [call.argument for call in relation.calls if call.argument is not None]
             below = set().union(*map(references, (*relation.keys, *arguments)))
             _visit(relation.input, below, _through(terms, relation.keys), found)
+        case Windows():
+            # What stands around a row takes part in its answer, whatever is tested above.
+            used = {term.index for call in relation.calls for term in (*call.order, *call.ties)}
+            used |= {i for call in relation.calls for i in call.arguments} | set(relation.partition)
+            below = {i for i in needed if i < len(relation.input.columns)}
+            _visit(relation.input, below | used, (), found)
         case _:
             raise AssertionError(f"nothing is known of {type(relation).__name__}")
 

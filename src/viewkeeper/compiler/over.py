@@ -1,0 +1,103 @@
+"""Window functions, taken out of the expressions in which they stand: one relation for each PARTITION BY."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from viewkeeper.compiler.bind_over import WindowedCall
+from viewkeeper.plans.expressions import ColumnRef, Expression, TextPlace
+from viewkeeper.plans.relations import Order, OverCall, Project, Relation, Windows, tells_equals_apart
+from viewkeeper.plans.rewriting import identity, rewrite, walk
+
+
+def windowed(
+    input_: Relation, key: tuple[int, ...] | None, expressions: Sequence[Expression], named: Callable[[int], str | None]
+) -> tuple[Relation, list[Expression]]:
+    """`input_` with the window functions in `expressions` computed, and these over its columns.
+
+    `key` tells the rows of `input_` apart (None: rows may be equal); `named` says how a column is written in the query,
+    None where it cannot be.
+    """
+    return _Windowing(input_, key, named).of(expressions)
+
+
+class _Windowing:
+    def __init__(self, input_: Relation, key: tuple[int, ...] | None, named: Callable[[int], str | None]) -> None:
+        self._input, self._key, self._named = input_, key, named
+        self._columns: list[Expression] = [
+            ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(input_.columns)
+        ]
+        self._at: dict[Expression, int] = {}
+
+    def of(self, expressions: Sequence[Expression]) -> tuple[Relation, list[Expression]]:
+        calls = [node for each in expressions for node in walk(each) if isinstance(node, WindowedCall)]
+        groups: dict[tuple[int, ...], dict[Expression, list[WindowedCall]]] = {}
+        for call in calls:
+            for part in (*call.order, *call.arguments):
+                self._position(part)
+            partition = tuple(dict.fromkeys(map(self._position, call.partition)))
+            groups.setdefault(partition, {}).setdefault(identity(call), []).append(call)
+        relation = self._input
+        if len(self._columns) > len(relation.columns):
+            names = [column.name for column in relation.columns]
+            names += [f"over {i}" for i in range(len(names), len(self._columns))]
+            relation = Project(relation, tuple(self._columns), tuple(names))
+        found: dict[Expression, ColumnRef] = {}
+        for partition, alike in groups.items():
+            width = len(relation.columns)
+            for i, (form, (first, *_)) in enumerate(alike.items()):
+                found[form] = ColumnRef(first.type, first.nullable, first.place, width + i, first.name)
+            relation = self._windows(relation, partition, list(alike.values()))
+        return relation, [rewrite(each, lambda node: _taken(node, found)) for each in expressions]
+
+    def _position(self, expression: Expression) -> int:
+        """The column that `expression` is, beside those of the input if it is computed."""
+        if isinstance(expression, ColumnRef):
+            return expression.index
+        form = identity(expression)
+        if form not in self._at:
+            self._at[form] = len(self._columns)
+            self._columns.append(expression)
+        return self._at[form]
+
+    def _windows(self, below: Relation, partition: tuple[int, ...], alike: list[list[WindowedCall]]) -> Windows:
+        calls, settled = [], []
+        for places in alike:
+            call = self._call(below, partition, places[0])
+            calls.append(call)
+            settled += [(each.place, self._settled(below, call)) for each in places if call.ties]
+        known: tuple[tuple[TextPlace, str], ...] | None = tuple(
+            (place, text) for place, text in settled if place is not None and text is not None
+        )
+        if known is not None and len(known) < len(settled):
+            known = None
+        return Windows(below, partition, tuple(calls), tuple(each.name for each, *_ in alike), known)
+
+    def _call(self, below: Relation, partition: tuple[int, ...], call: WindowedCall) -> OverCall:
+        form = call.form
+        order = tuple(
+            Order(self._position(each), *term) for each, term in zip(call.order, form.terms, strict=True)
+        )  # fmt: skip
+        arguments = tuple(map(self._position, call.arguments))
+        fixed = {*partition, *(term.index for term in order)}
+        ties: tuple[Order, ...] = ()
+        if tells_equals_apart(call.function, form.frame) and not (self._key is not None and set(self._key) <= fixed):
+            # What has no key is told apart by all of it, what other windows say of it included.
+            own = (*range(len(self._input.columns)), *range(len(self._columns), len(below.columns)))
+            ties = tuple(Order(i, True, True) for i in (own if self._key is None else self._key) if i not in fixed)
+        of = call.arguments[0].type if call.arguments else None
+        return OverCall(call.function, arguments, of, form.number, form.ignore_nulls, order, ties, form.frame,
+                          call.type, call.nullable, call.place)  # fmt: skip
+
+    def _settled(self, below: Relation, call: OverCall) -> str | None:
+        """Further terms for the ORDER BY of `call` with which Spark breaks ties as we do; None where none do."""
+        names = [self._named(term.index) if term.index < len(self._input.columns) else None for term in call.ties]
+        known = [name for name in names if name is not None]
+        of_values = call.function in ("first_value", "last_value", "nth_value")
+        if len(known) < len(names) or (of_values and call.frame.unit == "RANGE"):
+            return None  # with further terms a RANGE frame would be another one
+        return ", ".join(known)
+
+
+def _taken(node: Expression, found: dict[Expression, ColumnRef]) -> Expression | None:
+    return found[identity(node)] if isinstance(node, WindowedCall) else None

@@ -1,0 +1,150 @@
+"""Window functions, as functions of all rows of a key, the partition (see `by_key`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from viewkeeper.catalog.types import Type, physical_type
+from viewkeeper.evaluation import exact
+from viewkeeper.maintenance.frames import Placed, counts, extremes, nth, placed
+from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer, KeyedRows
+from viewkeeper.maintenance.totals import sum_or_average
+from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.key_functions import WindowRows
+from viewkeeper.plans.relations import Order, OverCall, tells_equals_apart
+from viewkeeper.trace.ordering import OrderTerm
+from viewkeeper.trace.rows import Rows
+
+Valued = tuple[pa.Array, np.ndarray | None]
+"""A value a place, and the packed errors (None: there are none)."""
+
+
+def compute(function: WindowRows, sides: list[KeyedRows], operator: plan.ByKey, zone: str) -> KeyAnswer:
+    """Each row with its values, one by one: equal rows are several, each in a place of its own."""
+    (side,) = sides
+    nothing = Rows.empty([physical_type(column.type) for column in operator.columns])
+    if not len(side):
+        return KeyAnswer(nothing, nothing, None)
+    each = np.repeat(np.arange(len(side)), side.rows.weights)
+    rows, key = side.rows.take(each), side.key[each]
+    orders: dict[tuple[tuple[Order, ...], tuple[Order, ...], bool], Placed] = {}
+    columns = list(rows.select(function.outputs).columns)
+    errors = np.zeros(len(rows), dtype=np.int64)
+    for call in function.calls:
+        by = call.order, call.ties, tells_equals_apart(call.function, call.frame)
+        if by not in orders:
+            terms, ties = _terms(call.order, rows), _terms(call.ties, rows)
+            orders[by] = placed(key, terms, ties, rows.columns if by[2] else ())
+        arguments = [rows.columns[i].take(pa.array(orders[by].order)) for i in call.arguments]
+        values, wrong = _FUNCTIONS[call.function](call, orders[by], arguments)
+        columns.append(values.take(pa.array(orders[by].back)))
+        if wrong is not None:
+            errors = np.where(errors == 0, wrong[orders[by].back], errors)
+    made = Rows(columns, np.ones(len(rows), dtype=np.int64))
+    if not errors.any():
+        return KeyAnswer(made, nothing, None)
+    raised = np.flatnonzero(errors)
+    return KeyAnswer(made.filter(errors == 0), made.take(raised), errors[raised])
+
+
+def _terms(order: Sequence[Order], rows: Rows) -> list[OrderTerm]:
+    return [OrderTerm(rows.columns[term.index], term.ascending, term.nulls_first) for term in order]
+
+
+def _row_number(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
+    return _whole(of.at - of.first + 1, call.type), None
+
+
+def _rank(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
+    return _whole(of.peer - of.first + 1, call.type), None
+
+
+def _dense_rank(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
+    kinds = np.cumsum(of.peer == of.at)
+    return _whole(kinds - kinds[of.first] + 1, call.type), None
+
+
+def _percent_rank(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
+    others = of.stop - of.first - 1
+    return pa.array((of.peer - of.first) / np.maximum(others, 1)), None
+
+
+def _cume_dist(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
+    return pa.array((of.behind - of.first) / (of.stop - of.first)), None
+
+
+def _ntile(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
+    """The first buckets have one row more, as many as the rows that are left over."""
+    assert call.number is not None
+    size, left = np.divmod(of.stop - of.first, call.number)
+    place = of.at - of.first
+    larger = left * (size + 1)
+    smaller = left + (place - larger) // np.maximum(size, 1)
+    return _whole(np.where(place < larger, place // (size + 1), smaller) + 1, call.type), None
+
+
+def _shifted(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
+    """LAG and LEAD: another row of the partition, so far away; where there is none, the default of the row itself."""
+    shift, value = call.frame.start, arguments[0]
+    assert shift is not None
+    if call.ignore_nulls:
+        low, high = (of.first, of.at) if shift < 0 else (of.at + 1, of.stop)
+        place = nth(_present(value), low, high, shift)
+    else:
+        place = of.at + shift
+        place = np.where((place >= of.first) & (place < of.stop), place, -1)
+    found = _at(value, place)
+    if len(arguments) > 1:
+        found = pc.if_else(pa.array(place < 0), arguments[1], found)
+    return found, None
+
+
+def _nth_value(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
+    number = {"first_value": 1, "last_value": -1}.get(call.function) or call.number
+    assert number is not None
+    (value,) = arguments
+    return _at(value, nth(_present(value) if call.ignore_nulls else None, *of.frames(call.frame), number)), None
+
+
+def _count(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
+    low, high = of.frames(call.frame)
+    return pa.array(counts(_present(arguments[0]), low, high) if arguments else high - low), None
+
+
+def _extreme(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
+    return extremes(arguments[0], *of.frames(call.frame), greatest=call.function == "max"), None
+
+
+def _total(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
+    (value,) = arguments
+    low, high = of.frames(call.frame)
+    assert call.of is not None
+    sums, number = exact.over_frames(value, low, high, call.of), counts(_present(value), low, high)
+    return sum_or_average(call.function, sums, number, call.of, call.type, call.place)
+
+
+_FUNCTIONS: dict[str, Callable[[OverCall, Placed, list[pa.Array]], Valued]] = {
+    "row_number": _row_number, "rank": _rank, "dense_rank": _dense_rank, "percent_rank": _percent_rank,
+    "cume_dist": _cume_dist, "ntile": _ntile, "lag": _shifted, "lead": _shifted, "first_value": _nth_value,
+    "last_value": _nth_value, "nth_value": _nth_value, "count_star": _count, "count": _count, "min": _extreme,
+    "max": _extreme, "sum": _total, "avg": _total,
+}  # fmt: skip
+
+
+def _present(values: pa.Array) -> np.ndarray:
+    present: np.ndarray = values.is_valid().to_numpy(zero_copy_only=False)
+    return present
+
+
+def _at(values: pa.Array, places: np.ndarray) -> pa.Array:
+    """The values at places, NULL where a place is below 0."""
+    none = places < 0
+    return values.take(pa.array(np.where(none, 0, places), mask=none))
+
+
+def _whole(numbers: np.ndarray, type_: Type) -> pa.Array:
+    return pa.array(numbers).cast(physical_type(type_))

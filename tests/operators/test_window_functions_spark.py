@@ -1,0 +1,123 @@
+"""Window functions are Spark's: names, types and values, with the order settled by the user and by us."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from bags import bag
+from compiler_catalog import catalog_of, query_of
+from viewkeeper.catalog.types import logical_type, to_logical, to_physical
+from viewkeeper.checker.row_evaluator import Answer, evaluate
+from viewkeeper.compiler.bind import bind_rows_of_view
+from viewkeeper.compiler.parse import parse_script
+from viewkeeper.compiler.statements import SelectStatement
+from viewkeeper.compiler.ties import settled
+from viewkeeper.maintenance.ad_hoc import run_query
+from viewkeeper.plans.relations import Relation
+from viewkeeper.trace.rows import Rows
+from window_queries import FRAMES, listed, window_functions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+TABLE = "CREATE TABLE t (id INT NOT NULL, g INT, a INT, d DOUBLE, p DECIMAL(10,2), s STRING, PRIMARY KEY (id))"
+CATALOG = catalog_of(TABLE)
+(SCAN,) = CATALOG.tables
+ROWS = [
+    (1, 0, 3, 0.5, Decimal("1.50"), "a"), (2, 0, 3, -0.0, None, None), (3, 0, None, 0.0, Decimal("-2.25"), "b"),
+    (4, 1, 1, math.nan, Decimal("0.01"), ""), (5, 1, None, None, Decimal("9.99"), "b"), (6, 1, 2, math.inf, None, "ä"),
+    (7, None, 3, 0.25, Decimal("1.50"), "a"), (8, None, -1, math.nan, Decimal("0.00"), None), (9, 2, 0, 4.0, None, "z"),
+    (10, 0, 2, -math.inf, Decimal("1.50"), "B"), (11, 0, -1, 0.125, Decimal("3.10"), "b"),
+]  # fmt: skip
+PARTITIONS = ("PARTITION BY g", "")
+ORDERS = ("d NULLS LAST", "a DESC", "s DESC NULLS FIRST")
+
+CALLS = (
+    "row_number()", "rank()", "dense_rank()", "percent_rank()", "cume_dist()", "ntile(3)", "lag(s)", "lead(p, 2)",
+      "lag(a, 1, -1)", "lag(id, 1, 0)", "lead(a, -1)", "lag(a) IGNORE NULLS", "sum(p)", "avg(a)", "count(*)",
+      "nth_value(p, 2) IGNORE NULLS", "max(s)", "first_value(id)", "sum(a) FILTER (WHERE g > 0)",
+)  # fmt: skip
+
+WHOLE = [
+    "SELECT id, rank() OVER w AS r FROM t WINDOW w AS (ORDER BY a) QUALIFY r <= 3",
+    "SELECT id, rank() OVER w AS r FROM t QUALIFY r = 1 WINDOW v AS (PARTITION BY g ORDER BY a DESC), w AS v",
+    "SELECT g, count(*) AS n, sum(sum(a)) OVER (ORDER BY g) AS s, rank() OVER (ORDER BY count(*)) AS r FROM t "
+    "GROUP BY g HAVING count(*) > 1 QUALIFY r < 3",
+    "SELECT DISTINCT g, dense_rank() OVER (ORDER BY g) + 1 AS r, max(a) OVER (PARTITION BY s) AS m FROM t",
+    "SELECT id, g + 1 AS h FROM t QUALIFY row_number() OVER (PARTITION BY h ORDER BY id) = 1",
+    "SELECT id, row_number() OVER (PARTITION BY g ORDER BY 1) + lag(id, 1, 0) OVER (ORDER BY a) AS r FROM t",
+]
+
+
+def ours(relation: Relation) -> list[tuple[Any, ...]]:
+    """What our operators and the checker say, which is the same."""
+    columns = [pa.array([row[i] for row in ROWS], logical_type(c.type)) for i, c in enumerate(SCAN.columns)]
+    physical = [to_physical(array, c.type) for array, c in zip(columns, SCAN.columns, strict=True)]
+    found = run_query(relation, lambda id_: Rows(physical, np.ones(len(ROWS), dtype=np.int64))).repeated()
+    logical = [to_logical(array, c.type).to_pylist() for array, c in zip(found.columns, relation.columns, strict=True)]
+    rows = list(zip(*logical, strict=True))
+    judged = evaluate(relation, {SCAN.id: Answer(ROWS)})
+    assert not judged.errors and bag(rows) == bag(judged.rows)
+    return rows
+
+
+@pytest.fixture(scope="module")
+def table(spark: SparkSession) -> SparkSession:
+    types = ", ".join(f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in SCAN.columns)
+    spark.createDataFrame(ROWS, types).coalesce(1).createOrReplaceTempView("t")
+    return spark
+
+
+def asked(spark: SparkSession, text: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in spark.sql(text).collect()]
+
+
+def test_values_are_sparks_over_every_frame(table: SparkSession) -> None:
+    """Ties are settled by the key in the text that Spark gets; where they cannot be, in the query itself."""
+    written = []
+    for function in window_functions(PARTITIONS, ORDERS):
+        text = settled_text(f"SELECT {function} AS f FROM t")
+        if text is None:
+            frame = next((each for each in (" ROWS", " RANGE") if each in function), ")")
+            function = function.replace(frame, f", id{frame}", 1) if frame != ")" else f"{function[:-1]}, id)"
+            text = settled_text(f"SELECT {function} AS f FROM t")
+        assert text is not None
+        written.append((function, text.removeprefix("SELECT ").removesuffix(" AS f FROM t")))
+    mine = query_of(CATALOG, f"SELECT id, {listed([function for function, _ in written])} FROM t").relation
+    theirs = asked(table, f"SELECT id, {listed([text for _, text in written])} FROM t")
+    for row, other in zip(sorted(ours(mine)), sorted(theirs), strict=True):
+        for (function, _), one, two in zip(written, row[1:], other[1:], strict=True):
+            assert bag([[one]]) == bag([[two]]), (function, row[0], one, two)
+
+
+def settled_text(query: str) -> str | None:
+    (statement,) = parse_script(query)
+    assert isinstance(statement, SelectStatement)
+    relation = bind_rows_of_view(CATALOG, statement)
+    return settled(statement.query, relation, len(relation.columns))
+
+
+def test_names_types_and_nullability_are_sparks(table: SparkSession) -> None:
+    windows = ("(PARTITION BY g, s ORDER BY a + 1 DESC, d NULLS LAST)", "w", "(w)")
+    every = [f"{call} OVER {windows[i % 3]}" for i, call in enumerate(CALLS)]
+    every += [f"sum(a) OVER (PARTITION BY g {frame})" for frame in ("", "ROWS 2 PRECEDING")]
+    every += [f"sum(a) OVER (ORDER BY id {frame})" for frame in FRAMES[1:]]
+    text = f"SELECT {', '.join(every)}, rank() OVER w + 1, -lag(a) OVER w FROM t WINDOW w AS (ORDER BY id)"
+    ours = [(c.name, str(c.type).lower(), c.nullable) for c in query_of(CATALOG, text).relation.columns]
+    spark = [(f.name, f.dataType.simpleString(), f.nullable) for f in table.sql(text).schema]
+    assert ours == spark
+
+
+@pytest.mark.parametrize("query", WHOLE)
+def test_queries_with_windows_are_sparks(table: SparkSession, query: str) -> None:
+    text = settled_text(query)
+    assert text is not None
+    assert bag(ours(query_of(CATALOG, query).relation)) == bag(asked(table, text))
