@@ -146,8 +146,8 @@ def test_views_that_share_what_others_keep_are_filled_whatever_the_key(
 def test_the_generator_reaches_every_operator_and_every_rule() -> None:
     covered: Counter[str] = Counter()
 
-    @settings(max_examples=150, deadline=None, derandomize=True, database=None)
-    @given(cases())
+    @settings(max_examples=100, deadline=None, derandomize=True, database=None)
+    @given(cases(operations=0))
     def declare(case: Case) -> None:
         engine = MemoryEngine(case.tables)
         try:

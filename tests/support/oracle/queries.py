@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from oracle.functions import scalar_calls
+from oracle.picking import pick
 from viewkeeper.catalog.types import BIGINT, DOUBLE, INT, INTEGER_BITS, STRING, Type, decimal
 
 Columns = tuple[tuple[str, Type], ...]
@@ -65,7 +66,7 @@ def view_queries(
     With `joins`, it joins by one of these.  `plain`: a SELECT that joins by equalities; subqueries in FROM only.
     """
     plain = plain or bool(joins)
-    match draw(st.sampled_from(["select"] * 6 + ["with", "sets"])) if depth and not plain else "select":
+    match pick(draw, ["select"] * 6 + ["with", "sets"]) if depth and not plain else "select":
         case "with":
             query, columns = draw(view_queries(scope, depth - 1))
             name = f"w{depth}"  # of its own: what stands further in sees this one too
@@ -75,19 +76,19 @@ def view_queries(
         case "sets":
             return draw(_sets(scope, depth))
     text, columns = draw(_from_clauses(scope, depth, joins, plain))
-    terms = [draw(_predicates(columns))] if draw(st.sampled_from([True, False, False])) else []
-    if not plain and draw(st.sampled_from([True, False, False])):
+    terms = [draw(_predicates(columns))] if pick(draw, [True, False, False]) else []
+    if not plain and pick(draw, [True, False, False]):
         terms.insert(draw(st.integers(0, len(terms))), draw(_subquery_terms(columns, scope)))
     where = " WHERE " + " AND ".join(terms) if terms else ""
-    if draw(st.sampled_from(["rows", "groups"])) == "groups":
+    if pick(draw, ["rows", "groups"]) == "groups":
         return draw(_grouped(text + where, columns))
-    if " JOIN " not in text and draw(st.sampled_from([True, False, False])):
+    if " JOIN " not in text and pick(draw, [True, False, False]):
         return f"SELECT * FROM {text}{where}", tuple((name.split(".")[-1], type_) for name, type_ in columns)
     outputs = [draw(_outputs(columns)) for _ in range(draw(st.integers(1, 4)))]
-    if not plain and draw(st.sampled_from([True, False, False, False])):
+    if not plain and pick(draw, [True, False, False, False]):
         outputs.append(draw(_subquery_values(columns, scope)))
     query, out = _select(outputs, text + where)
-    if draw(st.sampled_from([True, False, False, False])):
+    if pick(draw, [True, False, False, False]):
         query = query.replace("SELECT", "SELECT DISTINCT", 1)
     return query, out
 
@@ -98,7 +99,7 @@ def _sets(draw: st.DrawFn, scope: Sequence[Source], depth: int) -> tuple[str, Co
     left, columns = draw(view_queries(scope, depth - 1))
     right, others = draw(view_queries(scope, depth - 1))
     chosen = [draw(_alike(others, type_)) for _, type_ in columns]
-    operation = draw(st.sampled_from(["UNION ALL", "UNION", "INTERSECT", "INTERSECT ALL", "EXCEPT", "MINUS ALL"]))
+    operation = pick(draw, ["UNION ALL", "UNION", "INTERSECT", "INTERSECT ALL", "EXCEPT", "MINUS ALL"])
     listed = ", ".join(f"{text} AS {name}" for text, (name, _) in zip(chosen, columns, strict=True))
     return f"({left}) {operation} SELECT {listed} FROM ({right}) AS z", columns
 
@@ -106,10 +107,10 @@ def _sets(draw: st.DrawFn, scope: Sequence[Source], depth: int) -> tuple[str, Co
 @st.composite
 def _inner(draw: st.DrawFn, columns: Columns, scope: Sequence[Source]) -> tuple[str, Columns]:
     """FROM and WHERE of a subquery over one of `scope`, called i, and its columns; mostly tied to the query around."""
-    source = draw(st.sampled_from(list(scope)))
+    source = pick(draw, list(scope))
     inside = tuple((f"i.{name}", type_) for name, type_ in source.columns)
     pairs = [(a, b) for a, ta in inside for b, tb in columns if _comparable(ta, tb)]
-    terms = [" = ".join(draw(st.sampled_from(pairs)))] if pairs and draw(st.sampled_from([True, True, False])) else []
+    terms = [" = ".join(pick(draw, pairs))] if pairs and pick(draw, [True, True, False]) else []
     if draw(st.booleans()):
         terms.append(draw(_predicates(inside, 1)))
     return f"{source.name} AS i" + (" WHERE " + " AND ".join(terms) if terms else ""), inside
@@ -120,27 +121,27 @@ def _subquery_terms(draw: st.DrawFn, columns: Columns, scope: Sequence[Source]) 
     """A condition with a subquery."""
     text, inside = draw(_inner(columns, scope))
     pairs = [(a, b) for a, ta in columns for b, tb in inside if _comparable(ta, tb)]
-    kind = draw(st.sampled_from(["EXISTS", "IN", "IN", "compare"]))
-    negated = draw(st.sampled_from(["", "NOT "]))
+    kind = pick(draw, ["EXISTS", "IN", "IN", "compare"])
+    negated = pick(draw, ["", "NOT "])
     if kind == "EXISTS" or not pairs:
         more = " AND " if " WHERE " in text else " WHERE "
         if pairs and draw(st.booleans()):
-            text += more + draw(st.sampled_from([" < ", " <> ", " <=> "])).join(draw(st.sampled_from(pairs)))
+            text += more + pick(draw, [" < ", " <> ", " <=> "]).join(pick(draw, pairs))
         return f"{negated}EXISTS (SELECT * FROM {text})"
-    value, other = draw(st.sampled_from(pairs))
+    value, other = pick(draw, pairs)
     if kind == "IN":
         term = f"{value} {negated}IN (SELECT {other} FROM {text})"
         return term if draw(st.booleans()) else f"({term} OR {draw(_predicates(columns, 1))})"
-    function = draw(st.sampled_from(["min", "max"]))
-    return f"{value} {draw(st.sampled_from(['=', '<', '>=']))} (SELECT {function}({other}) FROM {text})"
+    function = pick(draw, ["min", "max"])
+    return f"{value} {pick(draw, ['=', '<', '>='])} (SELECT {function}({other}) FROM {text})"
 
 
 @st.composite
 def _subquery_values(draw: st.DrawFn, columns: Columns, scope: Sequence[Source]) -> tuple[str, Type]:
     """A subquery as a value."""
     text, inside = draw(_inner(columns, scope))
-    if draw(st.sampled_from([True, False, False])):
-        name, type_ = draw(st.sampled_from(inside))
+    if pick(draw, [True, False, False]):
+        name, type_ = pick(draw, inside)
         return f"(SELECT {name} FROM {text})", type_
     call, type_ = draw(_calls(inside))
     return f"(SELECT {call} FROM {text})", type_
@@ -157,23 +158,23 @@ def _from_clauses(
 ) -> tuple[str, Columns]:
     """The text behind FROM, and the columns in scope as they are to be written."""
     text, columns = draw(_from_items(scope, depth, "a0", plain))
-    for i in range(1, draw(st.sampled_from([2, 2, 3] if joins else [1, 1, 1, 2, 2, 3]))):
+    for i in range(1, pick(draw, [2, 2, 3] if joins else [1, 1, 1, 2, 2, 3])):
         item, more = draw(_from_items(scope, depth, f"a{i}", plain))
         pairs = [(a, b) for a, ta in columns for b, tb in more if _comparable(ta, tb)]
         if not pairs:
             break
-        left, right = draw(st.sampled_from(pairs))
-        if not plain and i == 1 and draw(st.sampled_from([True, False, False, False, False])):
+        left, right = pick(draw, pairs)
+        if not plain and i == 1 and pick(draw, [True, False, False, False, False]):
             columns += more
             text += f" CROSS JOIN {item}"
             continue
-        if not plain and dict(columns)[left].is_number and draw(st.sampled_from([True] + [False] * 7)):
+        if not plain and dict(columns)[left].is_number and pick(draw, [True] + [False] * 7):
             left = f"- {left}"
-        operator = "=" if plain else draw(st.sampled_from(["="] * 6 + ["<=>", "<"]))
+        operator = "=" if plain else pick(draw, ["="] * 6 + ["<=>", "<"])
         condition = f"{left} {operator} {right}" if draw(st.booleans()) else f"{right} {operator} {left}"
-        if draw(st.sampled_from([True, False, False])):
+        if pick(draw, [True, False, False]):
             condition += f" AND {draw(_predicates(columns + more))}"
-        join = draw(st.sampled_from(joins or ["JOIN", "JOIN", "JOIN", *OUTER_JOINS]))
+        join = pick(draw, joins or ["JOIN", "JOIN", "JOIN", *OUTER_JOINS])
         columns += () if join in ("LEFT SEMI JOIN", "ANTI JOIN") else more
         text += f" {join} {item} ON {condition}"
     return text, columns
@@ -181,13 +182,13 @@ def _from_clauses(
 
 @st.composite
 def _from_items(draw: st.DrawFn, scope: Sequence[Source], depth: int, alias: str, plain: bool) -> tuple[str, Columns]:
-    if depth and draw(st.sampled_from([True, False, False, False])):
+    if depth and pick(draw, [True, False, False, False]):
         query, columns = draw(view_queries(scope, depth - 1, plain=plain))
         text = f"({query}) AS {alias}"
-    elif not plain and draw(st.sampled_from([True] + [False] * 9)):
+    elif not plain and pick(draw, [True] + [False] * 9):
         return f"(VALUES (1, 'a'), (2, NULL), (1, 'a')) AS {alias}(n, s)", ((f"{alias}.n", INT), (f"{alias}.s", STRING))
     else:
-        source = draw(st.sampled_from(list(scope)))
+        source = pick(draw, list(scope))
         text, columns = f"{source.name} AS {alias}", source.columns
     return text, tuple((f"{alias}.{name}", type_) for name, type_ in columns)
 
@@ -195,14 +196,14 @@ def _from_items(draw: st.DrawFn, scope: Sequence[Source], depth: int, alias: str
 @st.composite
 def _grouped(draw: st.DrawFn, rest: str, columns: Columns) -> tuple[str, Columns]:
     keys = draw(st.lists(st.sampled_from(columns), max_size=2, unique_by=lambda column: column[0]))
-    if keys and keys[0][1].is_integer and draw(st.sampled_from([True, False, False, False])):
+    if keys and keys[0][1].is_integer and pick(draw, [True, False, False, False]):
         keys[0] = (f"{keys[0][0]} * 2", keys[0][1])
     calls = draw(st.lists(_calls(columns), min_size=0 if keys else 1, max_size=3))
-    shown = keys + calls if draw(st.sampled_from([True, True, True, False])) else calls or keys
+    shown = keys + calls if pick(draw, [True, True, True, False]) else calls or keys
     text, out = _select(draw(st.permutations(shown)), rest)
     if keys:
         text += " GROUP BY " + ", ".join(key for key, _ in keys)
-    if draw(st.sampled_from([True, False, False])):
+    if pick(draw, [True, False, False]):
         text += f" HAVING {draw(_having(keys, columns))}"
     return text, out
 
@@ -212,19 +213,19 @@ def _having(draw: st.DrawFn, keys: Sequence[tuple[str, Type]], columns: Columns)
     call, type_ = draw(_calls(columns))
     if not _literals(type_):
         call, type_ = "count(*)", BIGINT
-    terms = [f"{call} {draw(st.sampled_from(['>', '<=', '<>']))} {draw(st.sampled_from(_literals(type_)))}"]
+    terms = [f"{call} {pick(draw, ['>', '<=', '<>'])} {pick(draw, _literals(type_))}"]
     if keys and draw(st.booleans()):
-        terms.append(f"{draw(st.sampled_from(keys))[0]} IS NOT NULL")
-    return draw(st.sampled_from([" AND ", " OR "])).join(terms)
+        terms.append(f"{pick(draw, keys)[0]} IS NOT NULL")
+    return pick(draw, [" AND ", " OR "]).join(terms)
 
 
 @st.composite
 def _calls(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
-    function = draw(st.sampled_from(["count(*)", "count", "sum", "sum", "avg", "min", "max"]))
+    function = pick(draw, ["count(*)", "count", "sum", "sum", "avg", "min", "max"])
     numbers = [column for column in columns if column[1].is_number]
     if function == "count(*)" or (function in ("sum", "avg") and not numbers):
         return "count(*)", BIGINT
-    distinct = draw(st.sampled_from(["", "", "", "DISTINCT "]))
+    distinct = pick(draw, ["", "", "", "DISTINCT "])
     if function in ("sum", "avg"):
         argument, type_ = draw(_numbers(tuple(numbers)))
         return f"{function}({distinct}{argument})", _sum_type(type_) if function == "sum" else _average_type(type_)
@@ -245,8 +246,8 @@ def _average_type(type_: Type) -> Type:
 @st.composite
 def _outputs(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
     """A column, most of the time; else something computed."""
-    name, type_ = draw(st.sampled_from(columns))
-    match draw(st.sampled_from(["column"] * 3 + ["number"] * 2 + ["function"] * 2 + ["case", "coalesce"])):
+    name, type_ = pick(draw, columns)
+    match pick(draw, ["column"] * 3 + ["number"] * 2 + ["function"] * 2 + ["case", "coalesce"]):
         case "function":
             return draw(scalar_calls(columns)) or (name, type_)
         case "number" if type_.is_number:
@@ -262,25 +263,25 @@ def _outputs(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
 @st.composite
 def _alike(draw: st.DrawFn, columns: Columns, type_: Type) -> str:
     """A column of exactly this type, or NULL."""
-    return draw(st.sampled_from([name for name, other in columns if other == type_] + ["NULL"]))
+    return pick(draw, [name for name, other in columns if other == type_] + ["NULL"])
 
 
 @st.composite
 def _numbers(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
     """A number: a column, or + - * and unary minus over columns and literals of one kind."""
     numbers = [column for column in columns if column[1].is_number]
-    name, type_ = draw(st.sampled_from(numbers))
-    literal = draw(st.sampled_from(["1", "2", "3"]))
+    name, type_ = pick(draw, numbers)
+    literal = pick(draw, ["1", "2", "3"])
     alike = [column for column in numbers if _kind(column[1]) == _kind(type_)]
-    match draw(st.sampled_from(["column", "column", "minus", "literal", "columns"])):
+    match pick(draw, ["column", "column", "minus", "literal", "columns"]):
         case "minus":
             return f"(-{name})", type_
         case "literal":
-            operator = draw(st.sampled_from("+-*"))
+            operator = pick(draw, "+-*")
             return f"({name} {operator} {literal})", _wider(operator, type_, decimal(1, 0))
         case "columns":
-            other, other_type = draw(st.sampled_from(alike))
-            operator = draw(st.sampled_from("+-*"))
+            other, other_type = pick(draw, alike)
+            operator = pick(draw, "+-*")
             return f"({name} {operator} {other})", _wider(operator, type_, other_type)
     return name, type_
 
@@ -299,7 +300,7 @@ def _wider(operator: str, left: Type, right: Type) -> Type:
 
 @st.composite
 def _predicates(draw: st.DrawFn, columns: Columns, depth: int = 2) -> str:
-    connect = draw(st.sampled_from(["plain", "plain", "plain", "OR", "AND", "NOT", "shared"])) if depth else "plain"
+    connect = pick(draw, ["plain", "plain", "plain", "OR", "AND", "NOT", "shared"]) if depth else "plain"
     if connect == "shared":
         shared, *rest = (draw(_predicates(columns, depth - 1)) for _ in range(3))
         return f"(({shared} AND {rest[0]}) OR ({rest[1]} AND {shared}))"
@@ -307,24 +308,24 @@ def _predicates(draw: st.DrawFn, columns: Columns, depth: int = 2) -> str:
         return f"NOT ({draw(_predicates(columns, depth - 1))})"
     if connect in ("AND", "OR"):
         return f"({draw(_predicates(columns, depth - 1))} {connect} {draw(_predicates(columns, depth - 1))})"
-    name, type_ = draw(st.sampled_from(columns))
+    name, type_ = pick(draw, columns)
     others = [other for other, other_type in columns if _comparable(other_type, type_)]
     literals = _literals(type_)
-    match draw(st.sampled_from(["compare", "compare", "compare", "columns", "null", "in", "between", "bare"])):
+    match pick(draw, ["compare", "compare", "compare", "columns", "null", "in", "between", "bare"]):
         case "bare" if type_.name == "BOOLEAN":
             return name
         case "compare" if literals:
-            operator = draw(st.sampled_from(["<=", ">=", "<>", "=", "<", ">", "<=>"]))
-            literal = draw(st.sampled_from(literals))
+            operator = pick(draw, ["<=", ">=", "<>", "=", "<", ">", "<=>"])
+            literal = pick(draw, literals)
             if type_.is_integer and draw(st.booleans()):
-                literal = f"({literal} + {draw(st.sampled_from(literals))})"  # a constant, which may raise
+                literal = f"({literal} + {pick(draw, literals)})"  # a constant, which may raise
             return f"{name} {operator} {literal}"
         case "in" if literals:
             options = draw(st.lists(st.sampled_from([*literals, "NULL"]), min_size=1, max_size=3))
-            return f"{name} {draw(st.sampled_from(['', 'NOT ']))}IN ({', '.join(options)})"
+            return f"{name} {pick(draw, ['', 'NOT '])}IN ({', '.join(options)})"
         case "between" if literals:
-            return f"{name} BETWEEN {draw(st.sampled_from(literals))} AND {draw(st.sampled_from(literals))}"
+            return f"{name} BETWEEN {pick(draw, literals)} AND {pick(draw, literals)}"
         case "columns":
-            operator = draw(st.sampled_from(["<=", "<>", "=", ">", "<=>"]))
-            return f"{name} {operator} {draw(st.sampled_from(others))}"
-    return f"{name} IS {draw(st.sampled_from(['NOT ', 'NOT ', '']))}NULL"
+            operator = pick(draw, ["<=", "<>", "=", ">", "<=>"])
+            return f"{name} {operator} {pick(draw, others)}"
+    return f"{name} IS {pick(draw, ['NOT ', 'NOT ', ''])}NULL"

@@ -10,11 +10,13 @@ import datetime
 import math
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
 
 from oracle.model import Case, Operation, TableSchema
+from oracle.picking import pick
 from oracle.queries import Source, view_queries
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import (
@@ -74,6 +76,7 @@ def domain(type_: Type, extremes: bool = False) -> list[Any]:
     return _PLAIN[type_.name] + (_EXTREME.get(type_.name, []) if extremes else [])
 
 
+@cache
 def values(type_: Type, nullable: bool = True, extremes: bool = False) -> st.SearchStrategy[Any]:
     """Values of `type_`, now and then NULL."""
     options = domain(type_, extremes)
@@ -84,10 +87,10 @@ def values(type_: Type, nullable: bool = True, extremes: bool = False) -> st.Sea
 def table_schemas(draw: st.DrawFn, name: str, keyless: bool = True) -> TableSchema:
     """A table with an integer column `j` to join by, and a key of one or two columns (or, if `keyless`, of none)."""
     sizes = [1, 1, 1, 2, 2] + ([0] if keyless else [])
-    key = [Column(f"k{i}", draw(st.sampled_from(KEY_TYPES)), False) for i in range(draw(st.sampled_from(sizes)))]
-    join = Column("j", draw(st.sampled_from(INTEGERS)), draw(st.booleans()))
+    key = [Column(f"k{i}", pick(draw, KEY_TYPES), False) for i in range(pick(draw, sizes))]
+    join = Column("j", pick(draw, INTEGERS), draw(st.booleans()))
     types = draw(st.lists(st.sampled_from(CORE_TYPES), min_size=1, max_size=4))
-    others = [Column(f"c{i}", type_, draw(st.sampled_from([True, True, False]))) for i, type_ in enumerate(types)]
+    others = [Column(f"c{i}", type_, pick(draw, [True, True, False])) for i, type_ in enumerate(types)]
     columns = draw(st.permutations([*key, join, *others]))
     position = {column.name: i for i, column in enumerate(columns)}
     return TableSchema(name, tuple(columns), tuple(position[column.name] for column in key))
@@ -105,7 +108,7 @@ def rows(draw: st.DrawFn, schema: TableSchema, extremes: bool = False, partial: 
     out = {}
     for position, column in enumerate(schema.columns):
         is_key = position in schema.key
-        if is_key or not column.nullable or not partial or draw(st.sampled_from([True, True, True, False])):
+        if is_key or not column.nullable or not partial or pick(draw, [True, True, True, False]):
             out[column.name] = draw(values(column.type, column.nullable and not is_key, extremes and not is_key))
     return out
 
@@ -118,9 +121,9 @@ def histories(
     each table gets `begun` rows."""
     put = {schema.name: [draw(rows(schema, extremes)) for _ in range(begun)] for schema in tables}
     out = [Operation("put_many", name, tuple(new)) for name, new in put.items() if new]
-    for _ in range(draw(st.sampled_from([most // 4, most // 2, most, most, most, most, 1, 0]))):
-        schema = draw(st.sampled_from(list(tables)))
-        kind = draw(st.sampled_from(["put", "put", "put_many", "put_many", "put_many", "delete", "delete_columns"]))
+    for _ in range(pick(draw, [most // 4, most // 2, most, most, most, most, 1, 0])):
+        schema = pick(draw, list(tables))
+        kind = pick(draw, ["put", "put", "put_many", "put_many", "put_many", "delete", "delete_columns"])
         if kind.startswith("put"):
             count = 1 if kind == "put" else draw(st.integers(2, 6))
             new = tuple(draw(rows(schema, extremes)) for _ in range(count))
