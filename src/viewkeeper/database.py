@@ -404,7 +404,8 @@ def _checked(
     """Reports on core views, then on streams and the views over them; None: on all."""
     catalog = version.catalog
     over = None if names is None else [name for name in names if isinstance(catalog.find(name), InParts)]
-    core = [view.name for view in catalog.views] if over is None else [name for name in names or () if name not in over]
+    kept = [view.name for view in catalog.views if view.replaces is None]
+    core = kept if over is None else [name for name in names or () if name not in over]
     reports = check_views(DatabaseEvidence(version, store), core, judge) if core else []
     return [*reports, *check_parts(PartEvidence(version), over, judge, progress)]
 

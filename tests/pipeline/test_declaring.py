@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from viewkeeper.catalog.model import Catalog, PartView
-from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.errors import DeclarationError
 from viewkeeper.pipeline.declare_script import run
 
 SCRIPT = """
@@ -92,6 +92,6 @@ def test_a_view_over_streams_is_replaced_as_alter_view_does(catalog: Catalog) ->
     replaced = run(catalog, "CREATE OR REPLACE VIEW counted " + WINDOW)
     altered = run(catalog, "ALTER VIEW counted " + WINDOW)
     assert replaced.objects == altered.objects and replaced.catalog.find("counted") == altered.catalog.find("counted")
-    with pytest.raises(NotSupported, match="t is a table"):
+    with pytest.raises(DeclarationError, match="there is a table called t already"):
         run(catalog, "CREATE OR REPLACE VIEW t " + WINDOW)
     assert names(run(catalog, "CREATE OR REPLACE VIEW new AS SELECT id FROM t").catalog) - names(catalog) == {"new"}

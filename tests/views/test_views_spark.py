@@ -95,7 +95,7 @@ def test_spark_answers_by_itself_what_our_own_operators_do_not_know(
     ("SELECT soundex('a') AS s FROM missing", NotSupported, "missing"),
     ("SELECT soundex('a' FROM orders", DeclarationError, "line 1"),
     ("SELECT reflect('java.lang.System', 'exit', 1)", NotSupported, "reflect"),
-    ("DROP TABLE IF EXISTS missing CASCADE", DeclarationError, "line 1"),
+    ("DROP TABLE IF EXISTS missing PURGE", DeclarationError, "line 1"),
 ])  # fmt: skip
 def test_what_spark_refuses_or_raises_is_an_error_of_ours(
     db: Database, engine: str, text: str, kind: type[Exception], what: str

@@ -76,6 +76,7 @@ class View:
     `reads` are the ids of the tables and views in its query.  `filled` is the version from which it can be read, None
     while it is being filled.  `stopped` says why it is kept up to date no more, where its program failed: what is
     stored is its last good version.  `asked` is the query as Spark gets it, None where our own operators keep the view.
+    `replaces` is the id of the view whose place and name it takes once it is filled.
     """
 
     id: int
@@ -89,12 +90,14 @@ class View:
     filled: int | None = None
     stopped: str | None = None
     asked: str | None = None
+    replaces: int | None = None
 
 
 @stored
 @dataclass(frozen=True)
 class Index:
-    """Another way into a table or view (`on`: its id): all rows by `columns` (positions in the table or view)."""
+    """Another way into a table or view (`on`: its id): all rows by `columns` (positions in the table or view).
+    `replaces` is the id of the index whose place and name it takes, with its view."""
 
     id: int
     name: str
@@ -103,6 +106,7 @@ class Index:
     stored: Stored
     filled: int | None = None
     stopped: str | None = None
+    replaces: int | None = None
 
 
 @stored

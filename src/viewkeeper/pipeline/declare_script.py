@@ -35,6 +35,7 @@ from viewkeeper.compiler.statements import (
 )
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.maintenance import declare_tables
+from viewkeeper.pipeline.replacing import begun, exchanged, replacement_of, together, views_and_indexes
 from viewkeeper.pipeline.spark_views import bind_any_view
 from viewkeeper.streams import alter, declare_streams
 from viewkeeper.streams.analyst import Analyst, Keys, NoAnalyst
@@ -86,10 +87,11 @@ def declared_anew(catalog: Catalog) -> Catalog:
     What it was going to share with a view that has been dropped, or has stopped, is kept up to date by nobody until it
     is filled: it must not be built on what is left of that.  Ids stay, and so does who reads whom.
     """
+    catalog = exchanged(catalog)  # What is being built to replace others reads what is built with it, by its name.
     views = [view for view in catalog.views if view.filled is None and view.stopped is None]
     indexes = [index for index in catalog.indexes if index.filled is None and index.stopped is None]
     if not views and not indexes:
-        return catalog
+        return exchanged(catalog)
     waiting: list[View | Index] = [*views, *indexes]
     ids = {item.name: item.id for item in waiting}
     names = {item.id: item.name for item in catalog.whole}
@@ -105,13 +107,16 @@ def declared_anew(catalog: Catalog) -> Catalog:
         assert on is not None
         anew.catalog = declare_tables.declare_index(anew.catalog, index.name, on.id, index.columns)
     given = {item.id: ids.get(item.name, item.id) for item in anew.catalog.whole}
+    replaces = {item.id: item.replaces for item in views_and_indexes(catalog)}
     made: list[Table | View | Index] = [
         *anew.catalog.tables,
-        *(replace(v, id=given[v.id], reads=tuple(given[read] for read in v.reads)) for v in anew.catalog.views),
-        *(replace(i, id=given[i.id], on=given[i.on]) for i in anew.catalog.indexes),
-    ]
+        *(replace(v, id=given[v.id], reads=tuple(given[read] for read in v.reads), replaces=replaces[given[v.id]])
+          for v in anew.catalog.views),
+        *(replace(i, id=given[i.id], on=given[i.on], replaces=replaces[given[i.id]]) for i in anew.catalog.indexes),
+    ]  # fmt: skip
     # In the order of ids again: a view stands behind those it reads.
-    return replace(anew.catalog, objects=(*sorted(made, key=lambda item: item.id), *anew.catalog.in_parts))
+    objects = (*sorted(made, key=lambda item: item.id), *anew.catalog.in_parts)
+    return exchanged(replace(anew.catalog, objects=objects))
 
 
 class _AsDeclared:
@@ -156,6 +161,7 @@ class _Declaring:
             self._require_free(statement.name)
             index = bind_index(self.catalog, statement)
             self._require_kept(index.on, statement.name)
+            self._require_settled([index.on], statement.name)
             self.catalog = declare_tables.declare_index(self.catalog, index.name, index.on, index.columns)
             self._made("INDEX", statement.name)
         elif isinstance(statement, CreateStream):
@@ -163,9 +169,13 @@ class _Declaring:
             self._made("STREAM", statement.name)
         elif isinstance(statement, AnyView):
             self.catalog = declare_streams.declare_view(self.catalog, statement, self._analyst, self._known)
+            self._require_settled(self._dimensions(), statement.name)
             self._made("VIEW", statement.name)
         elif isinstance(statement, ReplaceView):
             self._replace(statement)
+        elif isinstance(statement, AlterView) and isinstance(old := self.catalog.find(statement.view.name.name), View):
+            self._replace_whole(old, statement)
+            self._made("VIEW", statement.view.name, "ALTER")
         elif isinstance(statement, AlterView):
             self._alter(alter.alter_view(self.catalog, statement, self._analyst, self._known))
             self._made("VIEW", statement.view.name, "ALTER")
@@ -189,11 +199,34 @@ class _Declaring:
         found = self.catalog.find(view.name.name)
         if found is None:
             self.apply(view)
-        elif isinstance(found, PartView):
+        elif isinstance(found, View | PartView):
             self.apply(AlterView(statement.text, statement.place, view, None))
         else:
-            raise NotSupported(f"{found.name} is a {kind_of(found)}, and only views over streams are replaced so far; "
-                               "drop it first", *view.name.place)  # fmt: skip
+            message = f"there is {_article(kind_of(found))} called {found.name} already; drop it, or take another name"
+            raise DeclarationError(message, *view.name.place)
+
+    def _replace_whole(self, old: View, statement: AlterView) -> None:
+        """A view over tables gets another query."""
+        new, name = statement.view, statement.view.name
+        if not isinstance(new, CreateView) or self._is_over_parts(new) or statement.since is not None:
+            message = f"{old.name} has no parts; drop it, and create it again, for a view over streams"
+            raise NotSupported(message, *name.place)
+        if users := alter.users_of_dimension(self.catalog, old.id):
+            message = (
+                f"{old.name} is joined by {', '.join(users)}, whose parts are made of what it was; drop them first"
+            )
+            raise NotSupported(message, *name.place)
+        self.catalog = begun(self.catalog, old, new, self._bound)
+
+    def _dimensions(self) -> set[int]:
+        """The tables and views that views over streams are joined with."""
+        return {id_ for view in self.catalog.part_views for id_ in view.dimensions}
+
+    def _bound(self, catalog: Catalog, statement: CreateView) -> BoundView:
+        bound = bind_any_view(catalog, statement, self._analyst)
+        for id_ in bound.reads:
+            self._require_kept(id_, statement.name)
+        return bound
 
     def _alter(self, altered: alter.Altered) -> None:
         self.catalog = altered.catalog
@@ -212,6 +245,7 @@ class _Declaring:
     def _create_view(self, statement: CreateView) -> None:
         self._require_free(statement.name)
         self.bind(statement)
+        self._require_settled(self._views[statement.name.name.lower()].reads, statement.name)
         self._made("VIEW", statement.name)
 
     def bind(self, statement: CreateView) -> None:
@@ -238,6 +272,14 @@ class _Declaring:
                        f"drop {item.name} and create it anew first")  # fmt: skip
             raise DeclarationError(message, *name.place)
 
+    def _require_settled(self, ids: Iterable[int], name: Identifier) -> None:
+        """Raises DeclarationError where one of `ids`, which `name` is to be built on, is being replaced."""
+        for id_ in ids:
+            item = self.catalog.by_id(id_)
+            if item is not None and replacement_of(self.catalog, id_) is not None:
+                message = f"{item.name} is being replaced: db.catch_up() waits until {name} can be built on the new one"
+                raise DeclarationError(message, *name.place)
+
     def _drop(self, statement: Drop) -> None:
         name = statement.name
         item = self.catalog.find(name.name)
@@ -254,12 +296,19 @@ class _Declaring:
         kind = _KINDS[type(item)]
         if kind != statement.kind:
             raise DeclarationError(f"{item.name} is {_article(kind)}; use DROP {kind} {item.name}", *name.place)
+        if (new := replacement_of(self.catalog, item.id)) is not None and isinstance(new, View):  # It is given up.
+            self.catalog = declare_tables.drop(self.catalog, together(self.catalog, new))
+            if item.id == new.id:
+                self.catalog = declared_anew(self.catalog)
+                self.objects.append(("DROP", kind, item.name))
+                return
         if users := self._users(item):
             shown = ", ".join(users[:5]) + (f" and {len(users) - 5} more" if len(users) > 5 else "")
             message = f"{item.name} is used by {shown}; drop what uses it first, or DROP ... CASCADE all of it"
             raise DeclarationError(message, *name.place)
         indexes = [index for index in self.catalog.indexes if index.on == item.id]
-        self.catalog = declare_tables.drop(self.catalog, [item.id, *(index.id for index in indexes)])
+        both = [] if new is None or new.replaces is None else [new.id, new.replaces]  # An index, and the new one.
+        self.catalog = declare_tables.drop(self.catalog, {item.id, *both, *(index.id for index in indexes)})
         self.catalog = declared_anew(self.catalog)
         self.objects += [("DROP", "INDEX", index.name) for index in indexes] + [("DROP", kind, item.name)]
 

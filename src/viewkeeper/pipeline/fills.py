@@ -24,7 +24,9 @@ from viewkeeper.maintenance.declare_tables import mark_filled
 from viewkeeper.maintenance.zones import failed_operator
 from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.batches import CHAINED_MAX
+from viewkeeper.pipeline.declare_script import declared_anew, runs_without_use
 from viewkeeper.pipeline.programs import zone_programs
+from viewkeeper.pipeline.replacing import swapped
 from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import DriverExecutor, TableDifference, TableRows, ZoneWork
 from viewkeeper.trace.lease import Lease
@@ -225,8 +227,13 @@ class Fills:
     def _commit(self, term: Term, fill: _Fill) -> None:
         version = term.snapshot.version + 1
         added = _ranged(fill.rounds, version)
-        catalog = mark_filled(term.snapshot.catalog, fill.ids, version)
-        term.commit(Change("fill", version, added=added, catalog=catalog))
+        filled = mark_filled(term.snapshot.catalog, fill.ids, version)
+        catalog = swapped(filled)
+        gone: list[RunRef] = []
+        if catalog is not filled:
+            catalog = declared_anew(catalog)
+            gone = runs_without_use(term.snapshot, catalog)
+        term.commit(Change("fill", version, added=added, removed=gone, catalog=catalog))
         self._whole = _Failing(0, "", 0.0)
         self._failing = {id_: each for id_, each in self._failing.items() if id_ not in fill.ids}
         self.abandon(term)

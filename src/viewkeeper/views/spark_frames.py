@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet
 
-from viewkeeper.catalog.model import Index, PartView, Stream
+from viewkeeper.catalog.model import PartView, Stream, Table, View
 from viewkeeper.compiler.lexing import lexemes
 from viewkeeper.compiler.part_references import has_brackets, quoted, read_query
 from viewkeeper.compiler.source_text import Script
@@ -161,8 +161,9 @@ def _run(session: SparkSession, version: Version, text: str, unsafe: bool) -> Re
     sql, references = _cut(version, text)
     named = set(_WORD.findall(sql.lower()))
     # Rows are handed over only of what the text may mean: a name that does not stand in it cannot be meant.
-    meant_here = [item.name for item in version.catalog.whole
-                  if not isinstance(item, Index) and named.issuperset(_WORD.findall(item.name.lower()))]  # fmt: skip
+    catalog = version.catalog
+    readable: list[Table | View] = [*catalog.tables, *(view for view in catalog.views if view.replaces is None)]
+    meant_here = [item.name for item in readable if named.issuperset(_WORD.findall(item.name.lower()))]
     parts: dict[str, Stream | PartView | Reference] = {each.name: each for each in references}
     parts |= {item.name: item for item in version.catalog.in_parts
               if named.issuperset(_WORD.findall(item.name.lower()))}  # fmt: skip
