@@ -10,8 +10,9 @@ from oracle.model import Case
 from oracle.strategies import cases
 from oracle.traps import put, rows, table
 from viewkeeper.catalog.types import BIGINT, DOUBLE, STRING
-from viewkeeper.checker.exact_judge import ExactAnswer, exact_answer, needs_exact
+from viewkeeper.checker.exact_judge import ExactAnswer, exact_answer
 from viewkeeper.checker.row_evaluator import Answer, evaluate
+from viewkeeper.plans.order_dependence import needs_exact
 
 T = table("t", "id", id=BIGINT, g=STRING, x=DOUBLE)
 EPSILON = 2.0**-52

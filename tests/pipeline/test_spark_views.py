@@ -18,6 +18,7 @@ from viewkeeper.database import Database
 from viewkeeper.errors import DeclarationError, NotSupported, ViewBroken
 from viewkeeper.pipeline import batches, fills
 from viewkeeper.pipeline.declare_script import declared_anew, run
+from viewkeeper.plans.maintenance import plan_of
 from viewkeeper.spark.sessions import active
 
 if TYPE_CHECKING:
@@ -265,17 +266,27 @@ def test_without_spark_the_view_is_refused(tmp_path: Path) -> None:
 
 
 class Said:
-    """Stands for Spark's analysis: whatever is asked has these columns."""
+    """Stands for Spark's analysis: whatever query is asked has these columns, and calls are computed, or not."""
+
+    def __init__(self, computed: bool) -> None:
+        self.computed = computed
 
     def columns(self, sql: str, *more: object) -> tuple[Column, ...]:
-        return (Column("s", STRING), Column("n", BIGINT, False))
+        if "outside rows" not in sql:
+            return (Column("s", STRING), Column("n", BIGINT, False))
+        if not self.computed:
+            raise DeclarationError("no")
+        return (Column("value", STRING),)
 
 
-def test_a_view_that_waits_is_declared_anew_without_asking_again() -> None:
-    """Its LIMIT as settled as before."""
+@pytest.mark.parametrize("computed", [False, True])
+def test_a_view_that_waits_is_declared_anew_without_asking_again(computed: bool) -> None:
+    """Its LIMIT as settled as before, whether Spark answers it as a whole or computes a call of it."""
     query = "SELECT soundex(note) AS s, count(*) AS n FROM orders GROUP BY 1 ORDER BY n LIMIT 3"
-    declared = run(Catalog(), TABLES + f"CREATE VIEW v AS {query}", Said()).catalog
+    declared = run(Catalog(), TABLES + f"CREATE VIEW v AS {query}", Said(computed)).catalog
     again = declared_anew(declared)
     before, after = (catalog.views[0] for catalog in (declared, again))
     assert (after.id, after.columns, after.asked) == (before.id, before.columns, before.asked)
+    titles = [[operator.title for operator in plan_of(catalog).operators] for catalog in (declared, again)]
+    assert titles[0] == titles[1] and ("MEMO" in titles[0]) == computed
     assert after.asked == query.replace("ORDER BY n LIMIT", "ORDER BY n, 1, 2 LIMIT")

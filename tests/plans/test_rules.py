@@ -11,6 +11,7 @@ from bags import bag
 from compiler_catalog import catalog_of, query_of
 from viewkeeper.checker.row_evaluator import Answer, evaluate
 from viewkeeper.evaluation import constant_folding
+from viewkeeper.maintenance.rules.computed_columns import COMPUTED_COLUMNS
 from viewkeeper.maintenance.rules.rewriter import RULES, rewritten
 from viewkeeper.plans.relations import Filter, InnerJoin, OuterJoin, Relation
 from viewkeeper.plans.rewriting import conjuncts
@@ -79,7 +80,8 @@ def test_what_is_rewritten_says_the_same_and_every_rule_was_used() -> None:
         assert rewritten(after, "UTC")[1] == (), f"{sql} is rewritten further when it is rewritten again"
         used.update(names)
         raised += bool(answer(before)[1])
-    assert set(used) == {constant_folding.NAME, *(rule.name for rule in RULES)} and raised > 100
+    rules = {constant_folding.NAME, *(rule.name for rule in RULES)} - {COMPUTED_COLUMNS.name}
+    assert set(used) == rules and raised > 100  # only Spark computes what that one is about: see test_memo
 
 
 @pytest.mark.parametrize(("kind", "where", "becomes"), [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,16 @@ import pyarrow as pa
 
 from oracle.model import Operation
 from oracle.model import canonical as canonical_value
-from viewkeeper.catalog.model import ERRORS, Catalog, Index, StateSpec, Table, View
+from viewkeeper.catalog.model import ERRORS, Catalog, Column, Index, StateSpec, Table, View
 from viewkeeper.catalog.types import logical_type, physical_type, to_logical, to_physical
-from viewkeeper.compiler.bind import bind_table, bind_view
+from viewkeeper.compiler.bind import BoundView, bind_table, bind_view
+from viewkeeper.compiler.outside_calls import bind_with_outside_calls
 from viewkeeper.compiler.parse import parse_script
+from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import CreateTable, CreateView
+from viewkeeper.evaluation.error_codes import FUNCTION_RAISED, pack_error
 from viewkeeper.maintenance import declare_tables
+from viewkeeper.maintenance.operators import memo
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.maintenance.zone_programs import ZonePrograms
 from viewkeeper.maintenance.zones import run_zone
@@ -53,9 +58,17 @@ class Context:
 
 
 class MemoryEngine:
-    """Tables and views kept by the zone programs on `servers` view servers."""
+    """Tables and views kept by the zone programs on `servers` view servers.
 
-    def __init__(self, tables: Sequence[str], servers: int = 1) -> None:
+    `gives` are functions that no kernel knows, with what they give; `outside(name, *arguments)` computes them.
+    """
+
+    def __init__(
+        self, tables: Sequence[str], servers: int = 1, outside: Callable[..., Any] | None = None,
+        gives: Mapping[str, Column] | None = None,
+    ) -> None:  # fmt: skip
+        self.outside = outside or _nobody
+        self.gives = gives or {}
         self.catalog = Catalog()
         self.servers = servers
         self.states: dict[int, list[Run]] = {}
@@ -74,9 +87,18 @@ class MemoryEngine:
         texts = [";".join(views)] if together else views
         for text in texts:
             statements = [s for s in parse_script(text) if isinstance(s, CreateView)]
-            bound = [bind_view(self.catalog, statement) for statement in statements]
+            bound = [self._bound(statement) for statement in statements]
             self.catalog = declare_tables.declare_views(self.catalog, bound)
             self.relations.update({view.name: view.relation for view in bound})
+
+    def _bound(self, statement: CreateView) -> BoundView:
+        def typed(sql: str, columns: tuple[Column, ...]) -> Column:
+            return self.gives[sql.split("(")[0]]
+
+        def bind(query: QueryText) -> BoundView:
+            return bind_view(self.catalog, replace(statement, query=query, refused=None) if self.gives else statement)
+
+        return bind_with_outside_calls(statement.query, typed, "", bind) if self.gives else bind(statement.query)
 
     def unfilled(self) -> frozenset[int]:
         items: list[View | Index] = [*self.catalog.views, *self.catalog.indexes]
@@ -174,6 +196,7 @@ class MemoryEngine:
         for zone in range(1, program.depth + 1):
             here = [w for w in waiting if program.zone_of(w[0]) == zone]
             waiting = [w for w in waiting if program.zone_of(w[0]) != zone]
+            here += self._said(program, zone, here, states)
             for server in range(self.servers):
                 inbox: dict[str, list[Sent]] = {}
                 for target, rows, hashes in here:
@@ -190,6 +213,33 @@ class MemoryEngine:
                         new.setdefault(spec.id, []).append(run)
         assert not waiting, "everything that was sent has been taken"
         return new
+
+    def _said(
+        self, program: ZonePrograms, zone: int, here: list[tuple[str, Rows, np.ndarray]], states: dict[int, list[Run]]
+    ) -> list[tuple[str, Rows, np.ndarray]]:
+        """What `outside` says to the MEMOs of a zone, each value by itself."""
+        answers = []
+        for operator in program.memos(zone):
+            sent = [Sent(rows, hashes) for to, rows, hashes in here if to == f"x:{operator.exchange}"]
+            if not sent:
+                continue
+            trace = Trace(operator.state, states.get(operator.state.id, []))
+            new = memo.unknown(operator, program.exchanges[operator.exchange], sent, trace, program.zone)
+            values, errors = [], new.errors.copy()
+            types = [argument.type for argument in operator.call.arguments]
+            columns = [to_logical(c, type_).to_pylist() for c, type_ in zip(new.arguments, types, strict=True)]
+            for i, arguments in enumerate(zip(*columns, strict=True)):
+                value = None
+                if not errors[i]:
+                    try:
+                        value = self.outside(operator.call.name, *arguments)
+                    except ArithmeticError:
+                        errors[i] = pack_error(FUNCTION_RAISED, None)
+                values.append(value)
+            said = to_physical(pa.array(values, logical_type(operator.call.type)), operator.call.type)
+            answer = new.answered(said, errors)
+            answers.append((memo.target(operator), answer.rows, answer.hashes))
+        return answers
 
     def _row_id(self, table: Table, operation: Operation, row: dict[str, Any]) -> int | None:
         """The hidden row id of a put row, or of one row equal to a deleted one, as the store finds it."""
@@ -219,6 +269,10 @@ class MemoryEngine:
             pa.array([self.sequence], pa.int64()), pa.array([self.sequence], pa.int64()),
         ]  # fmt: skip
         return Rows(columns, np.ones(1, dtype=np.int64))
+
+
+def _nobody(name: str, *arguments: Any) -> Any:
+    raise AssertionError(f"nobody computes {name}")
 
 
 def _add(states: dict[int, list[Run]], new: dict[int, list[Run]]) -> None:

@@ -75,7 +75,7 @@ class View:
 
     `reads` are the ids of the tables and views in its query.  `filled` is the version from which it can be read, None
     while it is being filled.  `stopped` says why it is kept up to date no more, where its program failed: what is
-    stored is its last good version.  `asked` is the query as Spark gets it, None where our own operators keep the view.
+    stored is its last good version.  `asked` is the query as Spark gets it, None where it has no part in the view.
     `replaces` is the id of the view whose place and name it takes once it is filled.
     """
 

@@ -1,7 +1,8 @@
 """Where Spark's answer depends on the order of its rows, exact arithmetic is the judge.
 
-That is SUM and AVG over FLOAT and DOUBLE, and AVG over integers.  `evaluate` of `row_evaluator` gives the exact answer;
-this module says which queries need it, and how far Spark's own finite answer may be off: n * 2^-52 * sum|x| for a sum.
+That is SUM and AVG over FLOAT and DOUBLE, and AVG over integers (`plans.order_dependence`).  `evaluate` of
+`row_evaluator` gives the exact answer; this module says how far Spark's own finite answer may be off: n * 2^-52 *
+sum|x| for a sum.
 """
 
 from __future__ import annotations
@@ -9,32 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from viewkeeper.catalog.types import BIGINT, DOUBLE, Type
+from viewkeeper.catalog.types import BIGINT, DOUBLE
 from viewkeeper.checker.row_evaluator import Answer, evaluate
 from viewkeeper.checker.tables import Row
 from viewkeeper.plans.expressions import Case, Cast, ColumnRef, Expression, Literal, Negate, comparison
-from viewkeeper.plans.relations import AggregateCall, Filter, GroupBy, Project, Relation, Windows, expressions_of
-from viewkeeper.plans.subqueries import has_subquery, relations_in
+from viewkeeper.plans.order_dependence import is_order_dependent, needs_exact
+from viewkeeper.plans.relations import AggregateCall, Filter, GroupBy, Project, Relation, expressions_of
+from viewkeeper.plans.subqueries import has_subquery
 
 _EPSILON = 2.0**-52
-
-
-def is_order_dependent(call: AggregateCall) -> bool:
-    """Whether Spark's value of `call` may depend on the order of rows."""
-    return call.argument is not None and _is_inexact(call.function.removesuffix("_distinct"), call.argument.type)
-
-
-def _is_inexact(function: str, of: Type) -> bool:
-    return (function in ("sum", "avg") and of.is_float) or (function == "avg" and of.is_integer)
-
-
-def needs_exact(relation: Relation) -> bool:
-    """Whether Spark is not the judge of this query."""
-    return any(
-        (isinstance(each, GroupBy) and any(is_order_dependent(call) for call in each.calls))
-        or (isinstance(each, Windows) and any(call.of and _is_inexact(call.function, call.of) for call in each.calls))
-        for each in relations_in(relation)
-    )
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ import pyarrow as pa
 from viewkeeper.catalog.model import PartView
 from viewkeeper.checker.aggregates import VARIANCES
 from viewkeeper.checker.check import Judge
-from viewkeeper.checker.exact_judge import is_order_dependent
 from viewkeeper.checker.part_evidence import (
     PART,
     NotJudged,
@@ -32,6 +31,7 @@ from viewkeeper.checker.part_rows import bind_window, history, joined_rows
 from viewkeeper.checker.part_sql import AT_ONCE, Asked, Recomputed, SqlParts
 from viewkeeper.checker.row_evaluator import Answer
 from viewkeeper.checker.tables import rows_of, table_of
+from viewkeeper.plans.order_dependence import is_order_dependent
 from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.plans.relations import AggregateCall
 from viewkeeper.plans.window import Window

@@ -22,8 +22,8 @@ from viewkeeper.plans.subqueries import scans_in
 @dataclass(frozen=True)
 class BoundView:
     """A view as declared: `sql` is its query's text, `key` and `unique` its view key, `reads` the ids of the tables and
-    views that its query names, in a WITH that nothing uses, too.  Places in `relation` are lines and columns of
-    `sql`."""
+    views that its query names, in a WITH that nothing uses, too, `asked` the query as Spark gets it, where it has a
+    part in the view.  Places in `relation` are lines and columns of `sql`."""
 
     name: str
     sql: str
@@ -32,6 +32,7 @@ class BoundView:
     key: tuple[int, ...]
     unique: bool
     reads: tuple[int, ...]
+    asked: str | None = None
 
 
 @dataclass(frozen=True)

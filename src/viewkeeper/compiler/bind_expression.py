@@ -230,6 +230,9 @@ class ExpressionBinder:
         if isinstance(node.this, exp.Star):
             return self._star(node, clause)
         name, table = node.name, node.args.get("table")
+        outside = self.query.outside
+        if outside is not None and name in outside.texts:
+            return outside.bound(self.query, node, lambda column: self.bind(column, clause))
         if clause.outputs and table is None and name.lower() in clause.outputs:
             meant = clause.outputs[name.lower()]
             if len(meant) > 1:

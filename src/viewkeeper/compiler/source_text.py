@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Protocol
 
 from sqlglot import exp
 
 from viewkeeper.errors import DeclarationError
-from viewkeeper.plans.expressions import TextPlace
+from viewkeeper.plans.expressions import Expression, TextPlace
 
 IS_NOT = "is_not"
 """The mark in the meta of a syntax tree's NOT that was written `IS NOT`."""
@@ -51,14 +52,27 @@ class Script:
         return [0, *(i + 1 for i, character in enumerate(self.text) if character == "\n")]
 
 
+class CallsTakenOut(Protocol):
+    """What `outside_calls` has put names for, in the tree of a query."""
+
+    @property
+    def texts(self) -> Mapping[str, object]:
+        """The names."""
+
+    def bound(self, query: QueryText, node: exp.Expr, bind: Callable[[exp.Expr], Expression]) -> Expression:
+        """What the name `node` stands for; `bind` binds the columns in it."""
+
+
 @dataclass(frozen=True)
 class QueryText:
-    """A parsed query: its syntax tree and where it stands in the source (characters `start` to `end`)."""
+    """A parsed query: its syntax tree and where it stands in the source (characters `start` to `end`); `outside` are
+    the calls that names in the tree stand for, where there are any."""
 
     tree: exp.Expr
     source: Script
     start: int
     end: int
+    outside: CallsTakenOut | None = None
 
     @property
     def sql(self) -> str:

@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+
 from viewkeeper.plans.expressions import TextPlace
 
 ARITHMETIC_OVERFLOW = 1
@@ -31,6 +35,20 @@ ERROR_CODES = {
     NUMERIC_OUT_OF_SUPPORTED_RANGE: "NUMERIC_OUT_OF_SUPPORTED_RANGE",
 }
 
+_OF_OTHER_FUNCTIONS = (
+    "FUNCTION_RAISED", "BINARY_ARITHMETIC_OVERFLOW", "CANNOT_PARSE_INTERVAL", "CANNOT_PARSE_TIMESTAMP",
+    "COLLECTION_SIZE_LIMIT_EXCEEDED", "CONVERSION_INVALID_INPUT", "DUPLICATED_MAP_KEY", "ILLEGAL_DAY_OF_WEEK",
+    "INTERVAL_ARITHMETIC_OVERFLOW", "INVALID_ARRAY_INDEX", "INVALID_ARRAY_INDEX_IN_ELEMENT_AT",
+    "INVALID_BITMAP_POSITION", "INVALID_FRACTION_OF_SECOND", "INVALID_INDEX_OF_ZERO", "INVALID_PARAMETER_VALUE",
+    "INVALID_URL", "MALFORMED_CHARACTER_CODING", "MALFORMED_RECORD_IN_PARSING", "MALFORMED_VARIANT", "NULL_MAP_KEY",
+    "UNRECOGNIZED_TIMEZONE", "UNSUPPORTED_TIME_PRECISION", "USER_RAISED_EXCEPTION",
+)  # fmt: skip
+"""What functions raise that Spark computes; FUNCTION_RAISED stands for all else.  Codes are stored: only add at the
+end."""
+
+FUNCTION_RAISED = 1000
+ERROR_CODES |= {FUNCTION_RAISED + i: name for i, name in enumerate(_OF_OTHER_FUNCTIONS)}
+
 CODES = {name: code for code, name in ERROR_CODES.items()}
 
 _PLACE_BITS = 24
@@ -44,6 +62,12 @@ def pack_error(code: int, place: TextPlace | None) -> int:
     """The error `code` raised at `place`; lines and columns beyond 2^24 - 1 are given as that."""
     line, column = place or (0, 0)
     return code << CODE_BITS | min(line, _PLACE_MAX) << _PLACE_BITS | min(column, _PLACE_MAX)
+
+
+def error_at(place: TextPlace | None) -> Callable[[np.ndarray], np.ndarray]:
+    """What puts `place` into packed errors that say no place themselves."""
+    bits, mask = np.int64(pack_error(0, place)), np.int64((1 << CODE_BITS) - 1)
+    return lambda errors: np.where((errors != 0) & (errors & mask == 0), errors | bits, errors)
 
 
 def unpack_error(error: int) -> tuple[int, TextPlace | None]:

@@ -18,13 +18,14 @@ from viewkeeper.catalog.types import BOOLEAN, Type
 from viewkeeper.evaluation.arithmetic import arithmetic, negation
 from viewkeeper.evaluation.casts import cast
 from viewkeeper.evaluation.comparison import compare, comparison, member, same
-from viewkeeper.evaluation.error_codes import CODES, ERROR_CODES, SCALAR_SUBQUERY_TOO_MANY_ROWS, pack_error
+from viewkeeper.evaluation.error_codes import CODES, ERROR_CODES, SCALAR_SUBQUERY_TOO_MANY_ROWS, error_at, pack_error
 from viewkeeper.evaluation.vectors import (
     Vector,
     both_valid,
     choose,
     common_length,
     constant,
+    dtype,
     first_error,
     in_arrow,
     null,
@@ -37,6 +38,7 @@ from viewkeeper.evaluation.vectors import (
 )
 from viewkeeper.functions.registry import FUNCTIONS
 from viewkeeper.plans import expressions as ir
+from viewkeeper.plans.outside import Bits, Kept
 
 __all__ = ["ERROR_CODES", "compile_expression", "evaluate", "predicate"]
 
@@ -312,6 +314,30 @@ def _only_row(node: ir.OnlyRow) -> Compiled:
     return run
 
 
+def _kept(node: Kept) -> Compiled:
+    argument, error, placed = compile_expression(node.argument), compile_expression(node.error), error_at(node.place)
+
+    def run(inputs: Inputs) -> Vector:
+        data, valid, _ = argument(inputs)
+        errors = error(inputs).data
+        if not errors.any():
+            return Vector(data, valid, None)
+        whole = errors == 0
+        return Vector(data, whole if valid is None else valid & whole, placed(errors))
+
+    return run
+
+
+def _bits(node: Bits) -> Compiled:
+    argument = compile_expression(node.argument)
+
+    def run(inputs: Inputs) -> Vector:
+        data, valid, errors = argument(inputs)
+        return Vector(data.view(dtype(node.type)), valid, errors)
+
+    return run
+
+
 _COMPILERS: dict[type, Callable[[Any], Compiled]] = {
     ir.ColumnRef: _column,
     ir.Literal: _literal,
@@ -328,4 +354,6 @@ _COMPILERS: dict[type, Callable[[Any], Compiled]] = {
     ir.Cast: _cast,
     ir.FunctionCall: _function,
     ir.OnlyRow: _only_row,
+    Kept: _kept,
+    Bits: _bits,
 }

@@ -10,16 +10,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.model import Catalog, Column, StateSpec, Table, View
-from viewkeeper.catalog.types import BOOLEAN, STRING
+from viewkeeper.catalog.types import BIGINT, BOOLEAN, INT, STRING
 from viewkeeper.maintenance.joined import Side, joined
 from viewkeeper.maintenance.outer_joins import outer_join
 from viewkeeper.maintenance.rules.null_safe_keys import never_null
 from viewkeeper.maintenance.sharing import MEMBER, Current, SharedPlan
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.expressions import ColumnRef, Expression, IsNull
+from viewkeeper.plans.kept_calls import KeptCall
 from viewkeeper.plans.key_functions import FirstRows, OrderedBy, WindowRows, placed_call
+from viewkeeper.plans.outside import Bits, OutsideCall, SparkInput
 from viewkeeper.plans.raising import call_can_raise, can_raise, shared_form
 from viewkeeper.plans.relations import (
+    ComputedColumn,
     Constants,
     Filter,
     GroupBy,
@@ -81,6 +84,8 @@ class PlanBuilder(SharedPlan):
             return self._lower_limit(relation)
         if isinstance(relation, Windows):
             return self._lower_windows(relation, set(needed), identify=identify)
+        if isinstance(relation, ComputedColumn):
+            return self._lower_computed(relation, set(needed), identify=identify)
         outputs, predicate = None, None
         if isinstance(relation, Project):
             outputs, relation = relation.outputs, relation.input
@@ -124,12 +129,12 @@ class PlanBuilder(SharedPlan):
         operator = plan.SparkAnswer(0, zone, columns, False, (), query.sql, inputs, state, query.reason)
         return Lowered(self.add(operator), {i: i for i in range(len(columns))})
 
-    def _spark_input(self, name: str, id_: int) -> plan.SparkInput:
+    def _spark_input(self, name: str, id_: int) -> SparkInput:
         item = self._catalog.by_id(id_)
         if isinstance(item, Table):
-            return plan.SparkInput(name, self.deltas[id_], item.columns, item.stored)
+            return SparkInput(name, self.deltas[id_], item.columns, item.stored)
         assert isinstance(item, View), f"object {id_} is neither a table nor a view"
-        return plan.SparkInput(name, self.stores[item.stored.state.id].id, item.columns, item.stored)
+        return SparkInput(name, self.stores[item.stored.state.id].id, item.columns, item.stored)
 
     def _lower_linear(
         self,
@@ -228,6 +233,33 @@ class PlanBuilder(SharedPlan):
         times = renumber(relation.times, stream.positions)
         id_ = self.add(plan.Repeated(0, below.zone, below.columns, False, (), stream.operator, times))
         return Lowered(id_, stream.positions)
+
+    def _lower_computed(self, relation: ComputedColumn, needed: set[int], *, identify: bool) -> Lowered:
+        """A MEMO of the call, by all that it reads, and its rows with what it says."""
+        assert isinstance(relation.call, OutsideCall)
+        width, read = len(relation.input.columns), sorted(references(relation.call))
+        wanted = sorted({i for i in needed if i < width} | set(read))
+        stream = self.lower(relation.input, wanted, family=False, identify=identify)
+        source = self.operators[stream.operator]
+        zone = source.zone + 1
+        columns = [_column(source, stream.positions[i]) for i in wanted]
+        names = [_column(source, p) for _, key in source.identity for _, p in key] if identify else []
+        keys = tuple(_as_key(columns[wanted.index(i)]) for i in read)
+        exchange, places = self.rows_exchange(stream.operator, zone, keys, [*columns, *names])
+        call = renumber(relation.call, dict(zip(wanted, places, strict=False)))
+        assert isinstance(call, OutsideCall)
+        value, error = relation.columns[width:]
+        key = tuple(Column(f"k{i}", e.type, e.nullable) for i, e in enumerate(keys))
+        state = StateSpec(self.new_id(), "weighted", (*key, value, error), len(key))
+        memo = self.add(plan.Memo(0, zone, (), False, (), exchange, call, state))
+        outputs = tuple(dict.fromkeys(places))
+        shipped = self.exchanges[exchange].outputs
+        given = tuple(Column(f"c{n}", shipped[i].type, shipped[i].nullable) for n, i in enumerate(outputs))
+        stands = {p: outputs.index(places[len(wanted) + n]) for n, p in enumerate(e.index for e in names)}
+        identity = tuple((t, tuple((name, stands[p]) for name, p in each)) for t, each in source.identity if identify)
+        id_ = self.add(plan.Recall(0, zone, (*given, value, error), False, identity, memo, outputs))
+        found = {column: outputs.index(place) for column, place in zip(wanted, places, strict=False)}
+        return Lowered(id_, found | {width: len(outputs), width + 1: len(outputs) + 1})
 
     # --- joins ---------------------------------------------------------------------------------------------------
 
@@ -348,7 +380,7 @@ class PlanBuilder(SharedPlan):
         shipped = self.exchanges[running.exchange].outputs
         slot = {shared_form(shipped[r.argument]): i for i, r in enumerate(running.running)}
         made = tuple(
-            plan.KeptCall(c.function, slot[form[i]] if i in form else None, c.type, c.place)
+            KeptCall(c.function, slot[form[i]] if i in form else None, c.type, c.place)
             for i, c in enumerate(relation.calls)
         )
         member = (MEMBER,) if source.member else ()
@@ -360,6 +392,13 @@ class PlanBuilder(SharedPlan):
 def _column(operator: plan.Operator, position: int) -> ColumnRef:
     column = operator.columns[position + operator.member]
     return ColumnRef(column.type, column.nullable, None, position, column.name)
+
+
+def _as_key(column: ColumnRef) -> Expression:
+    """What tells values of a column apart for a function: 0.0 and -0.0 are two."""
+    if not column.type.is_float:
+        return column
+    return Bits(INT if column.type.name == "FLOAT" else BIGINT, column.nullable, None, column)
 
 
 def _shift(identity: plan.Identity, by: int) -> plan.Identity:

@@ -26,7 +26,7 @@ from viewkeeper.maintenance.builder import PlanBuilder
 from viewkeeper.maintenance.rules.rewriter import rewritten
 from viewkeeper.maintenance.sharing import MEMBER
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.plans.relations import Scan, SparkQuery
+from viewkeeper.plans.relations import Scan
 
 ROW_ID = Column("row id", BIGINT, False)
 
@@ -67,7 +67,7 @@ def _view(builder: PlanBuilder, view: BoundView, zone: str) -> View:
     return View(
         builder.new_id(), view.name, view.sql, view.columns, view.key, view.unique, view.reads,
         replace(stored, member=member),
-        asked=view.relation.sql if isinstance(view.relation, SparkQuery) else None,
+        asked=view.asked,
     )  # fmt: skip
 
 

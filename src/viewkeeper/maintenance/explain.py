@@ -14,6 +14,7 @@ from viewkeeper.plans.text import listed
 
 _CROSSES = "{}, every row of one side with every row of the other, since no equality ties them: a change costs as many"
 _ASKED = "to all rows of what its query reads, whatever a batch changes there"
+_COMPUTED = "to Spark, for each value that a batch brings and no row has had, since no kernel knows {}"
 _FALLS_BACK = "{}, to all rows of each key that a batch touches, since {}"
 
 
@@ -45,6 +46,8 @@ def explain_view(catalog: Catalog, view: View) -> str:
     asked = [shown.names[o.id] for o in whole.operators if o.id in ids and isinstance(o, plan.SparkAnswer)]
     falls = [_FALLS_BACK.format(" and ".join(names), why) for why, names in general.items()]
     falls += [f"{name}, {_ASKED}" for name in asked]
+    memos = [o for o in whole.operators if o.id in ids and isinstance(o, plan.Memo)]
+    falls += [f"{shown.names[o.id]}, {_COMPUTED.format(o.call.name)}" for o in memos]
     lines += [f"falls back: {each}" for each in falls or ["nothing"]]
     crossing = [shown.names[o.id] for o in whole.operators if o.id in ids and _crosses(o, shown)]
     if crossing:

@@ -14,6 +14,7 @@ from viewkeeper.catalog.model import Catalog, Column, Index, StateSpec, View
 from viewkeeper.catalog.types import BIGINT, INT
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.kept_calls import KeptCall
 from viewkeeper.plans.key_functions import OuterJoinRows
 from viewkeeper.plans.raising import shared_form
 from viewkeeper.plans.sums import sum_columns
@@ -233,7 +234,7 @@ def _form(operator: plan.Operator) -> Any:
             value = shared_form(value)
         elif isinstance(value, tuple) and value and isinstance(value[0], Expression):
             value = tuple(shared_form(e) for e in value)
-        elif isinstance(value, tuple) and value and isinstance(value[0], plan.KeptCall):
+        elif isinstance(value, tuple) and value and isinstance(value[0], KeptCall):
             value = tuple((c.function, c.argument, c.type) for c in value)
         parts.append(value)
     return tuple(parts)

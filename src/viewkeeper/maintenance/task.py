@@ -114,8 +114,8 @@ class GroupChanges:
 
 @dataclass
 class Task:
-    """`streams`, `changes` and `sides` are what operators of this zone have made for later ones, by operator id;
-    `error` describes the first row that raised."""
+    """`streams`, `changes`, `sides` and `answers` are what operators of this zone have made for later ones, by
+    operator id; `error` describes the first row that raised."""
 
     program: ZonePrograms
     context: Context
@@ -123,6 +123,7 @@ class Task:
     streams: dict[int, Rows] = field(default_factory=dict)
     changes: dict[int, GroupChanges] = field(default_factory=dict)
     sides: dict[int, Arrived] = field(default_factory=dict)
+    answers: dict[int, list[pa.Array]] = field(default_factory=dict)
     error: str | None = None
     _arrived: dict[int, Arrived] = field(default_factory=dict)
 

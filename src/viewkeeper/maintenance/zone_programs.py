@@ -139,7 +139,7 @@ class ZonePrograms:
     def zone_of(self, target: str) -> int:
         """The zone in which a target is worked on."""
         kind, _, number = target.partition(":")
-        if kind == "answer":
+        if kind in ("answer", "memo"):
             return self.operators[int(number)].zone
         return self.exchanges[int(number)].zone if kind == "x" else 1
 
@@ -147,9 +147,13 @@ class ZonePrograms:
         """The operators of a zone that take what Spark answers."""
         return [operator for operator in self.in_zone(zone) if isinstance(operator, plan.SparkAnswer)]
 
+    def memos(self, zone: int) -> list[plan.Memo]:
+        """The operators of a zone that keep what somebody else computes."""
+        return [operator for operator in self.in_zone(zone) if isinstance(operator, plan.Memo)]
+
     def asking(self, zones: Iterable[int]) -> tuple[int, ...]:
         """Those of `zones` before which Spark is asked."""
-        return tuple(zone for zone in sorted(zones) if self.spark_answers(zone))
+        return tuple(zone for zone in sorted(zones) if self.spark_answers(zone) or self.memos(zone))
 
     def reach(self, tables: Iterable[int]) -> set[int]:
         """The zones that changes of `tables` (ids) can touch."""

@@ -21,9 +21,11 @@ from viewkeeper.maintenance.operators import (
     exchange,
     given_rows,
     join,
+    memo,
     moved,
     pick,
     pre_aggregate,
+    recall,
     repeated,
     reverse_join,
     select,
@@ -44,7 +46,7 @@ _RUN: dict[type, Callable[[Any, Task], None]] = {
     plan.PreAggregate: pre_aggregate.run, plan.Aggregate: aggregate.run, plan.ReverseJoin: reverse_join.run,
     plan.Join: join.run, plan.SemiJoin: semi_join.run, plan.Union: union.run, plan.ByKey: by_key.run,
     plan.ViewTable: store.run, plan.ConstantRows: constants.run, plan.Moved: moved.run, plan.Repeated: repeated.run,
-    plan.SparkAnswer: spark_answer.run,
+    plan.SparkAnswer: spark_answer.run, plan.Memo: memo.run, plan.Recall: recall.run,
 }  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""What Spark is asked between two zones of a pass, and how its answers go on: whole queries (`plan.SparkAnswer`).
+"""What Spark is asked between two zones of a pass, and how its answers go on: whole queries (`plan.SparkAnswer`), and
+what a MEMO knows nothing of.
 
 The rows that a query reads are those of the version that is being made: what the version before has, and what the zones
 before have written since.
@@ -16,11 +17,15 @@ from viewkeeper.catalog.model import Column, StateSpec
 from viewkeeper.catalog.types import physical_type, to_physical
 from viewkeeper.errors import Error
 from viewkeeper.jobs import ring
+from viewkeeper.maintenance.operators.memo import target as memo_target
+from viewkeeper.maintenance.operators.memo import unknown
 from viewkeeper.maintenance.operators.spark_answer import error_text, target
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.maintenance.zones import OperatorFailed
 from viewkeeper.pipeline import batch_parcels
+from viewkeeper.pipeline.context import ZoneContext
 from viewkeeper.pipeline.programs import programs_without, state_of
+from viewkeeper.pipeline.spark_calls import CallWanted, computed
 from viewkeeper.pipeline.work import (
     Answers,
     DriverExecutor,
@@ -31,6 +36,7 @@ from viewkeeper.pipeline.work import (
     ZoneWork,
 )
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.outside import SparkInput
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical
 from viewkeeper.trace.receipt import Receipt, RunRef
@@ -42,8 +48,11 @@ Items = tuple[tuple[str, pa.Buffer], ...]
 """Items of a parcel."""
 
 
-def answers(executor: DriverExecutor, work: ZoneWork, zone: int, receipts: Sequence[Receipt]) -> tuple[Items, ...]:
-    """For each view server its share of what Spark answers before `zone`; `receipts` are those of earlier zones."""
+def answers(
+    executor: DriverExecutor, work: ZoneWork, zone: int, receipts: Sequence[Receipt], carried: Sequence[Items]
+) -> tuple[Items, ...]:
+    """For each view server its share of what Spark answers before `zone`; `receipts` are those of earlier zones,
+    `carried` is what these have sent on."""
     storage, base = state_of(work)
     program = programs_without(base.catalog, work.fill, work.left_out)
     source = work.source
@@ -59,15 +68,30 @@ def answers(executor: DriverExecutor, work: ZoneWork, zone: int, receipts: Seque
         return Trace(spec, [*before.trace(spec).runs, *runs])
 
     made: list[list[tuple[str, pa.Buffer]]] = [[] for _ in range(work.servers)]
+
+    def send(target: str, sent: Sent) -> None:
+        for server, positions in enumerate(ring.split(sent.hashes, work.servers)):
+            share = Sent(sent.rows.take(positions), sent.hashes[positions])
+            made[server].append(batch_parcels.encode(target, share))
+
+    context = ZoneContext(work, storage, base, 0)
+    wanted = []
+    for memo in program.memos(zone):
+        sent = [batch_parcels.decode(each) for items in carried for to, each in items if to == f"x:{memo.exchange}"]
+        if sent:
+            exchange, trace = program.exchanges[memo.exchange], context.trace(memo.state)
+            wanted.append(CallWanted(memo, unknown(memo, exchange, sent, trace, base.catalog.zone)))
+    wanted = [each for each in wanted if len(each.new)]
+    if wanted:
+        said = computed(_asked(executor), wanted, work.title, base.catalog.zone)
+        for each, answer in zip(wanted, said, strict=True):
+            send(memo_target(each.memo), answer)
     for operator in program.spark_answers(zone):
         # A fill begins with an answer, and none of its rounds knows what the one before has read.
         if work.fill is None and not any(each.stored.state.id in written for each in operator.inputs):
             continue
         rows = _answer(_asked(executor), operator, work.title, base.catalog.zone, now)
-        hashes = hash_columns(rows.columns, len(rows))
-        for server, positions in enumerate(ring.split(hashes, work.servers)):
-            share = Sent(rows.take(positions), hashes[positions])
-            made[server].append(batch_parcels.encode(target(operator), share))
+        send(target(operator), Sent(rows, hash_columns(rows.columns, len(rows))))
     return tuple(map(tuple, made))
 
 
@@ -101,7 +125,7 @@ def _physical(values: pa.ChunkedArray, column: Column) -> pa.Array:
                              *(to_physical(chunk, column.type) for chunk in values.chunks)])  # fmt: skip
 
 
-def _table(read: plan.SparkInput, trace: Trace, zone: str) -> pa.Table:
+def _table(read: SparkInput, trace: Trace, zone: str) -> pa.Table:
     """The rows of a table or view as users see them, equal ones as often as there are."""
     rows = trace.scan()
     if read.stored.member is not None:

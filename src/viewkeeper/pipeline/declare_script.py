@@ -36,7 +36,10 @@ from viewkeeper.compiler.statements import (
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.maintenance import declare_tables
 from viewkeeper.pipeline.replacing import begun, exchanged, replacement_of, together, views_and_indexes
+from viewkeeper.pipeline.spark_calls import typed_by
 from viewkeeper.pipeline.spark_views import bind_any_view
+from viewkeeper.plans.maintenance import Memo, Plan, plan_of
+from viewkeeper.plans.outside import SparkCall
 from viewkeeper.streams import alter, declare_streams
 from viewkeeper.streams.analyst import Analyst, Keys, NoAnalyst
 from viewkeeper.trace.receipt import RunRef
@@ -95,7 +98,11 @@ def declared_anew(catalog: Catalog) -> Catalog:
     waiting: list[View | Index] = [*views, *indexes]
     ids = {item.name: item.id for item in waiting}
     names = {item.id: item.name for item in catalog.whole}
-    anew = _Declaring(declare_tables.drop(catalog, list(ids.values())), _AsDeclared(views), declare_streams.Nothing())
+    anew = _Declaring(
+        declare_tables.drop(catalog, list(ids.values())),
+        _AsDeclared(views, plan_of(catalog)),
+        declare_streams.Nothing(),
+    )
     for view in views:
         columns = ", ".join(quoted(column.name) for column in view.columns)
         (statement,) = parse_script(f"CREATE VIEW {quoted(view.name)} ({columns}) AS {view.sql}")
@@ -120,15 +127,20 @@ def declared_anew(catalog: Catalog) -> Catalog:
 
 
 class _AsDeclared:
-    """Says again what Spark has said of the queries of `views`."""
+    """Says again what Spark has said of the queries of `views`, and of the calls in them."""
 
-    def __init__(self, views: Iterable[View]) -> None:
+    def __init__(self, views: Iterable[View], plan: Plan) -> None:
         self._columns = {text: view.columns for view in views for text in (view.sql, view.asked) if text is not None}
+        for call in (operator.call for operator in plan.operators if isinstance(operator, Memo)):
+            if isinstance(call, SparkCall):
+                self._columns[typed_by(call.sql)] = (Column("value", call.type, call.nullable),)
 
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
         zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
+        if sql not in self._columns:  # so Spark has refused it then
+            raise DeclarationError("Spark computes no such call")
         return self._columns[sql]
 
 

@@ -14,41 +14,51 @@ from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import CreateView
 from viewkeeper.compiler.ties import ties_broken
 from viewkeeper.errors import DeclarationError, Error, NotSupported
+from viewkeeper.pipeline.spark_calls import bind_with_spark_calls
 from viewkeeper.plans.relations import SparkQuery
 from viewkeeper.streams.analyst import Analyst
 
 
 def bind_any_view(catalog: Catalog, statement: CreateView, analyst: Analyst) -> BoundView:
-    """CREATE VIEW by our own operators, else as what Spark answers."""
+    """CREATE VIEW by our own operators; by them and, for calls that no kernel knows, Spark; else as what Spark answers.
+
+    Raises DeclarationError, with line and column, where Spark refuses the query too, or where its answer would not be
+    determined by the rows that it reads; what our own binder said where there is no Spark.
+    """
     try:
         return bind_view(catalog, statement)
     except NotSupported as refused:
-        return bind_spark_view(catalog, statement, refused, analyst)
+        require_free(catalog, statement.name)
+        asked = _Asked(catalog, statement.query, _objects(catalog, statement.query), refused, analyst)
+    columns = asked.columns(statement.query.sql)
+    _refuse_other_count(statement, columns)
+    bound = bind_with_spark_calls(catalog, statement, columns, analyst)
+    if bound is not None:
+        _refuse_twice(statement.query, bound.columns)
+        return bound
+    return _spark_view(statement, asked, columns)
 
 
-def bind_spark_view(catalog: Catalog, statement: CreateView, refused: NotSupported, analyst: Analyst) -> BoundView:
-    """CREATE VIEW as Spark understands its query; `refused` is what our own binder said.
-
-    Raises DeclarationError, with line and column, where Spark refuses the query too, or where its answer would not be
-    determined by the rows that it reads; `refused` where there is no Spark.
-    """
-    require_free(catalog, statement.name)
+def _spark_view(statement: CreateView, asked: _Asked, columns: tuple[Column, ...]) -> BoundView:
+    """CREATE VIEW as Spark understands its query, which has these columns."""
     query = statement.query
-    objects = _objects(catalog, query)
-    asked = _Asked(catalog, query, objects, refused, analyst)
-    columns = asked.columns(query.sql)
     sql = ties_broken(query, len(columns))
     asked.columns(sql, determined=True)
     if statement.columns:
-        given, there = len(statement.columns), len(columns)
-        if given != there:
-            raise DeclarationError(f"{statement.name} names {given} columns, and its query has {there} outputs",
-                                   *statement.columns[0].place)  # fmt: skip
         columns = tuple(replace(c, name=name.name) for c, name in zip(columns, statement.columns, strict=True))
     _refuse_twice(query, columns)
-    relation = SparkQuery(sql, tuple((of.name, of.id) for of in objects), columns, _reason(refused))
+    objects = asked.objects
+    relation = SparkQuery(sql, tuple((of.name, of.id) for of in objects), columns, _reason(asked.refused))
     key = tuple(range(len(columns)))
-    return BoundView(statement.name.name, query.sql, relation, columns, key, False, tuple(of.id for of in objects))
+    reads = tuple(of.id for of in objects)
+    return BoundView(statement.name.name, query.sql, relation, columns, key, False, reads, sql)
+
+
+def _refuse_other_count(statement: CreateView, columns: tuple[Column, ...]) -> None:
+    given, there = len(statement.columns), len(columns)
+    if given and given != there:
+        raise DeclarationError(f"{statement.name} names {given} columns, and its query has {there} outputs",
+                               *statement.columns[0].place)  # fmt: skip
 
 
 def _objects(catalog: Catalog, query: QueryText) -> list[Table | View]:

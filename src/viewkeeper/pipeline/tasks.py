@@ -48,8 +48,9 @@ def run_zones(executor: DriverExecutor, work: ZoneWork) -> list[Receipt]:
     carried: tuple[tuple[tuple[str, pa.Buffer], ...], ...] | None = None
     for zones_now in _jobs(work):
         if zones_now[0] in work.asking:
-            answers = asking.answers(executor, work, zones_now[0], receipts)
-            carried = tuple((*before, *more) for before, more in zip(carried or answers, answers, strict=True))
+            assert carried is not None, "nothing is asked before the first zone"
+            answers = asking.answers(executor, work, zones_now[0], receipts, carried)
+            carried = tuple((*before, *more) for before, more in zip(carried, answers, strict=True))
         if carried is not None and not any(carried):
             continue
         now = replace(work, zones=zones_now, carried=carried)

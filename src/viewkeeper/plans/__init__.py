@@ -6,10 +6,21 @@ of all others are made of.
 
 from viewkeeper.catalog import codec
 from viewkeeper.catalog.model import Catalog
-from viewkeeper.plans import expressions, maintenance, match, pattern, references, relations, subqueries, viewdf, window
+from viewkeeper.plans import (
+    expressions,
+    maintenance,
+    match,
+    outside,
+    pattern,
+    references,
+    relations,
+    subqueries,
+    viewdf,
+    window,
+)  # fmt: skip
 
 __all__ = [
-    "expressions", "maintenance", "match", "pattern", "read_catalog", "references", "relations",
+    "expressions", "maintenance", "match", "outside", "pattern", "read_catalog", "references", "relations",
     "subqueries", "viewdf", "window",
 ]  # fmt: skip
 

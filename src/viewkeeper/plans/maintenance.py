@@ -15,10 +15,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from viewkeeper.catalog.codec import stored
-from viewkeeper.catalog.model import Catalog, CatalogPlan, Column, StateSpec, Stored
+from viewkeeper.catalog.model import Catalog, CatalogPlan, Column, StateSpec
 from viewkeeper.catalog.types import Type
-from viewkeeper.plans.expressions import Expression, Literal, TextPlace
+from viewkeeper.plans.expressions import ColumnRef, Expression, Literal
+from viewkeeper.plans.kept_calls import KeptCall
 from viewkeeper.plans.key_functions import KeyFunction
+from viewkeeper.plans.outside import OutsideCall, SparkInput
+from viewkeeper.plans.rewriting import rewrite
 from viewkeeper.plans.text import expression_text, listed
 
 Identity = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
@@ -53,6 +56,11 @@ class Shown:
         assert isinstance(operator, PreAggregate)
         outputs = self.exchanges[operator.exchange].outputs
         return [expression_text(outputs[running.argument]) for running in operator.running]
+
+    def over(self, exchange: int, expression: Expression) -> str:
+        """An expression over what an exchange brings."""
+        outputs = self.exchanges[exchange].outputs
+        return expression_text(rewrite(expression, lambda e: outputs[e.index] if isinstance(e, ColumnRef) else None))
 
 
 @stored
@@ -228,17 +236,6 @@ class PreAggregate(Operator):
 
 @stored
 @dataclass(frozen=True)
-class KeptCall:
-    """One aggregate: `function` over the PRE-AGGREGATION's `running[argument]` (None: count(*))."""
-
-    function: str
-    argument: int | None
-    type: Type
-    place: TextPlace | None
-
-
-@stored
-@dataclass(frozen=True)
 class Aggregate(Operator):
     """The rows of one GROUP BY: the keys, then `calls`, from the groups that a PreAggregate says have changed."""
 
@@ -364,17 +361,6 @@ class ByKey(Operator):
 
 @stored
 @dataclass(frozen=True)
-class SparkInput:
-    """What a query that Spark answers calls `name`: the rows that `stored` says, which operator `operator` writes."""
-
-    name: str
-    operator: int
-    columns: tuple[Column, ...]
-    stored: Stored
-
-
-@stored
-@dataclass(frozen=True)
 class SparkAnswer(Operator):
     """What Spark SQL answers to `sql` over all rows of `inputs`, asked again when any of them has changed: what the
     answer has lost goes, what is new comes.
@@ -394,6 +380,43 @@ class SparkAnswer(Operator):
     def text(self, shown: Shown) -> str:
         names = " or ".join(each.name for each in self.inputs) or "nothing"
         return f"asked for all of it anew when {names} has changed, since {self.reason}"
+
+
+@stored
+@dataclass(frozen=True)
+class Memo(Operator):
+    """What `call`, over the outputs of `exchange`, says: computed once for each value of the exchange's key, kept in
+    `state` for as long as there are rows with that value, and read from there.
+
+    `state` holds the key, what the call said, and its error (0: none), as often as there are rows.
+    """
+
+    exchange: int
+    call: OutsideCall
+    state: StateSpec
+
+    title = "MEMO"
+
+    def text(self, shown: Shown) -> str:
+        call, name = shown.over(self.exchange, self.call), self.call.name
+        return f"of {call}, by Spark on the delta, because no kernel knows {name}"
+
+
+@stored
+@dataclass(frozen=True)
+class Recall(Operator):
+    """The rows that came through a MEMO's exchange, of which `outputs` are kept, each with what the MEMO says of it: a
+    value, and an error."""
+
+    memo: int
+    outputs: tuple[int, ...]
+
+    title = "RECALL"
+
+    def text(self, shown: Shown) -> str:
+        memo = shown.operators[self.memo]
+        assert isinstance(memo, Memo)
+        return f"a column of {shown.names[self.memo]} for {shown.sent(memo.exchange)[3:]}"
 
 
 @stored
@@ -439,19 +462,21 @@ def inputs(operator: Operator) -> tuple[int, ...]:
         return (operator.left, operator.right)
     if isinstance(operator, SparkAnswer):
         return tuple(dict.fromkeys(each.operator for each in operator.inputs))
-    return operator.inputs if isinstance(operator, (ByKey, Union)) else ()
+    if isinstance(operator, (ByKey, Union)):
+        return operator.inputs
+    return (operator.memo,) if isinstance(operator, Recall) else ()
 
 
 def exchange_of(operator: Operator) -> int | None:
     """The exchange that feeds `operator`, if one does."""
-    return operator.exchange if isinstance(operator, (PreAggregate, ReverseJoin, Moved)) else None
+    return operator.exchange if isinstance(operator, (PreAggregate, ReverseJoin, Moved, Memo)) else None
 
 
 def states_of(operator: Operator) -> tuple[StateSpec, ...]:
     """The states that `operator` writes."""
     if isinstance(operator, PreAggregate):
         return (operator.state, *(r.ordered for r in operator.running if r.ordered is not None))
-    if isinstance(operator, (Delta, ReverseJoin, SparkAnswer, ViewTable)):
+    if isinstance(operator, (Delta, ReverseJoin, SparkAnswer, Memo, ViewTable)):
         return (operator.state,)
     return ()
 

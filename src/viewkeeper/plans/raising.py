@@ -5,6 +5,7 @@ from __future__ import annotations
 from viewkeeper.catalog.types import BOOLEAN, INTEGER_BITS, STRING, VOID, Type
 from viewkeeper.functions.registry import FUNCTIONS
 from viewkeeper.plans.expressions import Arithmetic, Cast, Expression, FunctionCall, Negate, OnlyRow
+from viewkeeper.plans.outside import Kept, OutsideCall
 from viewkeeper.plans.relations import Filter, GroupBy, OverCall, Project, Relation, expressions_of
 from viewkeeper.plans.rewriting import identity, walk
 from viewkeeper.plans.subqueries import ScalarSubquery
@@ -12,7 +13,7 @@ from viewkeeper.plans.subqueries import ScalarSubquery
 
 def can_raise(expression: Expression) -> bool:
     """Whether some row could make the expression raise: integer or decimal arithmetic, / or %, or a function or a cast
-    that may, is in it."""
+    that may, is in it, or a call that somebody else computes."""
     return any(_raises(node) for node in walk(expression))
 
 
@@ -34,7 +35,9 @@ def _raises(node: Expression) -> bool:
     if isinstance(node, Cast):
         moment = node.type.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")  # beyond the years TRY_CAST raises, too
         return (moment or not node.tried) and cast_may_raise(node.argument.type, node.type)
-    return isinstance(node, OnlyRow) or (isinstance(node, (Arithmetic, Negate)) and not node.type.is_float)
+    return isinstance(node, (OnlyRow, OutsideCall, Kept)) or (
+        isinstance(node, (Arithmetic, Negate)) and not node.type.is_float
+    )
 
 
 def _may_have_several_rows(query: Relation) -> bool:

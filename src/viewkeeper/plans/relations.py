@@ -12,7 +12,7 @@ from typing import Any
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column
-from viewkeeper.catalog.types import Type
+from viewkeeper.catalog.types import BIGINT, Type
 from viewkeeper.plans.expressions import Expression, Literal, TextPlace
 
 
@@ -252,6 +252,19 @@ class SparkQuery(Relation):
     objects: tuple[tuple[str, int], ...]
     columns: tuple[Column, ...]
     reason: str
+
+
+@stored
+@dataclass(frozen=True)
+class ComputedColumn(Relation):
+    """The rows of `input`, each with what `call` says of it, and the error where it raised (see `outside.Kept`)."""
+
+    input: Relation
+    call: Expression
+
+    @property
+    def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
+        return (*self.input.columns, Column("value", self.call.type), Column("error", BIGINT, False))
 
 
 @stored

@@ -22,6 +22,7 @@ from viewkeeper.plans.expressions import (
     OnlyRow,
     Or,
 )
+from viewkeeper.plans.outside import Bits, Kept, SparkCall
 
 
 def listed(expressions: Iterable[Expression]) -> str:
@@ -73,6 +74,12 @@ def expression_text(expression: Expression) -> str:
             return f"only_row({text(expression.argument)})"
         case Cast():
             return f"{'try_' * expression.tried}cast({text(expression.argument)} AS {expression.type})"
+        case Bits():
+            return text(expression.argument)
+        case Kept():
+            return text(expression.argument)
+        case SparkCall():
+            return f"{expression.name}({listed(expression.arguments)})"
         case _:
             raise TypeError(f"an expression without a text: {type(expression).__name__}")
 

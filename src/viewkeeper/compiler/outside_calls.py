@@ -1,0 +1,177 @@
+"""Queries with calls that no kernel of ours knows: each such call is taken out of the query's text, and somebody else
+says what it gives; the rest is bound as ever.
+
+Which calls these are is found by trying: where the binder refuses something, the innermost call around it is taken out,
+then, if it cannot be, the one around that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from viewkeeper.catalog.model import Column
+from viewkeeper.catalog.types import VOID
+from viewkeeper.compiler.accounting import refuse_unaccounted
+from viewkeeper.compiler.part_references import quoted
+from viewkeeper.compiler.relational import CHECKS, RELATIONAL, with_values
+from viewkeeper.compiler.source_text import QueryText, Script
+from viewkeeper.compiler.supported import refuse_unsupported
+from viewkeeper.compiler.syntax import query_tokens, syntax_tree
+from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.expressions import Expression, TextPlace
+from viewkeeper.plans.outside import SparkCall
+
+Typed = Callable[[str, tuple[Column, ...]], Column]
+"""What an expression over columns gives; raises DeclarationError where it cannot be said, or does not follow from each
+row alone."""
+
+Bound = TypeVar("Bound")
+
+CallSpan = tuple[int, int]
+"""The first and the last token of a call."""
+
+
+@dataclass(frozen=True)
+class OutsideCalls:
+    """The calls that were taken out of a query, by the names that stand for them; `typed` says what they give,
+    `version` is that of who will compute them."""
+
+    texts: Mapping[str, Sequence[Token]]
+    typed: Typed
+    version: str
+
+    def bound(self, query: QueryText, node: exp.Expr, bind: Callable[[exp.Expr], Expression]) -> SparkCall:
+        """The call for which the name `node` stands; `bind` binds the columns in it."""
+        tokens = self.texts[node.name]
+        arguments: list[Expression] = []
+        pieces: list[tuple[int, int, str]] = []
+        for column in _columns(query.source, tokens):
+            try:
+                argument = bind(column)
+            except DeclarationError as refused:
+                raise query.error(str(refused), node, NotSupported) from None
+            if argument.type == VOID:
+                raise query.error("NULL has no type", node, NotSupported)
+            if argument not in arguments:
+                arguments.append(argument)
+            pieces.append((*_ends(column), quoted(_name(arguments.index(argument), argument))))
+        if not arguments:
+            raise query.error("a call without columns", node, NotSupported)
+        text, start = query.source.text[tokens[0].start : tokens[-1].end + 1], tokens[0].start
+        for first, behind, name in sorted(pieces, reverse=True):
+            text = text[: first - start] + name + text[behind - start :]
+        try:
+            given = self.typed(text, tuple(map(column_of, range(len(arguments)), arguments)))
+        except DeclarationError as refused:
+            raise query.error(str(refused), node, NotSupported) from None
+        place: TextPlace | None = query.place(node)
+        return SparkCall(given.type, given.nullable, place, tuple(arguments), tokens[0].text, text, self.version)
+
+
+def column_of(number: int, argument: Expression) -> Column:
+    """The column that argument `number` is to whoever computes a call."""
+    return Column(_name(number, argument), argument.type, argument.nullable)
+
+
+def _name(number: int, argument: Expression) -> str:
+    """It says the type, so that one text has one meaning."""
+    return f"{number} {argument.type}"
+
+
+def bind_with_outside_calls(query: QueryText, typed: Typed, version: str, bind: Callable[[QueryText], Bound]) -> Bound:
+    """What `bind` makes of `query`, where it refuses some calls as they stand.
+
+    Raises NotSupported, as `bind` does, where something else is refused, or a call is none that can be taken out.
+    """
+    tokens = query_tokens(query)
+    calls, out = _calls(tokens), set[CallSpan]()
+    while True:
+        try:
+            return bind(_without(query, tokens, out, typed, version))
+        except NotSupported as refused:
+            span = _around(query, tokens, calls, out, refused)
+            if span is None:
+                raise
+            out = {each for each in out if not span[0] <= each[0] <= span[1]} | {span}
+
+
+def _without(query: QueryText, tokens: Sequence[Token], out: set[CallSpan], typed: Typed, version: str) -> QueryText:
+    """The query with a name in place of each call of `out`."""
+    texts: dict[str, Sequence[Token]] = {}
+    kept: list[Token] = []
+    at = 0
+    for first, last in sorted(out):
+        kept += tokens[at:first]
+        name = f"outside call {len(texts)}"
+        here = tokens[first]
+        kept.append(Token(TokenType.VAR, name, here.line, here.col, here.start, here.end))
+        texts[name] = tokens[first : last + 1]
+        at = last + 1
+    kept += tokens[at:]
+    tree = with_values(syntax_tree(query.source, kept))
+    changed = replace(query, tree=tree, outside=OutsideCalls(texts, typed, version))
+    refuse_unsupported(changed, RELATIONAL, CHECKS)
+    refuse_unaccounted(changed, kept)
+    return changed
+
+
+def _calls(tokens: Sequence[Token]) -> list[CallSpan]:
+    """All that looks like a call, inner ones before those around them."""
+    found: list[CallSpan] = []
+    open_: list[int] = []
+    for i, token in enumerate(tokens):
+        if token.token_type == TokenType.L_PAREN:
+            open_.append(i)
+        elif token.token_type == TokenType.R_PAREN and open_:
+            first = open_.pop() - 1
+            if first >= 0 and tokens[first].text.replace("_", "a").isalnum() and not _is_syntax(tokens[first]):
+                found.append((first, i))
+    return found
+
+
+def _is_syntax(token: Token) -> bool:
+    return token.text.upper() in _SYNTAX
+
+
+_SYNTAX = frozenset(
+    (
+        "ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CASE", "DISTINCT", "ELSE", "EXCEPT", "EXISTS", "FILTER", "FROM",
+        "HAVING", "IN", "INTERSECT", "JOIN", "LATERAL", "MINUS", "NOT", "ON", "OR", "OVER", "SELECT", "SOME", "THEN",
+        "UNION", "USING", "VALUES", "WHEN", "WHERE",
+    )
+)  # fmt: skip
+
+
+def _around(
+    query: QueryText, tokens: Sequence[Token], calls: Sequence[CallSpan], out: set[CallSpan], refused: NotSupported
+) -> CallSpan | None:
+    """The innermost call around what was refused that holds more than those that are taken out already."""
+    if refused.line is None or refused.column is None:
+        return None
+    at = query.source.offset((refused.line, refused.column))
+    for first, last in calls:
+        taken = any(a <= first and last <= b for a, b in out)
+        if not taken and tokens[first].start <= at <= tokens[last].end:
+            return first, last
+    return None
+
+
+def _columns(source: Script, tokens: Sequence[Token]) -> list[exp.Column]:
+    """The names in a call that are columns, and not parameters of lambda functions."""
+    select = Token(TokenType.SELECT, "SELECT", start=tokens[0].start, end=tokens[0].start)
+    tree = syntax_tree(source, [select, *tokens])
+    columns = list(tree.find_all(exp.Column))
+    if tree.find(exp.Star, exp.Subquery, exp.Exists):
+        raise source.error("rows, and not a value, in a call", tokens[0].start, NotSupported)
+    return columns
+
+
+def _ends(column: exp.Column) -> tuple[int, int]:
+    """Where a column's name begins in the text, what stands before its dot included, and where it has ended."""
+    parts = [part.meta for part in (column.args.get("table"), column.this) if part is not None]
+    return parts[0]["start"], parts[-1]["end"] + 1

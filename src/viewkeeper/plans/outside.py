@@ -1,0 +1,70 @@
+"""What somebody else computes: whole queries, and calls that no kernel of ours knows.
+
+A call is computed once for each value of its arguments, and what was said is kept.  A rule makes a column of such a
+call (`relations.ComputedColumn`), and what stood in its place reads that (`Kept`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from viewkeeper.catalog.codec import stored
+from viewkeeper.catalog.model import Column, Stored
+from viewkeeper.plans.expressions import ColumnRef, Expression
+from viewkeeper.plans.rewriting import walk
+
+
+@stored
+@dataclass(frozen=True)
+class OutsideCall(Expression):
+    """The root of all such calls, which may raise; `name` is what people know them by."""
+
+    arguments: tuple[Expression, ...]
+    name: str
+
+
+@stored
+@dataclass(frozen=True)
+class SparkCall(OutsideCall):
+    """What Spark SQL says to the expression `sql` over columns that are `arguments`, called by their number and type;
+    `version` is Spark's when it was declared."""
+
+    sql: str
+    version: str
+
+
+@stored
+@dataclass(frozen=True)
+class Kept(Expression):
+    """What somebody else once said to a call here: `argument`, or the error `error` (BIGINT, 0: none), which is at this
+    expression's place where it says no place itself."""
+
+    argument: ColumnRef
+    error: ColumnRef
+
+
+@stored
+@dataclass(frozen=True)
+class Bits(Expression):
+    """A FLOAT or DOUBLE as the whole number that has its bits: 0.0 and -0.0 are two."""
+
+    argument: Expression
+
+
+@stored
+@dataclass(frozen=True)
+class SparkInput:
+    """What a query that Spark answers calls `name`: the rows that `stored` says, which operator `operator` writes."""
+
+    name: str
+    operator: int
+    columns: tuple[Column, ...]
+    stored: Stored
+
+
+def outside_call_in(expression: Expression) -> OutsideCall | None:
+    """The first call in `expression` of whose arguments none has another one in it."""
+    for node in walk(expression):
+        if isinstance(node, OutsideCall) and not any(outside_call_in(each) for each in node.arguments):
+            return node
+    return None
