@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compiler_catalog import COLUMN_TYPES, EVERY_TYPE, catalog_of, query_of
-from viewkeeper.catalog.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
+from viewkeeper.catalog.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Type,
+)
+from viewkeeper.compiler.bind_changes import can_be_stored
 from viewkeeper.compiler.literals import convert
 from viewkeeper.errors import DeclarationError
 from viewkeeper.plans.expressions import Literal
@@ -325,3 +336,15 @@ def test_a_text_becomes_what_spark_makes_of_it_or_is_refused(session: SparkSessi
         assert our == their, text
         converted += 1
     assert converted >= 4
+
+
+def test_what_a_column_of_a_table_takes_is_sparks_ansi_store_assignment(spark: SparkSession) -> None:
+    """Of all pairs of types; the rest of INSERT, UPDATE and MERGE is CAST."""
+    jvm = spark._jvm
+    assert jvm is not None
+    types = [column.type for table in CATALOG.tables if table.name == "t" for column in table.columns[1::2]]
+    assert len(types) == len(COLUMN_TYPES)
+    of_spark = {type_: jvm.org.apache.spark.sql.types.DataType.fromDDL(str(type_)) for type_ in types}
+    takes = jvm.org.apache.spark.sql.catalyst.expressions.Cast.canANSIStoreAssign
+    for source, target in product(types, types):
+        assert can_be_stored(source, target) == takes(of_spark[source], of_spark[target]), (source, target)

@@ -189,7 +189,7 @@ class _Binder:
         fit, and refuses what only CAST does."""
         column = self._table.columns[i]
         try:
-            if not _can_be_stored(value.type, column.type):
+            if not can_be_stored(value.type, column.type):
                 raise Refused(f"{value.type} is not stored as {column.type}; write CAST(... AS {column.type})")
             return converted(value, column.type, self._zone)
         except Refused as refused:
@@ -225,8 +225,8 @@ class _Binder:
         return Literal(INT, False, None, action)
 
 
-def _can_be_stored(source: Type, target: Type) -> bool:
-    """Spark's `Cast.canANSIStoreAssign`."""
+def can_be_stored(source: Type, target: Type) -> bool:
+    """Whether a column of type `target` takes values of type `source`: Spark's `Cast.canANSIStoreAssign`."""
     if source in (VOID, target) or target == STRING:
         return True
     return (source.is_number and target.is_number) or (source.name in _TIMES and target.name in _TIMES)
