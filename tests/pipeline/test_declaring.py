@@ -6,6 +6,7 @@ import pytest
 
 from viewkeeper.catalog.model import Catalog, PartView
 from viewkeeper.errors import DeclarationError
+from viewkeeper.maintenance.explain import explain_view
 from viewkeeper.pipeline.declare_script import run
 
 SCRIPT = """
@@ -95,3 +96,32 @@ def test_a_view_over_streams_is_replaced_as_alter_view_does(catalog: Catalog) ->
     with pytest.raises(DeclarationError, match="there is a table called t already"):
         run(catalog, "CREATE OR REPLACE VIEW t " + WINDOW)
     assert names(run(catalog, "CREATE OR REPLACE VIEW new AS SELECT id FROM t").catalog) - names(catalog) == {"new"}
+
+
+def test_what_nothing_reads_gets_another_name(catalog: Catalog) -> None:
+    declared = run(
+        catalog,
+        """ALTER VIEW b RENAME TO b2; ALTER VIEW other RENAME TO Other; CREATE TABLE w (id INT);
+                               ALTER TABLE w RENAME TO x; CREATE VIEW over_x AS SELECT id FROM x""",
+    )
+    assert names(declared.catalog) == (names(catalog) - {"b", "other"}) | {"b2", "Other", "x", "over_x"}
+    renamed, before = declared.catalog.find("B2"), catalog.find("b")
+    assert renamed is not None and before is not None and renamed.id == before.id
+    assert declared.objects[:2] == (("ALTER", "VIEW", "b2"), ("ALTER", "VIEW", "Other"))
+    assert "of x" in explain_view(declared.catalog, declared.catalog.views[-1])
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("ALTER TABLE t RENAME TO t2", "t is used by a, whose queries name it"),
+        ("ALTER VIEW a RENAME TO a2", "a is used by b, c, whose queries name it"),
+        ("ALTER VIEW b RENAME TO c", "there is a view called c already"),
+        ("ALTER VIEW nothing RENAME TO c", "there is no view nothing"),
+        ("ALTER VIEW t RENAME TO c", "there is no view t: it is a table"),
+        ("ALTER VIEW counted RENAME TO c", "counted is kept part by part, and keeps its name"),
+    ],
+)
+def test_a_name_that_others_use_or_have_is_refused(catalog: Catalog, sql: str, message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        run(catalog, sql)

@@ -12,7 +12,7 @@ import viewkeeper
 from local_maintenance import catch_up
 from pipeline_database import Row, Shop
 from viewkeeper.catalog.model import Catalog
-from viewkeeper.errors import DeclarationError, NotReady, NotSupported
+from viewkeeper.errors import DeclarationError, NotFound, NotReady, NotSupported, ViewBroken
 from viewkeeper.jobs.job import Job
 from viewkeeper.pipeline.declare_script import run
 from viewkeeper.pipeline.local_executor import LocalExecutor
@@ -215,3 +215,20 @@ def test_what_users_see(tmp_path: Path) -> None:
         assert db.view("v").get(1) == {"id": 1, "n": 10, "s": "x"}
         assert held.view("v").get(1) == {"id": 1, "n": 5}
         held.close()
+
+
+def test_a_renamed_table_keeps_its_rows_and_is_written_and_read_by_its_new_name(tmp_path: Path) -> None:
+    with viewkeeper.connect(tmp_path / "db", durability="process") as db:
+        db.sql("CREATE TABLE t (id BIGINT PRIMARY KEY, n INT); CREATE INDEX by_n ON t (n)")
+        db.sql("INSERT INTO t VALUES (1, 5)")
+        catch_up(db)
+        handle = db.table("t")
+        db.sql("INSERT INTO t VALUES (2, 6); ALTER TABLE t RENAME TO u; CREATE VIEW v AS SELECT id, 10 / n AS d FROM u")
+        db.sql("INSERT INTO u VALUES (3, 0)")
+        catch_up(db)
+        assert [row["id"] for row in db.table("U").get(6, index="by_n")] == [2]
+        assert len(list(db.sql("SELECT * FROM u"))) == 3
+        with pytest.raises(NotFound, match="'t' does not exist"):
+            handle.get(1)
+        with pytest.raises(ViewBroken, match=r"DIVIDE_BY_ZERO.*for u\(id=3\)"):
+            db.view("v").get(1)

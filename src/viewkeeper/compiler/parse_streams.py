@@ -23,6 +23,7 @@ from viewkeeper.compiler.statements import (
     CreateWindowView,
     Identifier,
     RebuildView,
+    Rename,
     Statement,
 )
 from viewkeeper.compiler.supported import refuse_unsupported
@@ -89,13 +90,19 @@ class StreamReader(LengthReader):
     def _alter(self) -> Statement:
         self._expect("ALTER")
         self._take("MATERIALIZED")
-        if not self._take("VIEW"):
+        kind = self._peek()
+        if kind not in ("TABLE", "VIEW"):
             raise self._refusal(
-                f"ALTER {self._peek()} is not supported yet; there is ALTER VIEW, and all else is dropped and created "
-                "again"
+                f"ALTER {kind} is not supported yet; what is no table or view is dropped and created again"
             )
-        name = self._identifier("a view")
+        self._next += 1
+        name = self._identifier(f"a {kind.lower()}")
         text, place = self._whole()
+        if self._take("RENAME"):
+            self._expect("TO")
+            return self._ended(Rename(text, place, kind, name, self._identifier("the new name")))
+        if kind == "TABLE":
+            raise self._refusal(f"ALTER TABLE ... {self._peek()} is not supported yet; there is RENAME TO")
         if self._take("REBUILD"):
             self._expect("FROM")
             return self._ended(RebuildView(text, place, name, self._signed_number()))

@@ -204,6 +204,15 @@ class AlterView(Statement):
 
 
 @dataclass(frozen=True)
+class Rename(Statement):
+    """ALTER TABLE | VIEW name RENAME TO to; `kind` is TABLE or VIEW."""
+
+    kind: str
+    name: Identifier
+    to: Identifier
+
+
+@dataclass(frozen=True)
 class ReplaceView(Statement):
     """CREATE OR REPLACE VIEW ...: `view` takes the place of what is called so, if anything is."""
 

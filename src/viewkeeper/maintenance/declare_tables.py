@@ -112,6 +112,16 @@ def mark_filled(catalog: Catalog, ids: Collection[int], version: int) -> Catalog
     return catalog.changing(replace(item, filled=version) for item in items if item.id in ids)
 
 
+def rename(catalog: Catalog, item: Table | View, name: str) -> Catalog:
+    """`catalog` in which a table or view that nothing reads is called `name`."""
+    renamed, whole = catalog.changing([replace(item, name=name)]), plan.plan_of(catalog)
+    operators = tuple(
+        replace(o, name=name, identity=((name, o.identity[0][1]),)) if isinstance(o, plan.Delta) and o.table == item.id
+        else o for o in whole.operators
+    )  # fmt: skip
+    return replace(renamed, plan=replace(whole, operators=operators))
+
+
 def stop(catalog: Catalog, ids: Collection[int], reason: str) -> Catalog:
     """`catalog` in which the views and indexes `ids`, and those over them, are kept no more: their program failed."""
     over = set(ids)

@@ -30,6 +30,7 @@ from viewkeeper.compiler.statements import (
     Drop,
     Identifier,
     RebuildView,
+    Rename,
     ReplaceView,
     Statement,
 )
@@ -183,6 +184,8 @@ class _Declaring:
             self.catalog = declare_streams.declare_view(self.catalog, statement, self._analyst, self._known)
             self._require_settled(self._dimensions(), statement.name)
             self._made("VIEW", statement.name)
+        elif isinstance(statement, Rename):
+            self._rename(statement)
         elif isinstance(statement, ReplaceView):
             self._replace(statement)
         elif isinstance(statement, AlterView) and isinstance(old := self.catalog.find(statement.view.name.name), View):
@@ -205,6 +208,24 @@ class _Declaring:
             raise DeclarationError(f"{statement.name} reads no stream, nor a view over one: it has no parts that could "
                                    "expire; leave out EXPIRE AFTER", *statement.name.place)  # fmt: skip
         return over
+
+    def _rename(self, statement: Rename) -> None:
+        name, to = statement.name, statement.to
+        item = self.catalog.find(name.name)
+        if isinstance(item, InParts):
+            raise NotSupported(f"{item.name} is kept part by part, and keeps its name; drop it, and create it again",
+                               *name.place)  # fmt: skip
+        if not isinstance(item, Table | View) or _KINDS[type(item)] != statement.kind:
+            what = f"there is no {statement.kind.lower()} {name}"
+            raise DeclarationError(what if item is None else f"{what}: it is {_article(kind_of(item))}", *name.place)
+        if users := self._users(item):
+            message = f"{item.name} is used by {_listed(users)}, whose queries name it; drop what uses it first"
+            raise DeclarationError(message, *name.place)
+        self._require_settled([item.id], name)
+        if to.name.lower() != item.name.lower():
+            self._require_free(to)
+        self.catalog = declare_tables.rename(self.catalog, item, to.name)
+        self._made(statement.kind, to, "ALTER")
 
     def _replace(self, statement: ReplaceView) -> None:
         view = statement.view
@@ -315,8 +336,7 @@ class _Declaring:
                 self.objects.append(("DROP", kind, item.name))
                 return
         if users := self._users(item):
-            shown = ", ".join(users[:5]) + (f" and {len(users) - 5} more" if len(users) > 5 else "")
-            message = f"{item.name} is used by {shown}; drop what uses it first, or DROP ... CASCADE all of it"
+            message = f"{item.name} is used by {_listed(users)}; drop what uses it first, or DROP ... CASCADE all of it"
             raise DeclarationError(message, *name.place)
         indexes = [index for index in self.catalog.indexes if index.on == item.id]
         both = [] if new is None or new.replaces is None else [new.id, new.replaces]  # An index, and the new one.
@@ -335,6 +355,10 @@ class _Declaring:
         """Drops the views that read `item`, and what uses these."""
         while users := self._users(item):
             self._drop(Drop("", name.place, "VIEW", Identifier(users[-1], name.place), False, cascade=True))
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _article(kind: str) -> str:
