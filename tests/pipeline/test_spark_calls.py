@@ -133,6 +133,21 @@ def test_a_value_that_raises_is_an_error_row_and_the_rest_is_kept(database: Data
     assert all(report.ok for report in database.check_all())
 
 
+def test_a_view_of_very_many_values_that_raise_stops_and_no_other(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rather than that all others wait for hundreds of queries."""
+    monkeypatch.setattr(spark_calls, "RAISING_MAX", 2)
+    database.sql("CREATE VIEW v AS SELECT id, element_at(array(a), id) AS e FROM t;"
+                 "CREATE VIEW w AS SELECT id, soundex(a) AS s FROM t")  # fmt: skip
+    database.catch_up()
+    database.table("t").put_many([{"id": i, "a": "x"} for i in range(2, 6)])
+    database.catch_up()
+    with pytest.raises(ViewBroken, match="more than 2 new values of one batch raise.* create it again"):
+        list(database.view("v").scan())
+    assert {row["s"] for row in database.view("w").scan()} == {"X000"}
+
+
 def test_explain_says_that_spark_computes_a_call_on_the_delta(database: Database) -> None:
     text = "CREATE VIEW v AS SELECT id, levenshtein(a, b) AS n FROM t"
     lines = [row["plan"] for row in database.sql(f"EXPLAIN {text}")]

@@ -40,6 +40,14 @@ class OtherSpark(RuntimeError):
     """Another Spark than that which has computed what is kept."""
 
 
+class ManyRaise(RuntimeError):
+    """More values raise than can be found one by one while all other views wait."""
+
+
+RAISING_MAX = 200
+"""Each value that raises costs a dozen queries or so."""
+
+
 def spark_version() -> str:
     """That of the Spark that runs with this process."""
     return metadata.version("pyspark")
@@ -125,7 +133,7 @@ def _computed(answered: Answers, wanted: Sequence[CallWanted], title: str, zone:
     errors = [each.new.errors.copy() for each in wanted]
     number, row = given[0].to_numpy(), given[1].to_numpy()
     said: list[list[tuple[np.ndarray, pa.Array]]] = [[] for _ in wanted]
-    waiting = [np.flatnonzero(np.concatenate(errors) == 0)]
+    waiting, raising = [np.flatnonzero(np.concatenate(errors) == 0)], 0
     while waiting:
         places = waiting.pop()
         if not len(places):
@@ -136,6 +144,10 @@ def _computed(answered: Answers, wanted: Sequence[CallWanted], title: str, zone:
         if isinstance(answer, QueryRaised) and len(places) > 1:
             waiting += np.array_split(places, 2)
         elif isinstance(answer, QueryRaised):
+            raising += 1
+            if raising > RAISING_MAX:
+                raise ManyRaise(f"more than {RAISING_MAX} new values of one batch raise, the last of them "
+                                f"{answer.code}; mend the rows, then drop the view and create it again")  # fmt: skip
             errors[number[places[0]]][row[places[0]]] = pack_error(CODES.get(answer.code, FUNCTION_RAISED), None)
         else:
             _sort_in(answer, number, row, said, wanted)
