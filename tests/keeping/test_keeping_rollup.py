@@ -6,6 +6,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import viewkeeper
 from stream_database import StreamDatabase, moment, sorted_rows
 from viewkeeper.catalog.model import PartView
@@ -179,13 +181,16 @@ def test_a_part_of_many_appends_is_rolled_up_before_it_is_sealed(database: Strea
     assert len(database.part("m", 3)) == 600
 
 
-def test_files_that_are_mostly_dead_are_written_again(database: StreamDatabase) -> None:
+def test_files_that_are_mostly_dead_are_written_again(
+    database: StreamDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where repairs have replaced most rows of a large file, what is left of it does not keep it."""
+    monkeypatch.setattr(rollup, "TARGET_ROWS", rollup.TARGET_ROWS // 5)
     view = database.view("last3")
     chance = random.Random(2)
-    everywhere = [row for part in range(40) for row in rows_of(chance, part, 1400)]
+    everywhere = [row for part in range(40) for row in rows_of(chance, part, 280)]
     late = [[{"ts": moment(60 * part), "g": part, "x": 9}] for part in range(0, 36, 2)]
-    send(database, [[{**row, "g": i % 1200} for i, row in enumerate(everywhere)], *late])
+    send(database, [[{**row, "g": i % 240} for i, row in enumerate(everywhere)], *late])
     before = everything(database.storage.newest())
     for _ in range(3):
         database.tidy()
