@@ -53,6 +53,15 @@ def lines(result: Result) -> list[Any]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
+def test_statements_that_change_rows_print_how_many(run: Run) -> None:
+    insert = "INSERT INTO orders (id, customer) VALUES (1, 7), (2, 8)"
+    assert lines(run("sql", "--json", insert)) == [{"num_affected_rows": 2, "num_inserted_rows": 2}]
+    assert "num_affected_rows" in run("sql", "UPDATE orders SET customer = customer + 1 WHERE id = 2").stdout
+    assert lines(run("get", "orders", "2", "--json"))[0]["customer"] == 9
+    with pytest.raises(InputError, match="a row with the key id = 1 already"):
+        run("sql", insert)
+
+
 def test_status_says_that_an_older_store_was_put_back_and_rebase_makes_up_for_it(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

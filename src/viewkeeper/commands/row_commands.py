@@ -33,6 +33,7 @@ def sql(db: Path, statements: str | None, file: Path | None, engine: str, unsafe
 
     \b
     viewkeeper sql --db shop "SELECT * FROM spend WHERE total > 100 ORDER BY total DESC LIMIT 5"
+    viewkeeper sql --db shop "UPDATE orders SET price = price * 1.1 WHERE customer = 7"
     viewkeeper sql --db shop -f schema.sql
     """
     if (statements is None) == (file is None):
