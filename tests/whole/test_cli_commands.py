@@ -58,7 +58,7 @@ def test_statements_that_change_rows_print_how_many(run: Run) -> None:
     assert lines(run("sql", "--json", insert)) == [{"num_affected_rows": 2, "num_inserted_rows": 2}]
     assert "num_affected_rows" in run("sql", "UPDATE orders SET customer = customer + 1 WHERE id = 2").stdout
     assert lines(run("get", "orders", "2", "--json"))[0]["customer"] == 9
-    with pytest.raises(InputError, match="a row with the key id = 1 already"):
+    with pytest.raises(InputError, match="a row with the key id = [12] already"):
         run("sql", insert)
 
 
