@@ -46,6 +46,7 @@ WHOLE = [0, 1, 2, 3, -1, -2, -5, 7, 2**31 - 1, -(2**31), None]
 
 OF_TEXTS = [
     "upper(a)", "ucase(a)", "lower(a)", "lcase(a)", "trim(a)", "ltrim(a)", "rtrim(a)", "btrim(a)", "btrim(a, 'ac')",
+    "trim('a', a)", "ltrim('ac', a)", "rtrim('c', a)",
     "trim(BOTH 'a ' FROM a)", "trim(LEADING 'x' FROM a)", "trim(TRAILING 'x語' FROM a)", "trim('a' FROM a)",
     "concat(a)", "concat(a, 'x', a)", "a || 'x'", "a || 'x' || a", "concat_ws(',', a, 'x', a)", "concat_ws(',', a)",
     "concat_ws(a, 'x', 'y')", "concat_ws(',', a, a)", "concat(a, 1)", "concat(a, TRUE)", "concat('a', NULL)",

@@ -25,6 +25,7 @@ _SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage":
           "spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.autoBroadcastJoinThreshold": "-1",
           "spark.sql.shuffle.partitions": "1"}  # fmt: skip
 _AT_ONCE = 4
+_INTERNAL = "XX000"  # the SQLSTATE of what Spark takes for a defect of its own
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,11 @@ class SparkJudge:
 
         try:
             return in_zone(ask(session, text).toArrow(), self._zone)
-        except (AnalysisException, ParseException):
-            raise
         except PySparkException as error:
-            condition = error.getCondition() or type(error).__name__
-            internal = condition.startswith("INTERNAL_ERROR")
-            return SparkRaised(None if internal else condition, str(error).splitlines()[0])
+            if error.getSqlState() == _INTERNAL:
+                return SparkRaised(None, str(error).splitlines()[0])
+            if isinstance(error, (AnalysisException, ParseException)):
+                raise
+            return SparkRaised(error.getCondition() or type(error).__name__, str(error).splitlines()[0])
         except Py4JJavaError as error:  # it broke where no query's error is expected
             return SparkRaised(None, deepest(error).splitlines()[0])

@@ -40,6 +40,7 @@ _OWN: dict[type[exp.Expr], tuple[TokenType, ...]] = {
     **dict.fromkeys((exp.Filter, exp.Anonymous, exp.Quantile, exp.Median, exp.LogicalAnd, exp.LogicalOr, exp.Variance,
                      exp.First, exp.Last, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp),
                     (T.L_PAREN, T.R_PAREN)),
+    **dict.fromkeys((exp.Rollup, exp.Cube, exp.GroupingSets, exp.Grouping, exp.GroupingId), (T.L_PAREN, T.R_PAREN)),
 }  # fmt: skip
 
 _COUNTED = {type_ for types in _OWN.values() for type_ in types} | {
@@ -180,7 +181,8 @@ def _tokens_of(query: QueryText, node: exp.Expr) -> Iterator[TokenType]:
         yield T.COMMA
 
 
-_LISTS = (exp.Select, exp.Group, exp.Order, exp.In, exp.Distinct, exp.Anonymous, exp.With, exp.Values, exp.Tuple)
+_LISTS = (exp.Select, exp.Group, exp.Order, exp.In, exp.Distinct, exp.Anonymous, exp.With, exp.Values, exp.Tuple,
+          exp.Rollup, exp.Cube, exp.GroupingSets, exp.Grouping, exp.GroupingId)  # fmt: skip
 
 
 def _tokens_of_windows(node: exp.Expr) -> Iterator[TokenType]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from viewkeeper.catalog.types import BIGINT, DOUBLE, INT, STRING, VOID, Type
 from viewkeeper.compiler.coercion import bounded_decimal
 from viewkeeper.compiler.conversion import Refused, converted
+from viewkeeper.compiler.grouping_sets import Mark, SetsOfKeys, marks_in
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import Case, ColumnRef, Expression, Literal, Several, TextPlace
 from viewkeeper.plans.raising import can_raise
@@ -102,14 +103,29 @@ class NotGrouped(Exception):
 
 
 class Grouping:
-    """The grouping of one query: `over` turns an expression over the input rows into one over the groups."""
+    """The grouping of one query: `over` turns an expression over the input rows into one over the groups.
 
-    def __init__(self, keys: Sequence[Expression], key_names: Sequence[str]) -> None:
+    `sets`: what ROLLUP and its kin group by in turn, each some of the keys.
+    """
+
+    def __init__(
+        self, keys: Sequence[Expression], key_names: Sequence[str], sets: Sequence[Sequence[Expression]] = ()
+    ) -> None:  # fmt: skip
         self._keys: dict[Expression, tuple[Expression, str]] = {}
         for key, name in zip(keys, key_names, strict=True):
             self._keys.setdefault(identity(key), (key, name))
         self._positions = {key: i for i, key in enumerate(self._keys)}
         self._calls: dict[Expression, UngroupedCall] = {}
+        self._sets = tuple(frozenset(self._positions[identity(key)] for key in each) for each in sets)
+        self._marks: dict[Expression, Mark] = {}
+
+    def note(self, expressions: Iterable[Expression]) -> None:
+        """Takes notice of the marks in all that `over` will be given; raises Refused for one that says nothing."""
+        self._marks = {identity(each): each for each in marks_in(expressions)}
+        for each in self._marks.values():
+            if not self._sets:
+                raise Refused(f"{each.name} stands with ROLLUP, CUBE or GROUPING SETS only")
+            self._by_sets().places(each)
 
     @property
     def columns(self) -> set[int]:
@@ -123,13 +139,30 @@ class Grouping:
     def written(self, of_input: Callable[[int], str | None]) -> Callable[[int], str | None]:
         """How a column of `relation` is written, as `of_input` says it of the input's: keys that are plain columns."""
         keys = list(self._keys)
-        return lambda position: of_input(key.index) if isinstance(key := keys[position], ColumnRef) else None
+
+        def of(position: int) -> str | None:
+            key = keys[position] if position < len(keys) else None
+            return of_input(key.index) if isinstance(key, ColumnRef) else None
+
+        return of
 
     def relation(self, input_: Relation) -> GroupBy:
         """The aggregate with all calls that `over` has met."""
         keys, names = zip(*self._keys.values(), strict=True) if self._keys else ((), ())
-        calls = tuple(AggregateCall(c.function, c.argument, c.type, c.nullable, c.place) for c in self._calls.values())
-        return GroupBy(input_, keys, names, calls, tuple(c.name for c in self._calls.values()))
+        return GroupBy(input_, keys, names, *self._aggregates())
+
+    def relations(self, input_: Relation) -> Relation:
+        """The same by each set of keys, if there are sets."""
+        return self._by_sets().relation(input_, *self._aggregates()) if self._sets else self.relation(input_)
+
+    def _aggregates(self) -> tuple[tuple[AggregateCall, ...], tuple[str, ...]]:
+        found = self._calls.values()
+        calls = (AggregateCall(c.function, c.argument, c.type, c.nullable, c.place) for c in found)
+        return tuple(calls), tuple(c.name for c in found)
+
+    def _by_sets(self) -> SetsOfKeys:
+        keys, names = zip(*self._keys.values(), strict=True)
+        return SetsOfKeys(keys, names, self._sets, tuple(self._marks.values()))
 
     def _change(self, node: Expression) -> Expression | None:
         form = identity(node)
@@ -138,8 +171,11 @@ class Grouping:
             return ColumnRef(node.type, node.nullable, node.place, self._positions[form], name)
         if isinstance(node, UngroupedCall):
             first = self._calls.setdefault(form, node)
-            index = len(self._keys) + list(self._calls).index(form)
+            index = len(self._keys) + len(self._marks) + list(self._calls).index(form)
             return ColumnRef(node.type, node.nullable, node.place, index, first.name)
+        if isinstance(node, Mark):
+            index = len(self._keys) + list(self._marks).index(form)
+            return ColumnRef(node.type, False, node.place, index, node.name)
         if isinstance(node, ColumnRef):
             raise NotGrouped(node)
         return None

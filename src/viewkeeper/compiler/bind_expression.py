@@ -33,6 +33,7 @@ from viewkeeper.compiler.conversion import (
     whole_number,
 )  # fmt: skip
 from viewkeeper.compiler.forms import bound_call, counted_on, later_date, negated
+from viewkeeper.compiler.grouping_sets import mark
 from viewkeeper.compiler.intervals import WrittenInterval
 from viewkeeper.compiler.names import INFIX, Namer
 from viewkeeper.compiler.outer import Outer
@@ -443,6 +444,13 @@ class ExpressionBinder:
             raise Refused("a subquery within a window function is not supported yet; write a join", NotSupported)
         return bound
 
+    def _mark(self, node: exp.Expr, clause: Clause) -> Expression:
+        if clause.no_aggregates:
+            raise Refused(clause.no_aggregates)
+        keys = [self.bind(each, clause) for each in node.expressions]
+        function = "grouping" if isinstance(node, exp.Grouping) else "grouping_id"
+        return mark(function, keys, self.name(node), self._place(node))
+
 
 _Bind = Callable[[ExpressionBinder, exp.Expr, Clause], Expression]
 _BINDERS: dict[type[exp.Expr], _Bind] = {
@@ -455,5 +463,6 @@ _BINDERS: dict[type[exp.Expr], _Bind] = {
     exp.In: ExpressionBinder._in, exp.Between: ExpressionBinder._between, exp.Case: ExpressionBinder._case,
     exp.Coalesce: ExpressionBinder._coalesce, exp.Subquery: ExpressionBinder._subquery,
     exp.Exists: ExpressionBinder._exists, exp.Filter: ExpressionBinder._filtered, exp.Window: ExpressionBinder._window,
+    exp.Grouping: ExpressionBinder._mark, exp.GroupingId: ExpressionBinder._mark,
     exp.Cast: ExpressionBinder._cast, exp.TryCast: ExpressionBinder._cast,
 }  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,6 +18,8 @@ from viewkeeper.compiler.bind_from import Around, Common, bind_from, named
 from viewkeeper.compiler.bind_over import has_window
 from viewkeeper.compiler.bind_subquery import require_kept
 from viewkeeper.compiler.coercion import cannot_fail
+from viewkeeper.compiler.conversion import Refused
+from viewkeeper.compiler.grouping_sets import KeyNodes, has_sets, require_nullable, sets_of
 from viewkeeper.compiler.namespace import Namespace
 from viewkeeper.compiler.outer import Outer
 from viewkeeper.compiler.over import windowed
@@ -142,6 +146,8 @@ class SelectBinder:
         around = Around(self._query, self._names, self._common, self._outer,
                         lambda s: self.relation(s, "a subquery"), self._binder)  # fmt: skip
         input_, scope = bind_from(around, select)
+        if has_sets(select.args.get("group")):
+            scope = scope.optional()
         binder = self._binder(scope)
         outputs = self._outputs(binder, select)
         aliases: dict[str, list[Expression]] = {}
@@ -157,10 +163,11 @@ class SelectBinder:
         every += [qualify] if qualify else []
         named: Callable[[int], str | None] = binder.scope.written
         if group or having is not None or any(map(has_call, every)):
+            self._note_marks(select, grouping, [*every, *([having] if having else ())])
             every = [self._over(grouping, bound, group) for bound in every]
             self._refuse_beside_groups(every)
             having = self._over(grouping, having, group) if having else None
-            input_, named = grouping.relation(input_), grouping.written(named)
+            input_, named = grouping.relations(input_), grouping.written(named)
             if having:
                 input_ = Filter(input_, having)
         if any(map(has_window, every)):
@@ -248,6 +255,8 @@ class SelectBinder:
         having = select.args.get("having")
         if having is None:
             return None
+        if has_sets(select.args.get("group")):
+            self._refuse_qualified(having)
         # A name in HAVING is first a column that is grouped by, then an alias (in ORDER BY the other way round).
         free = {name: bound for name, bound in aliases.items() if not self._is_grouped(binder, grouping, name)}
         self._refuse_two_types(binder, having.this, free)
@@ -255,6 +264,13 @@ class SelectBinder:
         if has_window(bound):
             raise self._query.error("a window function cannot stand in HAVING; write QUALIFY", having)
         return bound
+
+    def _refuse_qualified(self, having: exp.Expr) -> None:
+        # Behind ROLLUP and its kin Spark finds such a name only where it has no aggregate to add to the outputs.
+        for node in having.find_all(exp.Column):
+            if node.args.get("table") and node.find_ancestor(exp.AggFunc, exp.Having) is having:
+                message = f"in HAVING beside ROLLUP, CUBE or GROUPING SETS {node.name} stands without its table's name"
+                raise self._query.error(message, node, NotSupported)
 
     def _refuse_two_types(self, binder: ExpressionBinder, having: exp.Expr, free: dict[str, list[Expression]]) -> None:
         # Spark first takes an alias in HAVING for the column of FROM that has its name, if there is one, and converts
@@ -293,6 +309,8 @@ class SelectBinder:
         aliases: dict[str, list[Expression]],
     ) -> Grouping:  # fmt: skip
         keys, names = [], []
+        sets = self._sets(group) if group and has_sets(group) else ()
+        written = list(dict.fromkeys(itertools.chain(*sets))) if sets else group.expressions if group else ()
         for output in outputs if group and group.args.get("all") else ():
             if has_window(output.bound):
                 raise self._query.error(
@@ -301,7 +319,7 @@ class SelectBinder:
             if not has_call(output.bound):
                 keys.append(output.bound)
                 names.append(output.name)
-        for node in group.expressions if group else ():
+        for node in written:
             numbered = self._by_number(node, outputs, "GROUP BY")
             if numbered:
                 key, name = numbered.bound, numbered.name
@@ -311,7 +329,28 @@ class SelectBinder:
                 raise self._query.error(_IN_GROUP_BY, node)
             keys.append(key)
             names.append(name)
-        return Grouping(keys, names)
+        if group is None or not sets:
+            return Grouping(keys, names)
+        with self._placed(group):
+            require_nullable(keys)
+        bound = dict(zip(written, keys, strict=True))
+        return Grouping(keys, names, [[bound[node] for node in each] for each in sets])
+
+    def _sets(self, group: exp.Group) -> list[KeyNodes]:
+        with self._placed(group):
+            return sets_of(group)
+
+    def _note_marks(self, select: exp.Select, grouping: Grouping, bound: Sequence[Expression]) -> None:
+        with self._placed(select):
+            grouping.note(bound)
+
+    @contextmanager
+    def _placed(self, node: exp.Expr) -> Iterator[None]:
+        """What is refused within is refused at `node`."""
+        try:
+            yield
+        except Refused as refused:
+            raise self._query.error(str(refused), node, refused.kind) from None
 
     def _group_clause(self, binder: ExpressionBinder, node: exp.Expr, aliases: dict[str, list[Expression]]) -> Clause:
         # A name in GROUP BY is first a column, and only else the alias of an output.

@@ -101,7 +101,8 @@ def as_written(node: exp.Expr, written: str, first: str, marks: tuple[TokenType,
     """What sqlglot has read of a call of the function `written`, as a `ScalarCall`; None where it is no such.  `first`
     is the first word in the parentheses."""
     if isinstance(node, exp.Anonymous):
-        return call(written, node.expressions, node)
+        turned = written in ("ltrim", "rtrim")  # what is trimmed stands last in these two, as in TRIM(... FROM ...)
+        return call(written, node.expressions[::-1] if turned else node.expressions, node)
     if isinstance(node, exp.Trim):
         pattern = [node.expression] if node.expression else []
         by_position = {"LEADING": "ltrim", "TRAILING": "rtrim"}

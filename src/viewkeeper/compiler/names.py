@@ -69,6 +69,8 @@ class Namer:
         if kind in OPERATORS or kind is exp.Escape:
             shown = self._operator(node)
             return f"(NOT {shown})" if is_negated(node) else shown
+        if isinstance(node, (exp.Grouping, exp.GroupingId)):
+            return self._call("grouping" if isinstance(node, exp.Grouping) else "grouping_id", node.expressions)
         return self._other(node)
 
     def _windowed(self, node: exp.Window) -> str:

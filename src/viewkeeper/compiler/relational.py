@@ -25,6 +25,8 @@ RELATIONAL: dict[type[exp.Expr], frozenset[str]] = {
     exp.Window: frozenset(("this", "partition_by", "order", "spec", "alias", "over")),
     exp.WindowSpec: frozenset(("kind", "start", "start_side", "end", "end_side")),
     exp.IgnoreNulls: frozenset(("this",)), exp.RespectNulls: frozenset(("this",)), **FUNCTION_PARTS,
+    **dict.fromkeys((exp.Rollup, exp.Cube, exp.GroupingSets, exp.Grouping, exp.GroupingId),
+                    frozenset(("expressions",))),
 }  # fmt: skip
 
 _NULLS_INSIDE = re.compile(r"\b(IGNORE|RESPECT)\s+NULLS\s*\)", re.IGNORECASE)
@@ -78,7 +80,9 @@ def _check_query(query: QueryText, node: exp.Expr) -> None:
 
 
 def _check_tuple(query: QueryText, node: exp.Expr) -> None:
-    if isinstance(node.parent, exp.Values) or (isinstance(node.parent, exp.In) and node.parent.args.get("query")):
+    if isinstance(node.parent, (exp.Values, exp.Rollup, exp.Cube, exp.GroupingSets)):
+        return
+    if isinstance(node.parent, exp.In) and node.parent.args.get("query"):
         return
     raise query.error("rows of several values are not supported yet; compare each value", node, NotSupported)
 

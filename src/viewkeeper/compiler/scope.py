@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from viewkeeper.catalog.model import Column
@@ -72,6 +72,13 @@ class Scope:
     ) -> None:  # fmt: skip
         self.items, self.merged = items, merged or {}
         self._shown = shown
+
+    def optional(self) -> Scope:
+        """The same columns, all of which may be NULL."""
+        items = {id(item): replace(item, optional=True) for item in self.items}
+        merged = {name: (n, items[id(item)], i) for name, (n, item, i) in self.merged.items()}
+        shown = None if self._shown is None else [(n, items[id(item)], i) for n, item, i in self._shown]
+        return Scope(list(items.values()), merged, shown)
 
     @property
     def shown(self) -> Sequence[ShownColumn]:

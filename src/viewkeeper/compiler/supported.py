@@ -72,7 +72,7 @@ NOT_DETERMINISTIC = frozenset(
     )
 )  # fmt: skip
 
-_GROUPINGS = "{} is not supported yet; declare one view for each grouping"
+_GROUPINGS = "{0} is not supported like this; write GROUP BY {0} (...)"
 RESERVED = frozenset(
     (
         "ALL", "AND", "AS", "BETWEEN", "BY", "CASE", "CROSS", "DISTINCT", "ELSE", "EXCEPT", "FROM", "FULL", "GROUP",

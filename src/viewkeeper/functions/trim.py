@@ -22,7 +22,8 @@ def _trimming(name: str, trim: Callable[..., pa.Array], written: str = "") -> Fu
             return f"TRIM({written} {arguments[1]} FROM {arguments[0]})"
         return f"{name}({', '.join(arguments)})"
 
-    return Function(name, "a STRING, and a constant one", taking(STRING, STRING, STRING), kernel, 1, 2,
+    accepts = "a STRING, in front of it a constant one" if written else "a STRING, and a constant one"
+    return Function(name, accepts, taking(STRING, STRING, STRING), kernel, 1, 2,
                     constants=(1,), shown=shown)  # fmt: skip
 
 

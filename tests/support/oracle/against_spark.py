@@ -112,7 +112,8 @@ class Pairs:
             assert report.ok, f"{engine.catalog.find(report.view)}\n{report.problem}\n{report.differing}"
             self.reached[f"judged by {report.judge}"] += 1
             self.reached["rows"] += report.rows
-            self.reached["answers with rows"] += report.rows > 0
+            self.reached["answers"] += 1
+            self.reached["with rows"] += report.rows > 0
 
     def _note(self, engine: MemoryEngine) -> None:
         self.reached["pairs"] += len(engine.catalog.views)

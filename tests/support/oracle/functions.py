@@ -122,6 +122,8 @@ def scalar_calls(draw: st.DrawFn, columns: Columns) -> tuple[str, Type] | None:
     number = len(types) + len(constants)
     rest = iter(arguments)
     written = [next(fixed) if i in function.constants and constants else str(next(rest)) for i in range(number)]
+    if function.name in ("trim", "ltrim", "rtrim"):
+        written.reverse()
     shape = _WRITTEN.get(function.name, function.name.replace(" ", "_") + f"({', '.join(written)})")
     return shape.format(*written) if function.name in _WRITTEN else shape, result
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from oracle.functions import scalar_calls
 from oracle.picking import pick
-from viewkeeper.catalog.types import BIGINT, DOUBLE, INT, INTEGER_BITS, STRING, Type, decimal
+from viewkeeper.catalog.types import BIGINT, DOUBLE, INT, INTEGER_BITS, STRING, TINYINT, Type, decimal
 
 Columns = tuple[tuple[str, Type], ...]
 
@@ -81,7 +81,7 @@ def view_queries(
         terms.insert(draw(st.integers(0, len(terms))), draw(_subquery_terms(columns, scope)))
     where = " WHERE " + " AND ".join(terms) if terms else ""
     if pick(draw, ["rows", "groups"]) == "groups":
-        return draw(_grouped(text + where, columns))
+        return draw(_grouped(text + where, columns, plain))
     if " JOIN " not in text and pick(draw, [True, False, False]):
         return f"SELECT * FROM {text}{where}", tuple((name.split(".")[-1], type_) for name, type_ in columns)
     outputs = [draw(_outputs(columns)) for _ in range(draw(st.integers(1, 4)))]
@@ -194,17 +194,25 @@ def _from_items(draw: st.DrawFn, scope: Sequence[Source], depth: int, alias: str
 
 
 @st.composite
-def _grouped(draw: st.DrawFn, rest: str, columns: Columns) -> tuple[str, Columns]:
+def _grouped(draw: st.DrawFn, rest: str, columns: Columns, plain: bool) -> tuple[str, Columns]:
     keys = draw(st.lists(st.sampled_from(columns), max_size=2, unique_by=lambda column: column[0]))
     if keys and keys[0][1].is_integer and pick(draw, [True, False, False, False]):
         keys[0] = (f"{keys[0][0]} * 2", keys[0][1])
     calls = draw(st.lists(_calls(columns), min_size=0 if keys else 1, max_size=3))
     shown = keys + calls if pick(draw, [True, True, True, False]) else calls or keys
+    listed, keys_alone = ", ".join(key for key, _ in keys), keys
+    if keys and not plain and pick(draw, [True, False, False, False]):
+        last, first = keys[-1][0], keys[0][0]
+        sets = [f"ROLLUP ({listed})", f"CUBE ({listed})", f"GROUPING SETS (({listed}), {last})",
+                f"{listed}, ROLLUP ({first})"]  # fmt: skip
+        marks = [("grouping_id()", BIGINT), (f"grouping({first})", TINYINT)]
+        shown = [*shown, *marks[: pick(draw, [0, 1, 2])]]
+        listed, keys_alone = pick(draw, sets), []
     text, out = _select(draw(st.permutations(shown)), rest)
     if keys:
-        text += " GROUP BY " + ", ".join(key for key, _ in keys)
+        text += f" GROUP BY {listed}"
     if pick(draw, [True, False, False]):
-        text += f" HAVING {draw(_having(keys, columns))}"
+        text += f" HAVING {draw(_having(keys_alone, columns))}"
     return text, out
 
 
