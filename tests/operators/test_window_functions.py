@@ -21,6 +21,10 @@ from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import CreateView, SelectStatement
 from viewkeeper.compiler.ties import settled
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.maintenance.operators import by_key, window_rows
+from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer
+from viewkeeper.plans.key_functions import WindowRows
+from viewkeeper.plans.maintenance import ByKey
 from window_queries import listed, window_functions
 
 COLUMNS = (Column("id", INT, False), Column("g", INT), Column("a", INT), Column("d", DOUBLE),
@@ -46,6 +50,9 @@ OTHERS = [
     "JOIN (SELECT g, max(r) AS m FROM (SELECT g, row_number() OVER (PARTITION BY g ORDER BY p) AS r FROM t) "
     "GROUP BY g) y ON x.g = y.g WHERE r < 3",
     "SELECT g, row_number() OVER (ORDER BY a) AS x, row_number() OVER (PARTITION BY g ORDER BY s) AS y FROM t",
+    "SELECT id, r FROM (SELECT id, g, rank() OVER (PARTITION BY g ORDER BY a) AS r FROM t) WHERE r IN (1, 2) AND g < 2",
+    "SELECT id, s FROM t QUALIFY dense_rank() OVER (PARTITION BY g ORDER BY a) BETWEEN 2 AND 3 AND 1 / a > 0",
+    "SELECT id FROM t QUALIFY 1 / a > 0 AND row_number() OVER (PARTITION BY g ORDER BY a) < 2",
     "SELECT 1 / (row_number() OVER (PARTITION BY g ORDER BY a) - 2) AS q, id FROM t",
     "SELECT sum(id + 9223372036854775800) OVER (PARTITION BY g ORDER BY id) AS s FROM t",
 ]  # fmt: skip
@@ -158,6 +165,30 @@ def test_zeros_of_both_signs_and_every_nan_are_one_partition_and_equal() -> None
                   "rank() OVER (ORDER BY d) AS r FROM t")  # fmt: skip
     put(engine, {"k": 1, "d": 0.0}, {"k": 2, "d": -0.0}, {"k": 3, "d": math.nan}, {"k": 4, "d": -math.nan})
     assert sorted(engine.rows("v")) == [(1, 2, 1), (2, 2, 1), (3, 2, 3), (4, 2, 3)]
+
+
+@pytest.mark.parametrize("condition, rows", [
+    ("row_number() OVER w <= 2", 4), ("2 > row_number() OVER w", 2), ("rank() OVER w IN (1, 2)", 4),
+    ("row_number() OVER w >= 1", 51),
+])  # fmt: skip
+def test_a_change_sends_on_no_more_rows_than_are_asked_for(
+    condition: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new first row moves all others on; those that come first are told, as they were before and are now."""
+    engine = kept("CREATE TABLE t (k INT, g INT, PRIMARY KEY (k))",
+                  f"SELECT k FROM t WINDOW w AS (PARTITION BY g ORDER BY k) QUALIFY {condition}")  # fmt: skip
+    put(engine, *({"k": k, "g": k % 2} for k in range(1, 51)))
+    sent: list[int] = []
+    compute = window_rows.compute
+
+    def counted(function: WindowRows, sides: Any, operator: ByKey, zone: str) -> KeyAnswer:
+        answer = compute(function, sides, operator, zone)
+        sent.append(len(answer.rows))
+        return answer
+
+    monkeypatch.setitem(by_key._FUNCTIONS, WindowRows, by_key._Function(counted, None))
+    put(engine, {"k": 0, "g": 1})
+    assert sum(sent) == rows
 
 
 @pytest.mark.parametrize("query, text", [

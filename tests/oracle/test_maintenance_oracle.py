@@ -24,7 +24,8 @@ from viewkeeper.maintenance.rules.computed_columns import COMPUTED_COLUMNS
 from viewkeeper.maintenance.rules.rewriter import RULES, rewritten
 from viewkeeper.maintenance.task import Task
 from viewkeeper.maintenance.zones import _RUN
-from viewkeeper.plans.maintenance import plan_of
+from viewkeeper.plans.key_functions import WindowRows
+from viewkeeper.plans.maintenance import ByKey, plan_of
 from viewkeeper.trace.rows import Rows
 
 
@@ -144,6 +145,10 @@ def test_views_that_share_what_others_keep_are_filled_whatever_the_key(
     assert wanted <= covered, f"not reached: {sorted(wanted - covered)}"
 
 
+WINDOWS = {"row_number OVER", "rank OVER", "ROWS", "RANGE", "ties settled"}
+"""What of window functions must be drawn; `test_window_functions` has every function over every kind of frame."""
+
+
 def test_the_generator_reaches_every_operator_and_every_rule() -> None:
     covered: Counter[str] = Counter()
 
@@ -156,7 +161,11 @@ def test_the_generator_reaches_every_operator_and_every_rule() -> None:
         except NotSupported as refused:
             covered[f"refused: {str(refused).split(' is ')[0][:40]}"] += 1
             return
-        covered.update(type(operator).__name__ for operator in plan_of(engine.catalog).operators)
+        plan = plan_of(engine.catalog)
+        covered.update(type(operator).__name__ for operator in plan.operators)
+        functions = [o.function for o in plan.operators if isinstance(o, ByKey) and isinstance(o.function, WindowRows)]
+        for call in (call for function in functions for call in function.calls):
+            covered.update([f"{call.function} OVER", call.frame.unit, *["ties settled"] * bool(call.ties)])
         for relation in engine.relations.values():
             covered.update(rewritten(relation, "UTC")[1])
 
@@ -165,7 +174,7 @@ def test_the_generator_reaches_every_operator_and_every_rule() -> None:
         print(f"{times:6,} {name}")
     # Of SELECT, and of what Spark computes.
     elsewhere = {"GivenRows", "SparkAnswer", "Memo", "Recall", COMPUTED_COLUMNS.name}
-    wanted = {each.__name__ for each in _RUN} | {constant_folding.NAME, *(rule.name for rule in RULES)}
+    wanted = {each.__name__ for each in _RUN} | {constant_folding.NAME, *(rule.name for rule in RULES)} | WINDOWS
     wanted -= elsewhere
     assert wanted <= covered.keys(), f"not reached: {sorted(wanted - covered.keys())}"
 

@@ -73,7 +73,12 @@ def test_what_is_rewritten_says_the_same_and_every_rule_was_used() -> None:
     constants = ["SELECT i, j FROM a JOIN b ON a.k = b.k WHERE b.y < 1 + 1 AND x > 0",
                  "SELECT i FROM a WHERE x > 1 / 0 AND k > 0", "SELECT sum(x + (1 + 1)) FROM a",
                  "SELECT i FROM a WHERE k IN (SELECT y FROM b WHERE y < 1 + 1)"]  # fmt: skip
-    for sql in (*joins(), *groups, *sets, *subqueries, *ors, *constants):
+    windows = [
+        "SELECT i FROM a QUALIFY row_number() OVER (PARTITION BY k ORDER BY x) <= 2 AND 1 / x > 0",
+        "SELECT i FROM a QUALIFY 1 / x > 0 AND rank() OVER (ORDER BY x) IN (1, 2)",
+        "SELECT i FROM (SELECT i, dense_rank() OVER (ORDER BY x) AS r FROM a) WHERE r BETWEEN 1 AND 2",
+    ]
+    for sql in (*joins(), *groups, *sets, *subqueries, *ors, *constants, *windows):
         before = relation_of(sql)
         after, names = rewritten(before, "UTC")
         assert answer(after) == answer(before), (sql, names)

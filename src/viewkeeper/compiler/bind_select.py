@@ -196,8 +196,13 @@ class SelectBinder:
     def _refuse_other(self, binder: ExpressionBinder, node: exp.Column, aliases: dict[str, list[Expression]]) -> None:
         meant = aliases.get(node.name.lower()) if node.args.get("table") is None else None
         if meant and not binder.scope.says_nothing(node.name):
-            column = binder.bind(node, Clause())
-            if any(identity(each) != identity(column) for each in meant):
+            try:
+                alike = all(
+                    isinstance(m, ColumnRef) and m.index == binder.scope.resolve(node.name, None)[0] for m in meant
+                )
+            except Unresolved:
+                alike = False
+            if not alike:
                 message = f"{node.name} is an alias here, and a column in FROM; give the output another alias"
                 raise self._query.error(message, node, NotSupported)
 

@@ -353,6 +353,7 @@ class PlanBuilder(SharedPlan):
         function = WindowRows(
             tuple(position for _, position in made.outputs),
             tuple(placed_call(call, side.found) for call in relation.calls),
+            relation.first,
         )
         behind = tuple(Column(call.function, call.type, call.nullable) for call in relation.calls)
         named = tuple(replace(column, name=f"c{i}") for i, column in enumerate(made.columns + behind))

@@ -75,16 +75,18 @@ class FirstRows(KeyFunction):
 @dataclass(frozen=True)
 class WindowRows(KeyFunction):
     """Each row of the key with the values of window functions behind its columns `outputs`; positions in `outputs` and
-    `calls` are those of the state."""
+    `calls` are those of the state.  With `first`, (number of a call, n), only rows for which the call is at most n."""
 
     outputs: tuple[int, ...]
     calls: tuple[OverCall, ...]
+    first: tuple[int, int] | None
 
     why = "what stands around a row depends on all of them"
 
     def text(self, inputs: Sequence[str]) -> str:
         names = ", ".join(dict.fromkeys(call.function for call in self.calls))
-        return f"{names} over the rows of {inputs[0]}, in order"
+        first = "" if self.first is None else f", where {self.calls[self.first[0]].function} <= {self.first[1]:,}"
+        return f"{names} over the rows of {inputs[0]}, in order{first}"
 
 
 def placed_call(call: OverCall, at: Mapping[int, int]) -> OverCall:

@@ -227,7 +227,8 @@ class Windows(Relation):
     """Each row with the value of each of `calls` behind it; rows of one partition have equal columns `partition`.
 
     `settled` is what Spark's text needs so that it answers the same: further terms of the ORDER BY of calls, by their
-    places; None where no text says it.
+    places; None where no text says it.  With `first`, (number of a call, n), rows may be missing for which the call is
+    above n: nobody asks for them.
     """
 
     input: Relation
@@ -235,6 +236,7 @@ class Windows(Relation):
     calls: tuple[OverCall, ...]
     call_names: tuple[str, ...]
     settled: tuple[tuple[TextPlace, str], ...] | None
+    first: tuple[int, int] | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:  # type: ignore[override]

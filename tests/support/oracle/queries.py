@@ -87,6 +87,11 @@ def view_queries(
     outputs = [draw(_outputs(columns)) for _ in range(draw(st.integers(1, 4)))]
     if not plain and pick(draw, [True, False, False, False]):
         outputs.append(draw(_subquery_values(columns, scope)))
+    if not plain and draw(st.sampled_from([True, False, False])):
+        windows = [draw(_windows(columns)) for _ in range(draw(st.integers(1, 2)))]
+        outputs += windows
+        if windows[0][1] == INT and windows[0][0].startswith(("row_number", "rank")):
+            where += draw(st.sampled_from(["", f" QUALIFY {windows[0][0]} <= 2"]))
     query, out = _select(outputs, text + where)
     if pick(draw, [True, False, False, False]):
         query = query.replace("SELECT", "SELECT DISTINCT", 1)
@@ -145,6 +150,34 @@ def _subquery_values(draw: st.DrawFn, columns: Columns, scope: Sequence[Source])
         return f"(SELECT {name} FROM {text})", type_
     call, type_ = draw(_calls(inside))
     return f"(SELECT {call} FROM {text})", type_
+
+
+@st.composite
+def _windows(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
+    """A window function; its order may leave rows tied."""
+    names = [name for name, _ in columns]
+    partition = draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
+    terms = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
+    order = ", ".join(term + draw(st.sampled_from(["", " DESC", " NULLS LAST"])) for term in terms)
+    by = f"PARTITION BY {', '.join(partition)} " if partition else ""
+    name, type_ = draw(st.sampled_from(columns))
+    kind = draw(st.sampled_from(["rank", "rank", "shift", "value", "aggregate", "aggregate"]))
+    if kind == "rank":
+        call = draw(st.sampled_from(["row_number()", "row_number()", "rank()", "dense_rank()", "ntile(2)"]))
+        return f"{call} OVER ({by}ORDER BY {order})", INT
+    nulls = draw(st.sampled_from(["", " IGNORE NULLS"]))
+    if kind == "shift":
+        call = draw(st.sampled_from(["lag", "lead"]))
+        return f"{call}({name}, {draw(st.integers(1, 2))}){nulls} OVER ({by}ORDER BY {order})", type_
+    start = draw(st.sampled_from(["UNBOUNDED PRECEDING", "CURRENT ROW", "1 PRECEDING"]))
+    end = draw(st.sampled_from(["UNBOUNDED FOLLOWING", "CURRENT ROW", "1 FOLLOWING"]))
+    unit = "ROWS" if "1" in start + end else draw(st.sampled_from(["ROWS", "RANGE"]))
+    over = f"OVER ({by}ORDER BY {order} {unit} BETWEEN {start} AND {end})"
+    if kind == "value":
+        call = draw(st.sampled_from([f"first_value({name})", f"last_value({name})", f"nth_value({name}, 2)"]))
+        return f"{call}{nulls} {over}", type_
+    call, type_ = draw(_calls(columns).filter(lambda each: "DISTINCT" not in each[0]))
+    return f"{call} {draw(st.sampled_from([over, f'OVER ({by})']))}".replace(" )", ")"), type_
 
 
 def _select(outputs: Sequence[tuple[str, Type]], rest: str) -> tuple[str, Columns]:

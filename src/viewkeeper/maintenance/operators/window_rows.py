@@ -45,10 +45,14 @@ def compute(function: WindowRows, sides: list[KeyedRows], operator: plan.ByKey, 
         if wrong is not None:
             errors = np.where(errors == 0, wrong[orders[by].back], errors)
     made = Rows(columns, np.ones(len(rows), dtype=np.int64))
+    kept = np.ones(len(rows), dtype=bool)
+    if function.first is not None:
+        number, most = function.first
+        kept = columns[len(function.outputs) + number].to_numpy() <= most
     if not errors.any():
-        return KeyAnswer(made, nothing, None)
+        return KeyAnswer(made.filter(kept), nothing, None)
     raised = np.flatnonzero(errors)
-    return KeyAnswer(made.filter(errors == 0), made.take(raised), errors[raised])
+    return KeyAnswer(made.filter(kept & (errors == 0)), made.take(raised), errors[raised])
 
 
 def _terms(order: Sequence[Order], rows: Rows) -> list[OrderTerm]:

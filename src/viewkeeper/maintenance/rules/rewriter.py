@@ -12,6 +12,7 @@ from viewkeeper.maintenance.rules.computed_group_keys import COMPUTED_GROUP_KEYS
 from viewkeeper.maintenance.rules.computed_join_keys import COMPUTED_JOIN_KEYS
 from viewkeeper.maintenance.rules.distinct_aggregates import DISTINCT_AGGREGATES
 from viewkeeper.maintenance.rules.exists_as_semi_join import EXISTS_AS_SEMI_JOIN
+from viewkeeper.maintenance.rules.first_of_partitions import FIRST_OF_PARTITIONS
 from viewkeeper.maintenance.rules.in_as_semi_join import IN_AS_SEMI_JOIN
 from viewkeeper.maintenance.rules.inner_join_residual import INNER_JOIN_RESIDUAL
 from viewkeeper.maintenance.rules.not_in_as_anti_join import NOT_IN_AS_ANTI_JOIN
@@ -28,7 +29,7 @@ RULES = (
     SET_OPERATION_AS_COUNTS, COMMON_CONJUNCTS, INNER_JOIN_RESIDUAL, OUTER_JOIN_AS_INNER, WHERE_BELOW_JOIN,
     WHERE_BELOW_OUTER_JOIN, EXISTS_AS_SEMI_JOIN, IN_AS_SEMI_JOIN, NOT_IN_AS_ANTI_JOIN, SUBQUERY_AS_COLUMN,
     ON_BELOW_OUTER_JOIN, NULL_SAFE_KEYS, COMPUTED_JOIN_KEYS, COMPUTED_GROUP_KEYS, DISTINCT_AGGREGATES,
-    COMPUTED_COLUMNS,
+    COMPUTED_COLUMNS, FIRST_OF_PARTITIONS,
 )  # fmt: skip
 """Tried in this order at each relation, from the root on, until none applies there; then below.  A conjunct must know
 what kind of join it stands above before it moves, and moves before subqueries become joins, and before keys that raise
