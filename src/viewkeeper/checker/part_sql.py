@@ -77,7 +77,7 @@ class SqlParts:
                 if isinstance(answer, pa.Table):
                     found.append(_as(answer, schema))
                 else:
-                    failed[part] = answer.condition or answer.message
+                    failed[part] = str(answer)
         return Recomputed(list(asked), pa.concat_tables(found), "spark", failed)
 
     def _union(self, asked: Mapping[int, Asked], parts: Iterable[int]) -> str:

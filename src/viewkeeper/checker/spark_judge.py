@@ -35,6 +35,9 @@ class SparkRaised:
     condition: str | None
     message: str
 
+    def __str__(self) -> str:
+        return self.condition or self.message
+
 
 class SparkJudge:
     """Answers of Spark SQL.  `zone` is the database's time zone; the settings of `spark` are not touched."""
