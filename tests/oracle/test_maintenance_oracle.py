@@ -210,3 +210,15 @@ def test_views_equal_their_query_with_colliding_hashes() -> None:
         run(case, servers, min(declared_at, len(case.batches)))
 
     check()
+
+
+def test_a_broken_view_breaks_its_reader_whether_or_not_a_row_asks_for_it() -> None:
+    """By a subquery that is tied to rows of which WHERE leaves none."""
+    t = TableSchema("t", (Column("id", BIGINT, False), Column("x", INT)), (0,))
+    views = [
+        "CREATE VIEW v AS SELECT id, (SELECT i.x FROM t AS i WHERE i.x = a.x) AS only FROM t AS a",
+        "CREATE VIEW w AS SELECT id FROM t WHERE id > 5 AND EXISTS (SELECT * FROM v WHERE v.id = t.id)",
+    ]
+    rows = ({"id": 1, "x": 1}, {"id": 2, "x": 1})
+    engine = run(Case((t,), tuple(views), ((Operation("put_many", "t", rows),),)), 2, 0)
+    assert [code for _, code, *_ in engine.errors("w")]

@@ -70,7 +70,7 @@ from viewkeeper.plans.relations import (
     inputs_of,
 )
 from viewkeeper.plans.rewriting import walk
-from viewkeeper.plans.subqueries import Exists, InSubquery, ScalarSubquery, Subquery, subqueries_in
+from viewkeeper.plans.subqueries import Exists, InSubquery, ScalarSubquery, Subquery, scans_in, subqueries_in
 
 _TRUE = Literal(BOOLEAN, False, None, True)
 _TOO_MANY = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
@@ -118,12 +118,15 @@ class _Evaluator:
         self._asked: dict[tuple[int, Row], Answer] = {}
 
     def whole(self, relation: Relation) -> Answer:
-        """The answer, with the error rows of the subqueries that were asked, or are handed nothing."""
+        """The answer, with the error rows of the subqueries that were asked, or are handed nothing; and those of the
+        views that the others read, asked or not."""
         answer = self.answer(relation)
+        below: list[ErrorRow] = []
         for subquery in _subqueries(relation):
             if not subquery.outer:
                 self._ask(subquery, (), _group_of_all(subquery)[1])
-        return Answer(answer.rows, answer.errors + [e for asked in self._asked.values() for e in asked.errors])
+            below += [error for scan in scans_in(subquery.query) for error in self._inputs[scan.object].errors]
+        return Answer(answer.rows, answer.errors + [e for asked in self._asked.values() for e in asked.errors] + below)
 
     def answer(self, relation: Relation) -> Answer:
         match relation:
