@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +19,11 @@ from viewkeeper.compiler.bind import bind_view
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import CreateView
 from viewkeeper.errors import NotSupported
+from viewkeeper.maintenance.operators.first_rows import compute
+from viewkeeper.maintenance.operators.keyed_rows import KeyedRows
+from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.key_functions import FirstRows
+from viewkeeper.trace.rows import Rows
 
 TABLE = "CREATE TABLE t (id INT, a INT, s STRING, PRIMARY KEY (id))"
 Row = dict[str, Any]
@@ -110,3 +117,17 @@ def test_a_limit_that_nothing_settles_or_that_stands_inside_is_left_to_spark(que
     assert isinstance(statement, CreateView)
     with pytest.raises(NotSupported, match="LIMIT|OFFSET"):
         bind_view(catalog_of(TABLE), statement)
+
+
+def test_both_zeros_stand_in_the_same_order_wherever_they_are_read() -> None:
+    """They are equal to ORDER BY: the row that is taken out must be the one that was put in."""
+    engine = MemoryEngine(["CREATE TABLE t (id INT, f DOUBLE, PRIMARY KEY (id))"])
+    engine.declare(["CREATE VIEW v AS SELECT f FROM t ORDER BY f LIMIT 1"])
+    (operator,) = (each for each in engine.catalog.plan.operators if isinstance(each, plan.ByKey))
+    assert isinstance(operator.function, FirstRows)
+    found = []
+    for zeros in ([0.0, -0.0], [-0.0, 0.0]):
+        rows = Rows([pa.array(zeros)], np.ones(2, np.int64))
+        answer = compute(operator.function, [KeyedRows(np.zeros(2, np.int64), rows)], operator, "UTC")
+        found.append(str(answer.rows.columns[0][0].as_py()))
+    assert found[0] == found[1]

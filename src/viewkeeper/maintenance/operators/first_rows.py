@@ -9,7 +9,8 @@ from viewkeeper.catalog.types import physical_type
 from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer, KeyedRows
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.key_functions import FirstRows
-from viewkeeper.trace.ordering import OrderTerm, sort_indices
+from viewkeeper.trace.keys import exact_codes
+from viewkeeper.trace.ordering import OrderTerm, order_keys
 from viewkeeper.trace.rows import Rows
 
 
@@ -21,7 +22,9 @@ def compute(function: FirstRows, sides: list[KeyedRows], operator: plan.ByKey, z
         return KeyAnswer(nothing, nothing, None)
     rows = side.rows
     terms = [OrderTerm(rows.columns[t.position], t.ascending, t.nulls_first) for t in function.terms]
-    order = sort_indices([OrderTerm(pa.array(side.key)), *terms])
+    # The order has all columns, but both zeros are one value in it: their bits say which stands first, in every batch.
+    bits = [code for each in rows.columns if pa.types.is_floating(each.type) for code in exact_codes(each)]
+    order = np.lexsort([side.key, *order_keys(terms), *bits][::-1])
     key, weights = side.key[order], rows.weights[order]
     ends = np.cumsum(weights)
     # Counted from the first row of its own key on.
