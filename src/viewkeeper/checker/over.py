@@ -7,7 +7,7 @@ from functools import cmp_to_key
 from typing import Any
 
 from viewkeeper.checker.tables import Row
-from viewkeeper.checker.value_rules import Raised, canonical, exact_average, exact_sum, order_key
+from viewkeeper.checker.value_rules import Raised, canonical, order_key, plain_aggregate
 from viewkeeper.plans.relations import Order, OverCall, Windows
 
 
@@ -86,20 +86,7 @@ def _value(call: OverCall, ranked: Sequence[Row], place: int) -> Any:
 
 def _aggregate(call: OverCall, values: Sequence[Any]) -> Any:
     assert call.of is not None
-    if call.function == "count":
-        return len(values)
-    if not values:
-        return None
-    match call.function:
-        case "sum":
-            return exact_sum(values, call.of, call.type, call.place)
-        case "avg":
-            return exact_average(values, call.of, call.type, call.place)
-        case "min":
-            return canonical(min(values, key=order_key))
-        case "max":
-            return canonical(max(values, key=order_key))
-    raise TypeError(f"no such window function: {call.function}")
+    return plain_aggregate(call.function, values, call.of, call.type, call.place)
 
 
 def _bucket(place: int, size: int, buckets: int) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 
 from viewkeeper.checker.row_evaluator import Answer, evaluate
 from viewkeeper.checker.tables import Row
-from viewkeeper.checker.value_rules import Raised, canonical, exact_average, exact_sum, order_key
+from viewkeeper.checker.value_rules import Raised, canonical, order_key, plain_aggregate
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.pattern import BoundPattern, PatternCall
 from viewkeeper.plans.relations import Project, Scan
@@ -192,20 +192,7 @@ def _call(call: PatternCall, rows: Sequence[Row], match: PatternMatch, zone: str
     if call.function in ("first", "last"):
         return every[0 if call.function == "first" else -1]
     values = [value for value in every if value is not None]
-    if call.function == "count":
-        return len(values)
-    if not values:
-        return None
-    match call.function:
-        case "sum":
-            return exact_sum(values, argument.type, call.type, call.place)
-        case "avg":
-            return exact_average(values, argument.type, call.type, call.place)
-        case "min":
-            return canonical(min(values, key=order_key))
-        case "max":
-            return canonical(max(values, key=order_key))
-    raise TypeError(f"no such aggregate: {call.function}")
+    return plain_aggregate(call.function, values, argument.type, call.type, call.place)
 
 
 def _value(expression: Expression, row: Row, zone: str) -> Any:

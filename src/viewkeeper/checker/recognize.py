@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from viewkeeper.catalog.model import Column
 from viewkeeper.checker.row_evaluator import Answer, ErrorRow, evaluate, place_text
 from viewkeeper.checker.tables import Row
-from viewkeeper.checker.value_rules import Raised, canonical, exact_average, exact_sum, order_key
+from viewkeeper.checker.value_rules import Raised, canonical, order_key, plain_aggregate
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.relations import Project, Scan
 
@@ -209,17 +209,4 @@ def _slot(query: MatchQuery, slot: Any, rows: list[tuple[int, Row]], zone: str, 
             values.reverse()
         return values[slot.offset] if slot.offset < len(values) else None
     present = [value for value in values if value is not None]
-    if slot.function == "count":
-        return len(present)
-    if not present:
-        return None
-    match slot.function:
-        case "sum":
-            return exact_sum(present, slot.argument.type, slot.type, slot.place)
-        case "avg":
-            return exact_average(present, slot.argument.type, slot.type, slot.place)
-        case "min":
-            return canonical(min(present, key=order_key))
-        case "max":
-            return canonical(max(present, key=order_key))
-    raise TypeError(f"no such measure: {slot.function}")
+    return plain_aggregate(slot.function, present, slot.argument.type, slot.type, slot.place)

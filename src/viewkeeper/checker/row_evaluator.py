@@ -25,10 +25,8 @@ from viewkeeper.checker.value_rules import (
     arithmetic,
     canonical,
     compare,
-    exact_average,
-    exact_sum,
     negate,
-    order_key,
+    plain_aggregate,
 )
 from viewkeeper.plans.expressions import (
     And,
@@ -447,19 +445,8 @@ def _aggregates(calls: Sequence[AggregateCall], members: Sequence[Row]) -> Row:
 
 
 def _aggregate(call: AggregateCall, argument: Expression, values: Sequence[Any]) -> Any:
-    if call.function == "count":
-        return len(values)
     if call.function == "count_distinct":
         return distinct(values)
-    if not values:
-        return None
-    match call.function:
-        case "sum":
-            return exact_sum(values, argument.type, call.type, call.place)
-        case "avg":
-            return exact_average(values, argument.type, call.type, call.place)
-        case "min":
-            return canonical(min(values, key=order_key))
-        case "max":
-            return canonical(max(values, key=order_key))
+    if not values or call.function in ("count", "sum", "avg", "min", "max"):
+        return plain_aggregate(call.function, values, argument.type, call.type, call.place)
     return further(call, argument, values)

@@ -238,3 +238,23 @@ def exact_average(values: Sequence[Any], argument: Type, result: Type, place: tu
             return fit_decimal(total / len(values), result, place)
     total = exact_float_sum(values) if argument.is_float else _to_double(sum(values), 0)
     return total / len(values)
+
+
+def plain_aggregate(
+    function: str, values: Sequence[Any], of: Type, result: Type, place: tuple[int, int] | None
+) -> Any:  # fmt: skip
+    """COUNT, SUM, AVG, MIN or MAX of `values` of the type `of`, none of them NULL; raises Raised."""
+    if function == "count":
+        return len(values)
+    if not values:
+        return None
+    match function:
+        case "sum":
+            return exact_sum(values, of, result, place)
+        case "avg":
+            return exact_average(values, of, result, place)
+        case "min":
+            return canonical(min(values, key=order_key))
+        case "max":
+            return canonical(max(values, key=order_key))
+    raise TypeError(f"no such aggregate: {function}")
