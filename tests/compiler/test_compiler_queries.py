@@ -240,6 +240,7 @@ def test_a_view_whose_names_do_not_fit_is_refused(head: str, message: str) -> No
         ("SELECT id, customer IN (SELECT id FROM customer) AS there FROM orders", "NULLs may decide", None),
         ("SELECT id FROM orders o WHERE id IN (SELECT c.id / 2 FROM customer c WHERE c.segment = o.note)",
          "can raise", None),
+        ("SELECT (SELECT min(1 / c.id) FROM customer c WHERE c.segment = note) AS x FROM orders", "can raise", None),
         ("SELECT o.id FROM orders o LEFT JOIN customer c ON o.id IN (SELECT id FROM orders)", "in ON", None),
         ("WITH RECURSIVE o AS (SELECT 1 AS x) SELECT x FROM o", "WITH RECURSIVE", None),
         ("SELECT id FROM shop.orders", "a name has one part only", 16),

@@ -25,6 +25,8 @@ from viewkeeper.plans.relations import (
 from viewkeeper.plans.rewriting import conjunction, conjuncts, references, renumber, rewrite, walk
 from viewkeeper.plans.subqueries import InSubquery, ScalarSubquery, Subquery, has_subquery, relations_in
 
+_RAISES = "something in it can raise, for rows that nobody may ask for"
+
 
 class Correlated(Exception):
     """A subquery whose tie to the query around it cannot be taken out: the reason, and where it stands."""
@@ -67,7 +69,7 @@ def uncorrelated(query: Relation) -> Uncorrelated:
     for each in relations_in(query):
         for expression in expressions_of(each):
             if can_raise(expression):
-                raise Correlated("something in it can raise, for rows that nobody may ask for", expression.place)
+                raise Correlated(_RAISES, expression.place)
     return _pulled(query)
 
 
@@ -85,6 +87,9 @@ def group_of_all(query: Relation) -> GroupOfAll | None:
     if not isinstance(query, GroupBy) or query.keys:
         return None
     rows = uncorrelated(query.input)
+    for call in query.calls if rows.keys else ():
+        if call.argument is not None and can_raise(call.argument):
+            raise Correlated(_RAISES, call.place)
     if rows.conditions:
         raise Correlated("what it aggregates is tied to the query around by more than equalities",
                          next((c.place for c in rows.conditions), None))  # fmt: skip
