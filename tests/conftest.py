@@ -13,11 +13,11 @@ from hypothesis import Phase, settings
 
 from key_values import collide
 from pipeline_database import VIEWS, Shop
+from spark_classes import java_options
 from stream_database import StreamDatabase
 from viewkeeper.pipeline.spark_executor import JAVA_OPTIONS
 
-# A test's Spark lives for seconds, in which Java would spend half of its time on compiling well what soon ends.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
 
 # No test cuts the power, and what a killed process has written is there, synced or not; tests of durability look which
 # calls are made, and where they fail.  On a good disk a fifth of the time of tests of streams went into waiting for it.
