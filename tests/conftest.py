@@ -27,28 +27,32 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+SECOND = ("streams", "whole")
+"""The folders whose tests have the second of the two sessions of Spark: half of the time that both take."""
+
+
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of its own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests run in two processes (`-n 2 --dist loadgroup`) one of them has the session of Spark and begins with
-    its tests; the other begins with the longest."""
+    """Where tests run in three processes (`-n 3 --dist loadgroup`) two of them have a session of Spark each, and begin
+    with its tests; the third begins with the longest.  Three, since on two cores much of a test is waiting."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.xdist_group("spark-2" if item.path.parent.name in SECOND else "spark-1"))
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: item.get_closest_marker("faults") is None and item.path.parent.name != "oracle")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Groups that are lost show nowhere but in the minutes that the second session of Spark takes."""
+    """Groups that are lost show nowhere but in the minutes that more sessions of Spark take."""
     if getattr(session.config.option, "loadgroup", False):
         grouped = [item.nodeid for item in session.items if item.get_closest_marker("xdist_group")]
-        lost = [nodeid for nodeid in grouped if not nodeid.endswith("@spark")]
+        lost = [nodeid for nodeid in grouped if not nodeid.endswith(("@spark-1", "@spark-2"))]
         assert not lost, f"this pytest-xdist does not group tests under this pytest: {lost[0]}"
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One Spark session for all tests marked `spark`."""
+    """One Spark session for all tests of a process that ask for it."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run whatever python3 is on the PATH
