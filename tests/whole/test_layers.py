@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator, Set
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
@@ -22,9 +23,17 @@ ORDER = (
 PROGRAMS = {"demo"}
 """They use viewkeeper as a user would and may import anything; only the command line starts them."""
 
-MODULES = {module: ast.parse(module.read_text(), module) for module in sorted(SOURCE.rglob("*.py"))}
-ELSEWHERE = {file: ast.parse(file.read_text(), file)
-             for folder in ("tests", "benchmarks") for file in sorted((ROOT / folder).rglob("*.py"))}  # fmt: skip
+
+@cache
+def modules() -> dict[Path, ast.Module]:
+    """Parsed when a test asks: every process of a run collects this file, and one runs it."""
+    return {module: ast.parse(module.read_text(), module) for module in sorted(SOURCE.rglob("*.py"))}
+
+
+@cache
+def elsewhere() -> dict[Path, ast.Module]:
+    files = (file for folder in ("tests", "benchmarks") for file in sorted((ROOT / folder).rglob("*.py")))
+    return {file: ast.parse(file.read_text(), file) for file in files}
 
 
 def layer(module: Path) -> str:
@@ -54,7 +63,7 @@ def offences(module: Path, tree: ast.AST) -> Iterator[str]:
 
 
 def test_a_module_imports_only_its_own_layer_and_those_before_it() -> None:
-    found = {f"{module.relative_to(SOURCE)} imports {offence}" for module, tree in MODULES.items()
+    found = {f"{module.relative_to(SOURCE)} imports {offence}" for module, tree in modules().items()
              if layer(module) not in {"__init__", *PROGRAMS} for offence in offences(module, tree)}  # fmt: skip
     assert not found
 
@@ -72,7 +81,7 @@ def imported_at_once(tree: ast.AST, names: Set[str]) -> Iterator[str]:
 def test_imports_form_no_circle() -> None:
     """Not within a package either: whoever reads a module can read first what it stands on."""
     trees = {".".join(("viewkeeper", *module.relative_to(SOURCE).with_suffix("").parts)): tree
-             for module, tree in MODULES.items() if module.stem != "__init__"}  # fmt: skip
+             for module, tree in modules().items() if module.stem != "__init__"}  # fmt: skip
     needs = {name: set(imported_at_once(tree, trees.keys())) for name, tree in trees.items()}
     while free := [name for name, needed in needs.items() if not needed & needs.keys()]:
         for name in free:
@@ -81,12 +90,12 @@ def test_imports_form_no_circle() -> None:
 
 
 def test_every_module_has_a_place_in_the_order() -> None:
-    assert {layer(module) for module in MODULES} <= {"__init__", *ORDER, *PROGRAMS}
+    assert {layer(module) for module in modules()} <= {"__init__", *ORDER, *PROGRAMS}
 
 
 def test_pyspark_is_imported_only_where_the_name_says_so() -> None:
     allowed = {"pipeline", *PROGRAMS}
-    found = [module for module, tree in MODULES.items()
+    found = [module for module, tree in modules().items()
              if layer(module) not in allowed and "spark" not in str(module.relative_to(SOURCE))
              and any(name.split(".")[0] in ("pyspark", "py4j") for name in imported(tree))]  # fmt: skip
     assert not found
@@ -105,7 +114,7 @@ def late(tree: ast.Module) -> Iterator[str]:
 
 
 def test_only_what_is_heavy_is_imported_inside_functions() -> None:
-    found = {f"{module.relative_to(SOURCE)} imports {name}" for module, tree in MODULES.items()
+    found = {f"{module.relative_to(SOURCE)} imports {name}" for module, tree in modules().items()
              if layer(module) not in PROGRAMS for name in late(tree)
              if name != "pyarrow" and not any(f"{name}.".startswith(f"{heavy}.") for heavy in HEAVY)}  # fmt: skip
     assert not found
@@ -121,21 +130,21 @@ def test_the_checker_uses_nothing_that_it_judges() -> None:
     judged = ("viewkeeper.evaluation", "viewkeeper.maintenance", "viewkeeper.pipeline", "viewkeeper.streams")
     # how a query names PART_TIMESTAMP; no logs
     admitted = ("viewkeeper.streams.spark.hidden", "viewkeeper.streams.spark.quiet")
-    assert not {module.name: name for module, tree in MODULES.items() if layer(module) == "checker"
+    assert not {module.name: name for module, tree in modules().items() if layer(module) == "checker"
                 for name in imported(tree) if name.startswith(judged) and not name.startswith(admitted)}  # fmt: skip
 
 
 def test_no_test_imports_another() -> None:
     """What two of them need stands in tests/support."""
-    tests = {file.stem for file in ELSEWHERE if file.name.startswith("test_")}
-    found = {file.name: name for file, tree in ELSEWHERE.items() for name in imported(tree)
+    tests = {file.stem for file in elsewhere() if file.name.startswith("test_")}
+    found = {file.name: name for file, tree in elsewhere().items() for name in imported(tree)
              if tests & set(name.split("."))}  # fmt: skip
     assert not found
 
 
 def test_files_and_functions_are_short_enough_to_read() -> None:
     long = []
-    for file, tree in (MODULES | ELSEWHERE).items():
+    for file, tree in (modules() | elsewhere()).items():
         lines = file.read_text().count("\n")
         if lines > 500:
             long.append(f"{file.relative_to(ROOT)}: {lines} lines")
@@ -148,7 +157,7 @@ def test_files_and_functions_are_short_enough_to_read() -> None:
 def test_no_function_takes_more_than_a_reader_keeps_in_mind() -> None:
     """Eight things; what belongs together is a class."""
     found = []
-    for file, tree in MODULES.items():
+    for file, tree in modules().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):
                 given = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
@@ -158,12 +167,12 @@ def test_no_function_takes_more_than_a_reader_keeps_in_mind() -> None:
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    assert not [module for module, tree in MODULES.items() if not ast.get_docstring(tree)]
+    assert not [module for module, tree in modules().items() if not ast.get_docstring(tree)]
 
 
 def test_a_file_is_named_for_what_it_holds() -> None:
     """A name that three rooms use for a file of theirs tells nothing."""
-    names = [module.name for module in MODULES if module.stem != "__init__"]
+    names = [module.name for module in modules() if module.stem != "__init__"]
     assert not {name for name in names if names.count(name) > 2}
 
 
@@ -179,7 +188,7 @@ def type_names(tree: ast.Module) -> Iterator[str]:
 
 def test_one_name_of_a_type_has_one_meaning() -> None:
     places: dict[str, list[str]] = {}
-    for module, tree in MODULES.items():
+    for module, tree in modules().items():
         for name in type_names(tree):
             places.setdefault(name, []).append(str(module.relative_to(SOURCE)))
     assert not {name: where for name, where in places.items() if len(where) > 1}
