@@ -189,7 +189,7 @@ def test_files_that_are_mostly_dead_are_written_again(
     view = database.view("last3")
     chance = random.Random(2)
     everywhere = [row for part in range(40) for row in rows_of(chance, part, 280)]
-    late = [[{"ts": moment(60 * part), "g": part, "x": 9}] for part in range(36)]
+    late = [[{"ts": moment(60 * part), "g": part, "x": 9} for part in range(first, 36, 12)] for first in range(12)]
     send(database, [[{**row, "g": i % 240} for i, row in enumerate(everywhere)], *late])
     before = everything(database.storage.newest())
     for _ in range(3):

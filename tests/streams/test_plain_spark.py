@@ -81,7 +81,7 @@ def test_a_plain_views_parts_together_are_its_query_over_the_whole_stream(
             kept = bag(row.values() for row in db.sql(f"SELECT * FROM {name}"))
             asked = bag(row.values() for row in db.sql(query, engine="spark"))
             assert kept == asked and kept, name
-    assert {each.verdict for each in map(db.check, queries)} == {"right"}
+    assert {each.verdict for each in db.check_all(queries)} == {"right"}
     db.close()
 
 

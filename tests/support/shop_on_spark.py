@@ -53,6 +53,7 @@ def outlive_java(root: Path, interrupted: bool) -> None:
         db.sql("CREATE TABLE t (a INT, PRIMARY KEY (a))")
         db.table("t").put({"a": 1})
         if interrupted:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # else ignored, where a shell began the tests by &
             threading.Timer(1.0, signal.raise_signal, [signal.SIGINT]).start()
             with pytest.raises(KeyboardInterrupt):
                 db.catch_up()
