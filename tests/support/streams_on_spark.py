@@ -36,13 +36,19 @@ def send(database: StreamDatabase, first: int, last: int) -> None:
     database.append("m", [{"ts": moment(60 * max(0, first - 1)), "g": 1, "x": 5}])
 
 
-def maintain_on_spark(root: Path, victim: str) -> None:
-    """Run in a child process: keeps the views, with the fault armed for a worker or for this process."""
+def lose_a_worker_and_then_the_driver(faults: Path) -> None:
+    """Run in a child process: keeps the views of two databases; in the second it is killed."""
+    maintain_on_spark(faults / "worker", faults, 0)
+    assert points.passes(faults, "part file written") > 2, "the worker's task was not tried again"
+    maintain_on_spark(faults / "driver", faults, os.getpid())
+
+
+def maintain_on_spark(root: Path, faults: Path, victim: int) -> None:
+    """Keeps the views, with the fault armed for the process `victim`, or for whatever worker comes there (0)."""
     database = OnSpark(root)
     database.declare(SCRIPT)
     send(database, 0, 3)
     database.drive()
-    points.arm(root, "part file written", 2, os.getpid() if victim == "driver" else 0)
+    points.arm(faults, "part file written", 2, victim)
     send(database, 3, 6)
     database.drive()
-    assert points.passes(root, "part file written") > 2, "the worker's task was not tried again"
