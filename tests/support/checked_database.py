@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from stream_database import StreamDatabase, moment, quoted
+from stream_database import StreamDatabase, duck, moment, quoted
 from viewkeeper.catalog.model import Table
 from viewkeeper.checker.part_check import check_parts
 from viewkeeper.checker.report import Report
@@ -135,7 +135,7 @@ class DuckJudge:
     """Answers of DuckDB, in place of Spark's."""
 
     def answers(self, queries: Mapping[str, str], tables: Mapping[str, pa.Table]) -> dict[str, Any]:
-        with duckdb.connect() as connection:
+        with duck() as connection:
             connection.execute("SET TimeZone = 'UTC'")
             for name, table in tables.items():
                 connection.register(name, table)

@@ -47,7 +47,7 @@ class DuckAnalyst:
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
         zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
-        with duckdb.connect() as connection:
+        with duck() as connection:
             for name, columns in tables.items():
                 connection.register(name, schema_of(columns).empty_table())
             described = connection.execute("DESCRIBE " + quoted(sql)).fetchall()
@@ -87,12 +87,17 @@ def run_query(work: QueryWork) -> Outcome:
 
 def query(sql: str, tables: Mapping[str, pa.Table], columns: tuple[Column, ...]) -> pa.Table:
     """What DuckDB answers, in the types of `columns`."""
-    with _duck(os.getpid()).cursor() as connection:
+    with duck() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         for name, table in tables.items():
             connection.register(name, table)
         found = connection.sql(quoted(sql)).to_arrow_table()
     return found.rename_columns([column.name for column in columns]).cast(schema_of(columns))
+
+
+def duck() -> duckdb.DuckDBPyConnection:
+    """A connection of its own to DuckDB: what is registered or set in it is seen by no other."""
+    return _duck(os.getpid()).cursor()
 
 
 @cache
