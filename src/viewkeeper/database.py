@@ -115,7 +115,7 @@ class Database:
         """All declarations, as of the newest version."""
         return self._newest.version().catalog
 
-    def sql(self, text: str, *, engine: str = "viewkeeper", unsafe: bool = False, **parameters: Any) -> Result:
+    def sql(self, text: str, /, *, engine: str = "viewkeeper", unsafe: bool = False, **parameters: Any) -> Result:
         """Runs statements, separated by semicolons; the result is the last one's.
 
         Declarations that follow one another are one change: all or none.  Each INSERT, UPDATE, DELETE and MERGE is one
@@ -288,7 +288,7 @@ class HeldSnapshot:
         """The stream or view over streams `name` as of this version, to read part by part."""
         return PartsReader(self._held, name, self._frames)
 
-    def sql(self, text: str, *, engine: str = "viewkeeper", unsafe: bool = False, **parameters: Any) -> Result:
+    def sql(self, text: str, /, *, engine: str = "viewkeeper", unsafe: bool = False, **parameters: Any) -> Result:
         """Runs statements that read, as `Database.sql` does; the result is the last one's."""
         if _wants_spark(engine, unsafe, parameters):
             return run_on_spark(self._spark, self._held.version(), text, unsafe)
@@ -431,9 +431,9 @@ def _answer(version: Version, statement: Statement, spark: SparkUse) -> Result:
 
 def _wants_spark(engine: str, unsafe: bool, parameters: Mapping[str, Any]) -> bool:
     if engine not in ("viewkeeper", "spark"):
-        raise InputError(f"engine={engine!r}: there are 'viewkeeper' and 'spark'")
+        raise InputError(f"engine={engine!r}: there are 'viewkeeper' and 'spark'; a parameter needs another name")
     if unsafe and engine != "spark":
-        raise InputError('unsafe=True is for engine="spark"; leave it out')
+        raise InputError('unsafe=True is for engine="spark"; leave it out (a parameter needs another name)')
     if parameters and engine == "spark":
         raise InputError('parameters are for viewkeeper\'s own engine; with engine="spark" write the values themselves')
     return engine == "spark"

@@ -248,7 +248,7 @@ def test_a_view_whose_names_do_not_fit_is_refused(head: str, message: str) -> No
         ("SELECT note[0] FROM orders", "arrays and maps", 8), ("SELECT array(1) FROM orders", "arrays", 8),
         ("SELECT map(1, 2) FROM orders", "map", 8), ("SELECT struct(id) FROM orders", "structs", 8),
         ("SELECT a.b.c FROM orders", "fields of structs", 8), ("SELECT (id, note) FROM orders", "several values", 9),
-        ("SELECT INTERVAL 1 DAY FROM orders", "an interval", None), ("SELECT :p FROM orders", "parameters", None),
+        ("SELECT INTERVAL 1 DAY FROM orders", "an interval", None),
         ("SELECT id IS 5 FROM orders", "only IS [NOT] NULL", 8),
         ("SELECT id IS DISTINCT FROM 1 FROM orders", "NOT (a <=> b)", 8),
         ("SELECT +id FROM orders", "+ in front of a value", 8),

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import viewkeeper
@@ -116,6 +117,7 @@ class TestUpdate:
 
     def test_a_row_for_which_an_expression_raises_changes_nothing(self, db: Database) -> None:
         refused(db, "UPDATE t SET n = 1 / (id - 3)", "DIVIDE_BY_ZERO", ViewBroken)
+        refused(db, "UPDATE t SET id = 9223372036854775808 WHERE id = 1", "CAST_OVERFLOW", ViewBroken)
         refused(db, "UPDATE t SET note = CASE WHEN id < 3 THEN 'x' END", "t (id = 3): the column note would be NULL")
 
     def test_keys_as_constants_are_found_and_others_are_not(self, db: Database) -> None:
@@ -159,6 +161,17 @@ class TestMerge:
         changed = db.sql("""MERGE INTO t USING (SELECT 1 AS i) AS s ON t.id = s.i WHEN MATCHED AND n > 99 THEN DELETE
                             WHEN NOT MATCHED BY SOURCE AND n > 99 THEN DELETE""")
         assert (changed.affected, rows(db)) == (0, before)
+
+    def test_conditions_may_hold_queries_of_the_row(self, db: Database) -> None:
+        """Whatever relations they become, all rows that they may need are read."""
+        there = "EXISTS (SELECT 1 FROM bag AS o WHERE o.x = t.id)"
+        db.sql(f"""INSERT INTO bag (x) VALUES (1), (2);
+                   MERGE INTO t USING (SELECT 3 AS i) AS s ON t.id = s.i WHEN MATCHED AND {there} THEN DELETE
+                   WHEN NOT MATCHED BY SOURCE AND {there} THEN UPDATE SET note = 'before'""")
+        assert rows(db) == [(1, 10, "before"), (2, None, "before"), (3, 30, "c")]
+        db.sql("""MERGE INTO t USING (SELECT 3 AS i) AS s ON t.id = s.i
+                  WHEN NOT MATCHED BY SOURCE AND id = (SELECT min(id) FROM t AS o WHERE o.note = t.note) THEN DELETE""")
+        assert rows(db) == [(2, None, "before"), (3, 30, "c")]
 
     def test_star_takes_the_sources_columns_by_name(self, db: Database) -> None:
         db.sql("""MERGE INTO t USING (SELECT 'z' AS note, 5 AS more, id + 2 AS id, n FROM t) AS u ON t.id = u.id
@@ -210,6 +223,9 @@ class TestRefused:
             ("UPDATE t SET m = 1", "t has no column m", (1, 14)),
             ("UPDATE t SET n = 1, n = 2", "the column n stands twice", (1, 21)),
             ("UPDATE t SET n = sum(n)", "an aggregate cannot stand in SET", None),
+            ("UPDATE t SET n = rank() OVER (ORDER BY id)", "a window function cannot stand in SET", (1, 18)),
+            ("MERGE INTO t USING bag ON id = x WHEN MATCHED AND rank() OVER (ORDER BY id) = 1 THEN DELETE",
+             "a window function cannot stand in MERGE", (1, 51)),
             ("UPDATE t SET n = true", "BOOLEAN is not stored as INT", None),
             ("UPDATE t SET n = 1 more", "an alias can stand behind a whole output only", (1, 18)),
             ("UPDATE t SET n = *", "* can stand in a SELECT list", (1, 18)),
@@ -273,12 +289,19 @@ class TestScripts:
         assert rows(db, "p") == [(text, Decimal("1.50"), at, at.date(), b"\0", True)]
         assert db.sql("UPDATE p SET d = d + :more, ok = :ok WHERE s = :s", s=text, more=1, ok=None).affected == 1
         assert list(db.sql("SELECT :a + 1 AS a, :b AS b", a=2**40, b=0.5)) == [{"a": 2**40 + 1, "b": 0.5}]
-        assert db.sql("DELETE FROM p WHERE s IN (:a, :b)", a=text, b="none").affected == 1
+        assert db.sql("DELETE FROM p WHERE s IN (:text, :b)", text=text, b="none").affected == 1
+        numbers = db.sql("SELECT :i AS i, :d AS d, :ok AS ok", i=np.int64(9), d=np.float32(0.5), ok=np.bool_(True))
+        assert list(numbers) == [{"i": 9, "d": 0.5, "ok": True}]
 
     def test_parameters_are_refused_where_they_have_no_value(self, db: Database) -> None:
         for sql, given, message in (
             ("DELETE FROM t WHERE id = :a", {}, "no value for the parameter :a"),
+            ("SELECT id AS :a FROM t", {"a": "x"}, "a parameter is a value, and no name"),
+            ("SELECT :a", {}, "no value for the parameter :a"),
+            ("SELECT upper(n) FROM t WHERE note RLIKE :a", {}, "no value for the parameter :a"),
+            ("CREATE VIEW v AS SELECT id FROM t WHERE n = :a", {"a": 1}, "no value for the parameter :a"),
             ("SELECT :a", {"a": [1]}, "is no constant of SQL"),
+            ("DELETE FROM t WHERE id = :id", {"id": 7, "idd": 8}, "given a value, and :idd does not stand in the text"),
         ):
             with pytest.raises(DeclarationError, match=message):
                 db.sql(sql, **given)

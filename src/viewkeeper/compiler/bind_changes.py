@@ -160,6 +160,10 @@ class _Binder:
         assert isinstance(relation, Project), "it has neither DISTINCT nor set operations"
         if isinstance(relation.input, GroupBy):
             raise query.error(f"an aggregate cannot stand in {what}; put it into a subquery", query.tree)
+        for window in query.tree.find_all(exp.Window):
+            if window.parent_select is query.tree:  # SQL does not say over which rows
+                message = f"a window function cannot stand in {what}; put it into a subquery, or the source of a MERGE"
+                raise query.error(message, window)
         return relation.input, list(zip(relation.names, relation.outputs, strict=True))
 
     def _assigned(

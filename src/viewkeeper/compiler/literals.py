@@ -82,6 +82,8 @@ def given(value: object, zone: str) -> tuple[Type, Any]:
 
     Raises ValueError with the reason where there is no such constant.
     """
+    if isinstance(value, np.bool_ | np.integer | np.floating):
+        value = value.item()
     if value is None or isinstance(value, bool):
         return VOID if value is None else BOOLEAN, value
     if isinstance(value, int):
@@ -163,7 +165,7 @@ def is_plain(source: Type, target: Type) -> bool:
     if source.name == "STRING":
         return target.name in _READERS
     if source.is_number:
-        return target.is_float or target.is_decimal or target.name == "BIGINT"
+        return target.is_float or target.is_decimal or (source.is_integer and target.name == "BIGINT")
     return source.name != "BOOLEAN" and target.name in ("TIMESTAMP", "TIMESTAMP_NTZ")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import pairwise
 
 from sqlglot.tokens import TokenType
 
@@ -61,6 +62,10 @@ def _read(source: Script) -> tuple[Statement, ...]:
             if i > first:
                 statements.append(_StatementParser(source, tokens[first:i]).statement())
             first = i + 1
+    named = {name.text for colon, name in pairwise(tokens) if colon.token_type == TokenType.COLON}
+    for name in source.parameters:
+        if name not in named:
+            raise source.error(f"the parameter {name} is given a value, and :{name} does not stand in the text", None)
     return tuple(statements)
 
 

@@ -132,10 +132,15 @@ class ChangeReader(StreamReader):
         place = self._source.place(self._tokens[self._next - 1].start)
         kind = NOT_MATCHED if self._take("NOT") else MATCHED
         self._expect("MATCHED")
+        matched = self._tokens[self._next - 1]
         if kind == NOT_MATCHED and self._take("BY"):
             kind = BY_SOURCE if self._one_of("SOURCE", "TARGET") == "SOURCE" else NOT_MATCHED
         conditional = self._take("AND")
-        values = [self._in_parentheses(self._until(("THEN",), "a condition"))] if conditional else []
+        values = []
+        if conditional:
+            alias = self._unwritten(T.VAR, "\0condition", matched)
+            condition = self._in_parentheses(self._until(("THEN",), "a condition"))
+            values = [[*condition, *self._alias(alias)]]
         self._expect("THEN")
         action = self._one_of(*_ACTIONS[kind])
         columns: tuple[Identifier, ...] | None = ()
@@ -191,7 +196,10 @@ class ChangeReader(StreamReader):
         quoted = self._source.text[start] == "`"
         line, place = column.place
         alias = Token(T.VAR, f"\0{column}", line, place, start, start if quoted else start + len(column.name) - 1)
-        return [*value, self._unwritten(T.ALIAS, "AS", value[-1]), alias]
+        return [*value, *self._alias(alias)]
+
+    def _alias(self, name: Token) -> list[Token]:
+        return [self._unwritten(T.ALIAS, "AS", name), name]
 
     def _value(self, ends: tuple[str, ...]) -> list[Token]:
         tokens = self._until(ends, "a value")

@@ -246,6 +246,8 @@ def _check_column(query: QueryText, node: exp.Expr) -> None:
 def _check_alias(query: QueryText, node: exp.Expr) -> None:
     if not isinstance(node.parent, exp.Select):
         raise query.error("an alias can stand behind a whole output only", node)
+    if isinstance(node.args["alias"], exp.Placeholder):
+        raise query.error("a parameter is a value, and no name", node)
 
 
 def _check_query(query: QueryText, node: exp.Expr) -> None:
@@ -294,7 +296,7 @@ def _check_parameter(query: QueryText, node: exp.Expr) -> None:
         raise query.error("a parameter is written :name", node)
     if name not in query.source.parameters:
         message = f"there is no value for the parameter :{name}; parameters are given to statements that read or change"
-        raise query.error(f"{message} rows: db.sql(..., {name}=...)", node, NotSupported)
+        raise query.error(f"{message} rows: db.sql(..., {name}=...)", node)
 
 
 def _check_interval(query: QueryText, node: exp.Expr) -> None:

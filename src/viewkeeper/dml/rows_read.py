@@ -3,7 +3,7 @@ with the keys that are asked for, where that can be seen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from viewkeeper.plans.changes import TARGET_ID, BoundChange
 from viewkeeper.plans.expressions import ColumnRef, Compare, Expression, In, Literal
 from viewkeeper.plans.relations import Constants, Filter, InnerJoin, OuterJoin, Project, Relation, Scan
 from viewkeeper.plans.rewriting import conjuncts
+from viewkeeper.plans.subqueries import scans_in
 from viewkeeper.stores.contract import Moment
 from viewkeeper.trace.keys import canonical
 from viewkeeper.trace.rows import Rows
@@ -98,6 +99,8 @@ def _keys_in(terms: Sequence[Expression], table: Table) -> Relation | None:
             column, options = term.right, (term.left,)
         elif isinstance(term, In) and len(table.key) == 1:
             column, options = term.argument, tuple(each for each in term.options if isinstance(each, Literal))
+            if len(options) < len(term.options):
+                continue
         else:
             continue
         if isinstance(column, ColumnRef):
@@ -119,17 +122,7 @@ def _keys_of(
 
 
 def _scans_target(relation: Relation) -> bool:
-    return any(_is_target(each) for each in _around(relation))
-
-
-def _around(relation: Relation) -> Iterator[Relation]:
-    """The relations in which the table that is changed may stand."""
-    below = relation.input if isinstance(relation, Project) else relation
-    yield below
-    if isinstance(below, Filter):
-        yield below.input
-    if isinstance(below, InnerJoin | OuterJoin):
-        yield from (below.left, below.right)
+    return any(scan.object == TARGET_ID for scan in scans_in(relation))
 
 
 def _is_target(relation: Relation) -> bool:
