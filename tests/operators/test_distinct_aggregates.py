@@ -22,8 +22,8 @@ VIEWS = {
     "filtered": "SELECT k, count(*) FILTER (WHERE v > 1) AS n, sum(w) FILTER (WHERE v IS NOT NULL) AS s, "
                 "count(DISTINCT v) FILTER (WHERE w > 1) AS d, count(DISTINCT v) AS plain FROM t GROUP BY k",
     "whole": "SELECT count(DISTINCT v) AS d, sum(w) AS s, count(DISTINCT k, v) AS kv FROM t",
-    "computed": "SELECT v % 2 AS odd, count(DISTINCT 10 / v) AS d, min(v) AS low FROM t GROUP BY v % 2 "
-                "HAVING count(DISTINCT w) > 0",
+    "computed": "SELECT v % 2 AS odd, count(DISTINCT 10 / v) AS d, min(v) AS low, count(DISTINCT v, w) AS both "
+                "FROM t GROUP BY v % 2 HAVING count(DISTINCT w) > 0",
 }  # fmt: skip
 
 ROWS = st.fixed_dictionaries({

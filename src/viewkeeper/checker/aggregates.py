@@ -8,15 +8,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from viewkeeper.checker.value_rules import NAN, canonical, exact_average, exact_sum, order_key
+from viewkeeper.checker.value_rules import NAN, Raised, canonical, exact_average, exact_sum, order_key, plain_aggregate
 from viewkeeper.compiler.bind_window import fraction_of
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.relations import AggregateCall
 
 VARIANCES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
+
+
+def aggregate(call: AggregateCall, argument: Expression, values: Sequence[Any]) -> Any:
+    """The value of an aggregate over values none of which is NULL; raises `values.Raised`."""
+    if call.function.startswith("try_"):
+        try:
+            return aggregate(replace(call, function=call.function.removeprefix("try_")), argument, values)
+        except Raised:
+            return None
+    if call.function == "count_distinct":
+        return distinct(values)
+    if not values or call.function in ("count", "sum", "avg", "min", "max"):
+        return plain_aggregate(call.function, values, argument.type, call.type, call.place)
+    return further(call, argument, values)
 
 
 def further(call: AggregateCall, argument: Expression, values: Sequence[Any]) -> Any:

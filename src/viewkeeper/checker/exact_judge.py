@@ -14,7 +14,7 @@ from viewkeeper.catalog.types import BIGINT, DOUBLE
 from viewkeeper.checker.row_evaluator import Answer, evaluate
 from viewkeeper.checker.tables import Row
 from viewkeeper.plans.expressions import Case, Cast, ColumnRef, Expression, Literal, Negate, comparison
-from viewkeeper.plans.order_dependence import is_order_dependent, needs_exact
+from viewkeeper.plans.order_dependence import is_order_dependent, needs_exact, plain_name
 from viewkeeper.plans.relations import AggregateCall, Filter, GroupBy, Project, Relation, expressions_of
 from viewkeeper.plans.subqueries import has_subquery
 
@@ -93,7 +93,7 @@ def _trace_aggregate(relation: GroupBy) -> _Traced:
         if call.argument is None or not is_order_dependent(call):
             continue
         cells[position] = _Cell(len(relation.keys) + len(calls), len(relation.keys) + len(calls) + 1,
-                                call.function.startswith("avg"))  # fmt: skip
+                                plain_name(call.function) == "avg")  # fmt: skip
         calls.append(AggregateCall("sum", _absolute(call.argument), DOUBLE, True, call.place))
         calls.append(AggregateCall("count", call.argument, BIGINT, False, call.place))
         names += [f"|{position}|", f"#{position}"]

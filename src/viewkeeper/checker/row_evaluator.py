@@ -15,7 +15,7 @@ from functools import cmp_to_key
 from typing import Any
 
 from viewkeeper.catalog.types import BOOLEAN
-from viewkeeper.checker.aggregates import distinct, further
+from viewkeeper.checker.aggregates import aggregate
 from viewkeeper.checker.casts import cast
 from viewkeeper.checker.functions import called
 from viewkeeper.checker.over import in_order, with_windows
@@ -26,7 +26,6 @@ from viewkeeper.checker.value_rules import (
     canonical,
     compare,
     negate,
-    plain_aggregate,
 )
 from viewkeeper.plans.expressions import (
     And,
@@ -440,13 +439,5 @@ def _aggregates(calls: Sequence[AggregateCall], members: Sequence[Row]) -> Row:
             continue
         values = [row[position] for row in members if row[position] is not None]
         position += 1
-        out.append(_aggregate(call, call.argument, values))
+        out.append(aggregate(call, call.argument, values))
     return tuple(out)
-
-
-def _aggregate(call: AggregateCall, argument: Expression, values: Sequence[Any]) -> Any:
-    if call.function == "count_distinct":
-        return distinct(values)
-    if not values or call.function in ("count", "sum", "avg", "min", "max"):
-        return plain_aggregate(call.function, values, argument.type, call.type, call.place)
-    return further(call, argument, values)

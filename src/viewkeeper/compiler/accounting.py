@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.compiler.bind_over import WINDOW_FUNCTIONS
-from viewkeeper.compiler.calls import MARKS, ScalarCall
+from viewkeeper.compiler.calls import MARKS, AggregateFunction, ScalarCall
 from viewkeeper.compiler.source_text import IS_CALL, QueryText
 from viewkeeper.compiler.supported import FUNCTIONS, number_suffix
 from viewkeeper.errors import NotSupported
@@ -31,6 +31,7 @@ _OWN: dict[type[exp.Expr], tuple[TokenType, ...]] = {
     exp.NullSafeEQ: (T.NULLSAFE_EQ,), exp.Add: (T.PLUS,), exp.Sub: (T.DASH,), exp.Neg: (T.DASH,),
     exp.Mul: (T.STAR,), exp.Div: (T.SLASH,), exp.Mod: (T.MOD,), exp.Star: (T.STAR,),
     **dict.fromkeys(FUNCTIONS, (T.L_PAREN, T.R_PAREN)), ScalarCall: (T.L_PAREN, T.R_PAREN),
+    AggregateFunction: (T.L_PAREN, T.R_PAREN),
     exp.Distinct: (T.DISTINCT,), exp.With: (T.WITH,), exp.CTE: (T.L_PAREN, T.R_PAREN), exp.Values: (T.VALUES,),
     exp.Union: (T.UNION,), exp.Intersect: (T.INTERSECT,), exp.Except: (T.EXCEPT,),
     exp.Exists: (T.L_PAREN, T.R_PAREN), exp.Tuple: (T.L_PAREN, T.R_PAREN),
@@ -159,7 +160,7 @@ def _tokens_of(query: QueryText, node: exp.Expr) -> Iterator[TokenType]:
         yield from (T.L_PAREN, T.R_PAREN)
     elif isinstance(node, exp.Quantile):
         items = 2
-    elif isinstance(node, exp.Coalesce):
+    elif isinstance(node, (exp.Coalesce, exp.Count)):
         items = 1 + len(node.expressions)
     elif isinstance(node, exp.TableAlias) and node.args.get("columns"):
         items = len(node.args["columns"])
@@ -182,7 +183,7 @@ def _tokens_of(query: QueryText, node: exp.Expr) -> Iterator[TokenType]:
 
 
 _LISTS = (exp.Select, exp.Group, exp.Order, exp.In, exp.Distinct, exp.Anonymous, exp.With, exp.Values, exp.Tuple,
-          exp.Rollup, exp.Cube, exp.GroupingSets, exp.Grouping, exp.GroupingId)  # fmt: skip
+          exp.Rollup, exp.Cube, exp.GroupingSets, exp.Grouping, exp.GroupingId, AggregateFunction)  # fmt: skip
 
 
 def _tokens_of_windows(node: exp.Expr) -> Iterator[TokenType]:

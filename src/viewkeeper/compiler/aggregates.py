@@ -10,7 +10,15 @@ from viewkeeper.compiler.coercion import bounded_decimal
 from viewkeeper.compiler.conversion import Refused, converted
 from viewkeeper.compiler.grouping_sets import Mark, SetsOfKeys, marks_in
 from viewkeeper.errors import NotSupported
-from viewkeeper.plans.expressions import Case, ColumnRef, Expression, Literal, Several, TextPlace
+from viewkeeper.plans.expressions import (
+    Case,
+    ColumnRef,
+    Expression,
+    Literal,
+    Several,
+    TextPlace,
+    unless_null,
+)  # fmt: skip
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import AggregateCall, GroupBy, Relation
 from viewkeeper.plans.rewriting import identity, rewrite, walk
@@ -59,23 +67,29 @@ def distinct_call(
     return plain if function in ("min", "max") else replace(plain, function=f"{function}_distinct")
 
 
+def counted_together(arguments: Sequence[Expression], name: str, place: TextPlace | None) -> UngroupedCall:
+    """COUNT of several values, of which none is NULL; as in Spark, the others are not looked at behind one that is."""
+    return UngroupedCall(BIGINT, False, place, "count", unless_null(arguments, Literal(INT, False, place, 1)), name)
+
+
 def filtered_call(bound: Expression, condition: Expression, name: str) -> UngroupedCall:
     """`bound FILTER (WHERE condition)`: a CASE in the argument, since every aggregate here passes over NULL."""
     if not isinstance(bound, UngroupedCall):
         raise Refused("FILTER (WHERE ...) stands behind an aggregate")
     if bound.function == "count_star":
-        one = _only_where(condition, Literal(INT, False, bound.place, 1))
+        one = only_where(condition, Literal(INT, False, bound.place, 1))
         return replace(bound, function="count", argument=one, name=name)
     argument = bound.argument
     assert argument is not None
     if isinstance(argument, Several):
-        argument = replace(argument, arguments=tuple(_only_where(condition, each) for each in argument.arguments))
+        argument = replace(argument, arguments=tuple(only_where(condition, each) for each in argument.arguments))
     else:
-        argument = _only_where(condition, argument)
+        argument = only_where(condition, argument)
     return replace(bound, argument=argument, name=name)
 
 
-def _only_where(condition: Expression, value: Expression) -> Expression:
+def only_where(condition: Expression, value: Expression) -> Expression:
+    """`value` where `condition` holds, else NULL."""
     otherwise = Literal(value.type, True, condition.place, None)
     return Case(value.type, True, condition.place, ((condition, value),), otherwise)
 

@@ -19,9 +19,10 @@ from viewkeeper.catalog.types import (
     Type,
 )  # fmt: skip
 from viewkeeper.compiler import bind_subquery, literals
-from viewkeeper.compiler.aggregates import call, distinct_call, filtered_call
+from viewkeeper.compiler.aggregate_functions import WrittenAggregate, aggregate
+from viewkeeper.compiler.aggregates import call, counted_together, distinct_call, filtered_call
 from viewkeeper.compiler.bind_over import windowed_call
-from viewkeeper.compiler.calls import CONVERSIONS, OPERATORS, ScalarCall, is_negated, operands
+from viewkeeper.compiler.calls import CONVERSIONS, OPERATORS, AggregateFunction, ScalarCall, is_negated, operands
 from viewkeeper.compiler.conversion import (
     TURNED,
     Refused,
@@ -419,8 +420,22 @@ class ExpressionBinder:
         star = isinstance(node.this, exp.Star)
         if not star and node.this is None:
             raise Refused(f"{function.upper()} needs an argument")
+        if node.args.get("expressions"):
+            counted = [self.bind(each, inside) for each in (node.this, *node.expressions)]
+            return counted_together(counted, self.name(node), self._place(node))
         argument = None if star else self.bind(node.this, inside)
         return call(function, argument, self.name(node), self._place(node), self.zone)
+
+    def _further_aggregate(self, node: exp.Expr, clause: Clause) -> Expression:
+        if clause.no_aggregates:
+            raise Refused(clause.no_aggregates)
+        first = node.expressions[0] if node.expressions else None
+        distinct = isinstance(first, exp.Distinct)
+        given = first.expressions if first is not None and distinct else node.expressions
+        inside = Clause() if clause.over else Clause(_IN_ANOTHER)
+        arguments = [self.bind(each, inside) for each in given]
+        name, place = self.name(node), self._place(node)
+        return aggregate(WrittenAggregate(node.name, arguments, distinct, name, place, self.zone))
 
     def _filtered(self, node: exp.Expr, clause: Clause) -> Expression:
         if clause.no_aggregates:
@@ -455,6 +470,7 @@ class ExpressionBinder:
 _Bind = Callable[[ExpressionBinder, exp.Expr, Clause], Expression]
 _BINDERS: dict[type[exp.Expr], _Bind] = {
     **dict.fromkeys(INFIX, ExpressionBinder._infix),
+    AggregateFunction: ExpressionBinder._further_aggregate,
     **dict.fromkeys(FUNCTIONS, ExpressionBinder._aggregate), ScalarCall: ExpressionBinder._function,
     **dict.fromkeys(OPERATORS, ExpressionBinder._operator), exp.Escape: ExpressionBinder._operator,
     exp.Column: ExpressionBinder._column, exp.Star: ExpressionBinder._star, exp.Paren: ExpressionBinder._paren,

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from viewkeeper.catalog.types import DOUBLE, INT, VOID
 from viewkeeper.compiler.aggregates import UngroupedCall
+from viewkeeper.compiler.calls import AggregateFunction
 from viewkeeper.compiler.coercion import common_type
 from viewkeeper.compiler.conversion import Refused, converted
 from viewkeeper.compiler.supported import FUNCTIONS
@@ -105,11 +106,13 @@ def windowed_call(
     directions = tuple((not term.args.get("desc"), bool(term.args.get("nulls_first"))) for term in terms)
     function, ignore, frame = function_of(node), isinstance(node.this, exp.IgnoreNulls), _frame(window)
     kind = type(function)
-    if kind in FUNCTIONS:
-        if isinstance(node.this, (exp.IgnoreNulls, exp.RespectNulls)) or isinstance(function.this, exp.Distinct):
+    if kind in FUNCTIONS or kind is AggregateFunction:
+        if isinstance(node.this, (exp.IgnoreNulls, exp.RespectNulls)) or function.find(exp.Distinct):
             raise Refused("an aggregate OVER a window takes neither NULLS nor DISTINCT", NotSupported)
         call = bind(node.this)
         assert isinstance(call, UngroupedCall)
+        if call.function not in ("count_star", "count", "sum", "avg", "min", "max"):
+            raise Refused("such an aggregate OVER a window is not supported yet", NotSupported)
         arguments: tuple[Expression, ...] = () if call.argument is None else (call.argument,)
         form = OverForm(directions, _given(frame, bool(order)), None, False)
         return WindowedCall(call.type, call.nullable, place, call.function, arguments, partition, order, form, name)

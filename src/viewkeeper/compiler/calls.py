@@ -54,6 +54,14 @@ FORMS = frozenset(
 SCALARS = frozenset(BY_NAME) | FORMS | frozenset(CONVERSIONS)
 """All names, in small letters."""
 
+AGGREGATES = frozenset(
+    (
+        "any", "bool_and", "bool_or", "count_if", "every", "mean", "regr_avgx", "regr_avgy", "regr_count", "some",
+        "try_avg", "try_sum",
+    )
+)  # fmt: skip
+"""Aggregates beside COUNT, SUM, AVG, MIN and MAX (aggregate_functions.py)."""
+
 OPERATORS: dict[type[exp.Expr], str] = {
     exp.DPipe: "concat", exp.Like: "like", exp.ILike: "ilike", exp.RegexpLike: "rlike", exp.IntDiv: "div",
     exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^", exp.BitwiseNot: "~",
@@ -74,6 +82,32 @@ class ScalarCall(exp.Expression, exp.Func):
     @property
     def name(self) -> str:
         return str(self.args["this"])
+
+
+class AggregateFunction(exp.Expression, exp.AggFunc):
+    """`this`: the name in small letters; DISTINCT is a node around the arguments."""
+
+    arg_types = {"this": True, "expressions": False}  # noqa: RUF012 - sqlglot's own way
+    is_var_len_args = True
+
+    @property
+    def name(self) -> str:
+        return str(self.args["this"])
+
+
+def aggregate_as_written(node: exp.Expr) -> exp.Expr:
+    """What sqlglot has read of a call of one of `AGGREGATES`, and FILTER or OVER behind it, with our own node."""
+    here: exp.Expr = node
+    while not isinstance(here, exp.Anonymous):
+        if not isinstance(here.this, exp.Expr):
+            return node  # a predicate such as LIKE ANY (...)
+        here = here.this
+    made = AggregateFunction(this=here.name.lower(), expressions=here.expressions)
+    made.update_positions(here)
+    if here is node:
+        return made
+    here.replace(made)
+    return node
 
 
 def call(name: str, arguments: list[exp.Expr], like: exp.Expr, marks: tuple[TokenType, ...] = ()) -> ScalarCall:

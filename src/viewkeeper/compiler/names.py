@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from viewkeeper.compiler.bind_over import WINDOW_FUNCTIONS, call_name, function_of, over_name
-from viewkeeper.compiler.calls import CONVERSIONS, OPERATORS, ScalarCall, is_negated, operands
+from viewkeeper.compiler.calls import CONVERSIONS, OPERATORS, AggregateFunction, ScalarCall, is_negated, operands
 from viewkeeper.compiler.intervals import WrittenInterval
 from viewkeeper.compiler.source_text import IS_NOT
 from viewkeeper.compiler.supported import FUNCTIONS, cast_type
@@ -64,6 +64,10 @@ class Namer:
             return (
                 f"{FUNCTIONS[kind]}({', '.join('1' if isinstance(a, exp.Star) else self.name(a) for a in arguments)})"
             )
+        if isinstance(node, AggregateFunction):
+            distinct = next((each for each in node.expressions if isinstance(each, exp.Distinct)), None)
+            listed = ", ".join(map(self.name, (distinct or node).expressions))
+            return f"{node.name}({'' if distinct is None else 'DISTINCT '}{listed})"
         if isinstance(node, ScalarCall):
             return self._call(node.name, node.expressions)
         if kind in OPERATORS or kind is exp.Escape:

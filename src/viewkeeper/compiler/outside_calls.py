@@ -113,7 +113,7 @@ def _without(query: QueryText, tokens: Sequence[Token], out: set[CallSpan], type
         texts[name] = tokens[first : last + 1]
         at = last + 1
     kept += tokens[at:]
-    tree = with_values(syntax_tree(query.source, kept))
+    tree = with_values(syntax_tree(query.source, kept, aggregates=True))
     changed = replace(query, tree=tree, outside=OutsideCalls(texts, typed, version))
     refuse_unsupported(changed, RELATIONAL, CHECKS)
     refuse_unaccounted(changed, kept)

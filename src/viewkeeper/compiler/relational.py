@@ -8,6 +8,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from viewkeeper.compiler.bind_over import FUNCTION_PARTS, WINDOW_FUNCTIONS
+from viewkeeper.compiler.calls import AggregateFunction
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.supported import ADMITTED, FUNCTIONS
 from viewkeeper.errors import NotSupported
@@ -25,6 +26,7 @@ RELATIONAL: dict[type[exp.Expr], frozenset[str]] = {
     exp.Window: frozenset(("this", "partition_by", "order", "spec", "alias", "over")),
     exp.WindowSpec: frozenset(("kind", "start", "start_side", "end", "end_side")),
     exp.IgnoreNulls: frozenset(("this",)), exp.RespectNulls: frozenset(("this",)), **FUNCTION_PARTS,
+    exp.Count: ADMITTED[exp.Count] | {"expressions"}, AggregateFunction: frozenset(("this", "expressions")),
     **dict.fromkeys((exp.Rollup, exp.Cube, exp.GroupingSets, exp.Grouping, exp.GroupingId),
                     frozenset(("expressions",))),
 }  # fmt: skip
@@ -97,7 +99,7 @@ def _check_window(query: QueryText, node: exp.Expr) -> None:
         return
     inner = node.this
     function = inner.this if isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)) else inner
-    if type(function) not in WINDOW_FUNCTIONS and type(function) not in FUNCTIONS:
+    if type(function) not in (*WINDOW_FUNCTIONS, *FUNCTIONS, AggregateFunction):
         raise query.error("OVER stands behind a window function or an aggregate", node, NotSupported)
 
 

@@ -13,7 +13,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
-from viewkeeper.compiler.calls import SCALARS, as_written
+from viewkeeper.compiler.calls import AGGREGATES, SCALARS, aggregate_as_written, as_written
 from viewkeeper.compiler.lexing import require_one_reading
 from viewkeeper.compiler.source_text import IS_CALL, IS_NOT, QueryText, Script
 from viewkeeper.errors import DeclarationError, NotSupported
@@ -73,6 +73,24 @@ class _Parser(_NamedParser):
                 yield token.token_type
 
 
+class _AggregateParser(_Parser):
+    """All aggregates stay as they are written, too."""
+
+    def _parse_function_call(
+        self,
+        functions: dict[str, Callable[..., exp.Expr]] | None = None,
+        anonymous: bool = False,
+        optional_parens: bool = True,
+        any_token: bool = False,
+    ) -> exp.Expr | None:
+        token = self._curr
+        name = "" if token is None or token.token_type == TokenType.IDENTIFIER else token.text.lower()
+        if name not in AGGREGATES or self._next is None or self._next.token_type != TokenType.L_PAREN:
+            return super()._parse_function_call(functions, anonymous, optional_parens, any_token)
+        node = super()._parse_function_call(functions, True, False, any_token)
+        return None if node is None else aggregate_as_written(node)
+
+
 class _FaithfulParser(_NamedParser):
     ADD_JOIN_ON_TRUE = False
 
@@ -82,6 +100,7 @@ class _Parsing(threading.local):
 
     def __init__(self) -> None:
         self.parser = _Parser(dialect="spark")
+        self.aggregates = _AggregateParser(dialect="spark")
         self.faithful = _FaithfulParser(dialect="spark")
 
 
@@ -108,16 +127,20 @@ def query_tokens(query: QueryText) -> list[Token]:
     return [token for token in tokenize(query.source) if query.start <= token.start < query.end]
 
 
-def syntax_tree(source: Script, tokens: Sequence[Token], faithful: bool = False) -> exp.Expr:
+def syntax_tree(
+    source: Script, tokens: Sequence[Token], faithful: bool = False, aggregates: bool = False
+) -> exp.Expr:  # fmt: skip
     """The tree of the query that `tokens` (at least one) are; raises DeclarationError where they are none.
 
-    `faithful`: a join without a condition has none in the tree either; else it has ON TRUE.
+    `faithful`: a join without a condition has none in the tree either; else it has ON TRUE.  `aggregates`: they are
+    `AggregateFunction`s.
     """
     pipe = next((token for token in tokens if token.token_type == TokenType.PIPE_GT), None)
     if pipe is not None:
         raise source.error("|> is not supported; write a subquery in FROM", pipe.start, NotSupported)
     try:
-        trees = (_parsing.faithful if faithful else _parsing.parser).parse(list(tokens), source.text)
+        parser = _parsing.faithful if faithful else _parsing.aggregates if aggregates else _parsing.parser
+        trees = parser.parse(list(tokens), source.text)
     except ParseError as problem:
         raise _not_sql(problem) from None
     except InvalidOperation:  # sqlglot's own reading of a malformed number

@@ -16,6 +16,7 @@ from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.kept_calls import KeptCall
 from viewkeeper.plans.key_functions import OuterJoinRows
+from viewkeeper.plans.order_dependence import plain_name
 from viewkeeper.plans.raising import shared_form
 from viewkeeper.plans.sums import sum_columns
 
@@ -157,9 +158,8 @@ class SharedPlan:
 
     @staticmethod
     def _running(place: int, argument: Expression, functions: set[str]) -> plan.Running:
-        return plan.Running(
-            place, argument.type, bool(functions & {"sum", "avg"}), "min" in functions, "max" in functions, None
-        )  # fmt: skip
+        summed = any(plain_name(function) in ("sum", "avg") for function in functions)
+        return plan.Running(place, argument.type, summed, "min" in functions, "max" in functions, None)
 
     def _new_pre_aggregate(self, exchange: int, running: tuple[plan.Running, ...]) -> int:
         shipped = self.exchanges[exchange]

@@ -6,7 +6,7 @@ statement, or None.  Implicit conversions are explicit `Cast` nodes; both sides 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -202,3 +202,10 @@ def comparison(operator: str, left: Expression, right: Expression, place: TextPl
     """`left operator right`, both of one type already."""
     nullable = operator != "<=>" and (left.nullable or right.nullable)
     return Compare(BOOLEAN, nullable, place, operator, left, right)
+
+
+def unless_null(tested: Sequence[Expression], value: Expression) -> Expression:
+    """`value` where none of `tested` is NULL, else NULL."""
+    nulls = tuple(IsNull(BOOLEAN, False, each.place, each) for each in tested)
+    missing = nulls[0] if len(nulls) == 1 else Or(BOOLEAN, False, value.place, nulls)
+    return Case(value.type, True, value.place, ((missing, Literal(value.type, True, None, None)),), value)

@@ -9,7 +9,12 @@ from viewkeeper.plans.subqueries import relations_in
 
 def is_order_dependent(call: AggregateCall) -> bool:
     """Whether Spark's value of `call` may depend on the order of rows."""
-    return call.argument is not None and _is_inexact(call.function.removesuffix("_distinct"), call.argument.type)
+    return call.argument is not None and _is_inexact(plain_name(call.function), call.argument.type)
+
+
+def plain_name(function: str) -> str:
+    """An aggregate without what says DISTINCT, or that it is NULL where it overflows."""
+    return function.removesuffix("_distinct").removeprefix("try_")
 
 
 def _is_inexact(function: str, of: Type) -> bool:

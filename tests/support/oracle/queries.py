@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from oracle.functions import scalar_calls
 from oracle.picking import pick
-from viewkeeper.catalog.types import BIGINT, DOUBLE, INT, INTEGER_BITS, STRING, TINYINT, Type, decimal
+from viewkeeper.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, INTEGER_BITS, STRING, TINYINT, Type, decimal
 
 Columns = tuple[tuple[str, Type], ...]
 
@@ -262,7 +262,9 @@ def _having(draw: st.DrawFn, keys: Sequence[tuple[str, Type]], columns: Columns)
 
 @st.composite
 def _calls(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
-    function = pick(draw, ["count(*)", "count", "sum", "sum", "avg", "min", "max"])
+    function = pick(draw, ["count(*)", "count", "sum", "sum", "avg", "min", "max", "further"])
+    if function == "further":
+        return draw(_further_calls(columns))
     numbers = [column for column in columns if column[1].is_number]
     if function == "count(*)" or (function in ("sum", "avg") and not numbers):
         return "count(*)", BIGINT
@@ -272,6 +274,24 @@ def _calls(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
         return f"{function}({distinct}{argument})", _sum_type(type_) if function == "sum" else _average_type(type_)
     argument, type_ = draw(_outputs(columns))
     return f"{function}({distinct}{argument})", BIGINT if function == "count" else type_
+
+
+@st.composite
+def _further_calls(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
+    """An aggregate that is made of others."""
+    one, two = pick(draw, columns)[0], pick(draw, columns)[0]
+    numbers = [column for column in columns if column[1].is_number]
+    function = pick(draw, ["count_if", "every", "some", "count", "try_sum", "mean", "regr_avgx"])
+    if function in ("try_sum", "mean", "regr_avgx") and numbers:
+        argument, type_ = draw(_numbers(tuple(numbers)))
+        if function == "regr_avgx":
+            return f"regr_avgx({pick(draw, numbers)[0]}, {argument})", _average_type(type_)
+        return f"{function}({argument})", _sum_type(type_) if function == "try_sum" else _average_type(type_)
+    if function in ("every", "some", "count_if"):
+        distinct = pick(draw, ["", "", "DISTINCT "])
+        type_ = BIGINT if function == "count_if" else BOOLEAN
+        return f"{function}({distinct}{draw(_predicates(columns, 1))})", type_
+    return f"count({one}, {two})", BIGINT
 
 
 def _sum_type(type_: Type) -> Type:

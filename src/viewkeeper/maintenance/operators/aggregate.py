@@ -62,9 +62,10 @@ def _outputs(
             behind = at + 1 + len(sums)
             outputs.append(state[behind + (call.function == "max" and item.smallest)])
         else:
-            values, wrong = sum_or_average(call.function, sums, counts.to_numpy(), item.type, call.type, call.place)
+            function = call.function.removeprefix("try_")
+            values, wrong = sum_or_average(function, sums, counts.to_numpy(), item.type, call.type, call.place)
             outputs.append(values)
-            if wrong is not None:
+            if wrong is not None and function == call.function:
                 errors = np.where(errors == 0, wrong, errors)
     return outputs, errors
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from viewkeeper.catalog.types import BOOLEAN, INT
 from viewkeeper.maintenance.rules.null_safe_keys import Pair, never_null
 from viewkeeper.maintenance.rules.rule import Rule
-from viewkeeper.plans.expressions import Case, ColumnRef, Expression, IsNull, Literal, Or, Several
+from viewkeeper.plans.expressions import ColumnRef, Expression, IsNull, Literal, Several, unless_null
 from viewkeeper.plans.relations import GroupBy, InnerJoin, Project, Relation
 from viewkeeper.plans.rewriting import identity
 
@@ -52,20 +52,14 @@ def _of_distinct(relation: GroupBy, chosen: list[int]) -> GroupBy:
     names = tuple(f"k{i}" for i in range(width)) + tuple(f"v{i}" for i in range(len(values)))
     below = GroupBy(relation.input, relation.keys + values, names, (), ())
     found = tuple(_column(below, width + i) for i in range(len(values)))
-    value = _where_all(found) if len(found) > 1 else found[0]
+    one = Literal(INT, False, None, 1)
+    value = unless_null(found, one) if len(found) > 1 else found[0]
     calls = tuple(
         replace(relation.calls[i], function=relation.calls[i].function.removesuffix(_DISTINCT), argument=value)
         for i in chosen
     )
     keys = tuple(_column(below, i) for i in range(width))
     return GroupBy(below, keys, relation.key_names, calls, tuple(relation.call_names[i] for i in chosen))
-
-
-def _where_all(values: tuple[Expression, ...]) -> Expression:
-    """1 where none of `values` is NULL, else NULL: COUNT(DISTINCT x, y) counts such rows."""
-    nulls = tuple(IsNull(BOOLEAN, False, value.place, value) for value in values)
-    missing = Or(BOOLEAN, False, None, nulls)
-    return Case(INT, True, None, ((missing, Literal(INT, True, None, None)),), Literal(INT, False, None, 1))
 
 
 def _joined(left: Relation, right: GroupBy, width: int) -> InnerJoin:

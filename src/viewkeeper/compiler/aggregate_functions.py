@@ -1,0 +1,121 @@
+"""Aggregates beside COUNT, SUM, AVG, MIN and MAX: what each is made of, typed as Spark types it.
+
+What Spark takes and we do not is refused as not supported, so that Spark answers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from viewkeeper.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID, Type
+from viewkeeper.compiler.aggregates import (
+    UngroupedCall,
+    call,
+    counted_together,
+    distinct_call,
+    only_where,
+)  # fmt: skip
+from viewkeeper.compiler.conversion import Refused, converted
+from viewkeeper.errors import NotSupported
+from viewkeeper.plans.expressions import Expression, Literal, TextPlace, unless_null
+
+
+@dataclass(frozen=True)
+class WrittenAggregate:
+    """A call of an aggregate: its arguments are bound; `name` is Spark's name of an output that it is."""
+
+    function: str
+    arguments: Sequence[Expression]
+    distinct: bool
+    name: str
+    place: TextPlace | None
+    zone: str
+
+
+def aggregate(written: WrittenAggregate) -> UngroupedCall:
+    """The call of one of `calls.AGGREGATES`.  Raises Refused."""
+    count, make = _MAKE[written.function]
+    if len(written.arguments) != count:
+        raise Refused(f"{written.function} takes {count} argument{'s' * (count > 1)} here", NotSupported)
+    return make(written)
+
+
+def _plain(of: str) -> _Make:
+    """Another name of an aggregate."""
+
+    def make(written: WrittenAggregate) -> UngroupedCall:
+        if written.distinct:
+            return distinct_call(of, written.arguments, written.name, written.place, written.zone)
+        return call(of, written.arguments[0], written.name, written.place, written.zone)
+
+    return make
+
+
+def _tried(of: str) -> _Make:
+    """SUM or AVG that is NULL where it does not fit its type."""
+
+    def make(written: WrittenAggregate) -> UngroupedCall:
+        plain = _plain(of)(written)
+        return replace(plain, function=f"try_{plain.function}")
+
+    return make
+
+
+def _of_truth(of: str) -> _Make:
+    """Whether all values, or any, are TRUE: the least or the greatest of them."""
+
+    def make(written: WrittenAggregate) -> UngroupedCall:
+        (truth,) = _values(written, BOOLEAN)
+        return call(of, truth, written.name, written.place, written.zone)
+
+    return make
+
+
+def _count_if(written: WrittenAggregate) -> UngroupedCall:
+    (condition,) = _values(written, BOOLEAN)
+    counted = only_where(condition, Literal(INT, False, written.place, 1))
+    function = "count_distinct" if written.distinct else "count"
+    return UngroupedCall(BIGINT, False, written.place, function, counted, written.name)
+
+
+def _regr_count(written: WrittenAggregate) -> UngroupedCall:
+    _refuse_distinct(written)
+    return counted_together(_values(written, DOUBLE), written.name, written.place)
+
+
+def _regr_average(which: int) -> _Make:
+    """The average of one of two values, over rows that have both."""
+
+    def make(written: WrittenAggregate) -> UngroupedCall:
+        _refuse_distinct(written)
+        given = [
+            each if each.type.is_number else double
+            for each, double in zip(written.arguments, _values(written, DOUBLE), strict=True)
+        ]
+        one = unless_null([given[1 - which]], given[which])
+        return call("avg", one, written.name, written.place, written.zone)
+
+    return make
+
+
+def _values(written: WrittenAggregate, type_: Type) -> list[Expression]:
+    """The arguments as values of `type_`, DOUBLE or BOOLEAN, where Spark makes them such."""
+    for argument in written.arguments:
+        if argument.type not in (type_, VOID, STRING) and not (type_ == DOUBLE and argument.type.is_number):
+            raise Refused(f"{written.function} needs a {type_}, not {argument.type}", NotSupported)
+    return [converted(argument, type_, written.zone) for argument in written.arguments]
+
+
+def _refuse_distinct(written: WrittenAggregate) -> None:
+    if written.distinct:
+        raise Refused(f"{written.function} of DISTINCT values is not supported yet", NotSupported)
+
+
+_Make = Callable[[WrittenAggregate], UngroupedCall]
+_MAKE: dict[str, tuple[int, _Make]] = {
+    "mean": (1, _plain("avg")), "try_sum": (1, _tried("sum")), "try_avg": (1, _tried("avg")),
+    "count_if": (1, _count_if), **dict.fromkeys(("bool_and", "every"), (1, _of_truth("min"))),
+    **dict.fromkeys(("bool_or", "any", "some"), (1, _of_truth("max"))), "regr_count": (2, _regr_count),
+    "regr_avgy": (2, _regr_average(0)), "regr_avgx": (2, _regr_average(1)),
+}  # fmt: skip

@@ -1,0 +1,28 @@
+"""Calls of aggregates, over the columns of a table whose rows are the edges of their types."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+TABLE = ("CREATE TABLE t (id INT NOT NULL, g INT, b BOOLEAN, i INT, l BIGINT, d DOUBLE, p DECIMAL(38,2), s STRING, "
+         "PRIMARY KEY (id))")  # fmt: skip
+_LONG, _WIDE = 2**63 - 1, Decimal("9" * 36 + ".99")
+ROWS: list[tuple[Any, ...]] = [
+    (1, 0, True, 3, 5, 0.5, Decimal("1.50"), "a"), (2, 0, False, 3, None, -0.0, None, None),
+    (3, 0, None, None, 7, 0.0, Decimal("-2.25"), "b"), (4, 1, True, 1, _LONG, math.nan, Decimal("0.01"), ""),
+    (5, 1, True, None, _LONG, None, Decimal("9.99"), "b"), (6, 1, None, 2, -3, 4.0, _WIDE, "ä"),
+    (7, None, False, 3, 1, 0.25, _WIDE, "a"), (8, None, False, -1, 1, 1e300, Decimal("0.00"), None),
+    (9, 2, None, 0, None, math.inf, None, "z"), (10, 0, True, 2, 9, 1e-300, Decimal("1.50"), "B"),
+    (11, 3, None, None, None, None, None, None), (12, 0, True, 2, 9, 0.125, Decimal("3.10"), "b"),
+]  # fmt: skip
+
+REWRITTEN = [
+    "count_if(b)", "count_if(i > 1)", "count_if(NULL)", "count_if(DISTINCT b)", "bool_and(b)", "every(b)", "any(b)",
+    "some(b)", "bool_or(b)", "every(DISTINCT b)", "bool_and(i > 0) FILTER (WHERE l > 1)", "count(i, d)",
+    "count(i, s, b)", "count(DISTINCT i, d)", "regr_count(i, d)", "mean(i)", "mean(i / 2)", "try_sum(l)",
+    "try_sum(i)", "try_sum(p)", "try_avg(p)", "try_avg(i)", "try_sum(DISTINCT l)", "try_sum(d)", "regr_avgx(i, l)",
+    "regr_avgy(i, p)", "regr_avgx(i, p) FILTER (WHERE p < 100)", "count_if(b) FILTER (WHERE i > 1)",
+]  # fmt: skip
+"""What is made of other aggregates."""
