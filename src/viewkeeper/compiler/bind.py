@@ -12,7 +12,14 @@ from viewkeeper.compiler.bind_select import SelectBinder, unwrapped
 from viewkeeper.compiler.namespace import Namespace, Noted
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source_text import QueryText
-from viewkeeper.compiler.statements import CreateIndex, CreateTable, CreateView, Identifier, SelectStatement
+from viewkeeper.compiler.statements import (
+    CreateIndex,
+    CreateTable,
+    CreateView,
+    Identifier,
+    SelectStatement,
+    column_names,
+)
 from viewkeeper.compiler.view_key import view_key
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.relations import Project, Query, Relation
@@ -60,12 +67,7 @@ def bind_view_query(
     binder, select = _binder(statement.query, read, binder_type)
     relation = binder.of_view(select)
     assert isinstance(relation, Project)
-    if statement.columns:
-        given, there = len(statement.columns), len(relation.names)
-        if given != there:
-            raise DeclarationError(f"{statement.name} names {given} columns, and its query has {there} outputs",
-                                   *statement.columns[0].place)  # fmt: skip
-        relation = replace(relation, names=tuple(column.name for column in statement.columns))
+    relation = replace(relation, names=column_names(statement.name, statement.columns, relation.names))
     _check_outputs(statement, select, relation)
     key, unique = view_key(relation, names)
     reads = tuple(dict.fromkeys([*(scan.object for scan in scans_in(relation)), *read.found]))

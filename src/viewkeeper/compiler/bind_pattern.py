@@ -21,7 +21,7 @@ from viewkeeper.compiler.conversion import Refused
 from viewkeeper.compiler.names import Namer
 from viewkeeper.compiler.scope import FromItem, Scope
 from viewkeeper.compiler.source_text import QueryText
-from viewkeeper.compiler.statements import CreatePatternView, Identifier
+from viewkeeper.compiler.statements import CreatePatternView, column_names
 from viewkeeper.compiler.supported import ADMITTED, function_refused, refuse_unsupported
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import DeclarationError, NotSupported
@@ -167,20 +167,15 @@ class _PatternBinder:
         return (node.alias if value is not node else self._binder.name(node)), self._binder.bind(value, Clause())
 
     def _names(self, select: exp.Expr, names: list[str], outputs: Sequence[Expression]) -> tuple[str, ...]:
-        given: tuple[Identifier, ...] = self._statement.columns
-        if given and len(given) != len(names):
-            raise DeclarationError(f"{self._statement.name} names {len(given)} columns, and its query has {len(names)} "
-                                   "outputs", *given[0].place)  # fmt: skip
-        if given:
-            names = [identifier.name for identifier in given]
+        chosen = column_names(self._statement.name, self._statement.columns, names)
         seen: set[str] = set()
-        for name, output, node in zip(names, outputs, select.expressions, strict=True):
+        for name, output, node in zip(chosen, outputs, select.expressions, strict=True):
             if name.lower() in seen:
                 raise self._query.error(f"two outputs are called {name}; give one an alias", node)
             seen.add(name.lower())
             if output.type == VOID:
                 raise self._query.error(f"the output {name} is always NULL and has no type; leave it out", node)
-        return tuple(names)
+        return chosen
 
     # Grouping and order
 

@@ -314,8 +314,10 @@ class SelectBinder:
         aliases: dict[str, list[Expression]],
     ) -> Grouping:  # fmt: skip
         keys, names = [], []
-        sets = self._sets(group) if group and has_sets(group) else ()
-        written = list(dict.fromkeys(itertools.chain(*sets))) if sets else group.expressions if group else ()
+        sets = self._sets(group)
+        written = group.expressions if group else []
+        if sets:
+            written = list(dict.fromkeys(itertools.chain(*sets)))
         for output in outputs if group and group.args.get("all") else ():
             if has_window(output.bound):
                 raise self._query.error(
@@ -341,7 +343,10 @@ class SelectBinder:
         bound = dict(zip(written, keys, strict=True))
         return Grouping(keys, names, [[bound[node] for node in each] for each in sets])
 
-    def _sets(self, group: exp.Group) -> list[KeyNodes]:
+    def _sets(self, group: exp.Group | None) -> list[KeyNodes]:
+        """The sets of keys by which it is grouped, where they are more than one."""
+        if group is None or not has_sets(group):
+            return []
         with self._placed(group):
             return sets_of(group)
 

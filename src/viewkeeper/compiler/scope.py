@@ -148,6 +148,11 @@ def _ambiguous(name: str, aliases: list[str]) -> str:
     return f"{name} is ambiguous: it could be " + " or ".join(f"{alias}.{name}" for alias in aliases)
 
 
+def listed(names: Sequence[str]) -> str:
+    """Names for a message, the first five of many."""
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """A suggestion to put behind a message, empty where nothing is close; the names themselves where they are few."""
     known = {each.lower(): each for each in names}

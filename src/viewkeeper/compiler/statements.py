@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from viewkeeper.catalog.types import Type
 from viewkeeper.compiler.source_text import QueryText
-from viewkeeper.errors import NotSupported
+from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.expressions import TextPlace
 from viewkeeper.plans.references import PartQuery
 
@@ -42,6 +43,17 @@ class CreateTable(Statement):
     name: Identifier
     columns: tuple[ColumnDeclaration, ...]
     key: tuple[Identifier, ...]
+
+
+def column_names(view: Identifier, given: Sequence[Identifier], outputs: Sequence[str]) -> tuple[str, ...]:
+    """The names of a view's columns: those that it is declared with, else those of its query's outputs.
+
+    Raises DeclarationError where they are of another number.
+    """
+    if given and len(given) != len(outputs):
+        raise DeclarationError(f"{view} names {len(given)} columns, and its query has {len(outputs)} outputs",
+                               *given[0].place)  # fmt: skip
+    return tuple(column.name for column in given) if given else tuple(outputs)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from viewkeeper.compiler.bind import BoundView, bind_index, bind_table, bind_vie
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.parse_streams import AnyView
 from viewkeeper.compiler.part_references import quoted
+from viewkeeper.compiler.scope import listed
 from viewkeeper.compiler.statements import (
     AlterView,
     CreateIfAbsent,
@@ -219,7 +220,7 @@ class _Declaring:
             what = f"there is no {statement.kind.lower()} {name}"
             raise DeclarationError(what if item is None else f"{what}: it is {_article(kind_of(item))}", *name.place)
         if users := self._users(item):
-            message = f"{item.name} is used by {_listed(users)}, whose queries name it; drop what uses it first"
+            message = f"{item.name} is used by {listed(users)}, whose queries name it; drop what uses it first"
             raise DeclarationError(message, *name.place)
         self._require_settled([item.id], name)
         if to.name.lower() != item.name.lower():
@@ -336,7 +337,7 @@ class _Declaring:
                 self.objects.append(("DROP", kind, item.name))
                 return
         if users := self._users(item):
-            message = f"{item.name} is used by {_listed(users)}; drop what uses it first, or DROP ... CASCADE all of it"
+            message = f"{item.name} is used by {listed(users)}; drop what uses it first, or DROP ... CASCADE all of it"
             raise DeclarationError(message, *name.place)
         indexes = [index for index in self.catalog.indexes if index.on == item.id]
         both = [] if new is None or new.replaces is None else [new.id, new.replaces]  # An index, and the new one.
@@ -347,7 +348,7 @@ class _Declaring:
     def _users(self, item: CatalogObject) -> list[str]:
         """The names of the views that read `item` themselves."""
         if isinstance(item, InParts):
-            return alter.users_of_parts(self.catalog, item.id)
+            return alter.users_of_parts(self.catalog, {item.id})
         readers = [view.name for view in self.catalog.views if item.id in view.reads]
         return readers + alter.users_of_dimension(self.catalog, item.id)
 
@@ -355,10 +356,6 @@ class _Declaring:
         """Drops the views that read `item`, and what uses these."""
         while users := self._users(item):
             self._drop(Drop("", name.place, "VIEW", Identifier(users[-1], name.place), False, cascade=True))
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _article(kind: str) -> str:

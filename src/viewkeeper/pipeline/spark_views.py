@@ -11,7 +11,7 @@ from viewkeeper.compiler.bind import BoundView, bind_view, require_free
 from viewkeeper.compiler.part_references import is_common
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source_text import QueryText
-from viewkeeper.compiler.statements import CreateView
+from viewkeeper.compiler.statements import CreateView, column_names
 from viewkeeper.compiler.ties import ties_broken
 from viewkeeper.errors import DeclarationError, Error, NotSupported
 from viewkeeper.pipeline.spark_calls import bind_with_spark_calls
@@ -31,34 +31,28 @@ def bind_any_view(catalog: Catalog, statement: CreateView, analyst: Analyst) -> 
         require_free(catalog, statement.name)
         asked = _Asked(catalog, statement.query, _objects(catalog, statement.query), refused, analyst)
     columns = asked.columns(statement.query.sql)
-    _refuse_other_count(statement, columns)
+    names = column_names(statement.name, statement.columns, [column.name for column in columns])
     bound = bind_with_spark_calls(catalog, statement, columns, analyst)
     if bound is not None:
         _refuse_twice(statement.query, bound.columns)
         return bound
-    return _spark_view(statement, asked, columns)
+    return _spark_view(statement, asked, columns, names)
 
 
-def _spark_view(statement: CreateView, asked: _Asked, columns: tuple[Column, ...]) -> BoundView:
+def _spark_view(
+    statement: CreateView, asked: _Asked, columns: tuple[Column, ...], names: tuple[str, ...]
+) -> BoundView:  # fmt: skip
     """CREATE VIEW as Spark understands its query, which has these columns."""
     query = statement.query
     sql = ties_broken(query, len(columns))
     asked.columns(sql, determined=True)
-    if statement.columns:
-        columns = tuple(replace(c, name=name.name) for c, name in zip(columns, statement.columns, strict=True))
+    columns = tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True))
     _refuse_twice(query, columns)
     objects = asked.objects
     relation = SparkQuery(sql, tuple((of.name, of.id) for of in objects), columns, _reason(asked.refused))
     key = tuple(range(len(columns)))
     reads = tuple(of.id for of in objects)
     return BoundView(statement.name.name, query.sql, relation, columns, key, False, reads, sql)
-
-
-def _refuse_other_count(statement: CreateView, columns: tuple[Column, ...]) -> None:
-    given, there = len(statement.columns), len(columns)
-    if given and given != there:
-        raise DeclarationError(f"{statement.name} names {given} columns, and its query has {there} outputs",
-                               *statement.columns[0].place)  # fmt: skip
 
 
 def _objects(catalog: Catalog, query: QueryText) -> list[Table | View]:

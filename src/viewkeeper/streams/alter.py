@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from viewkeeper.catalog.model import Catalog, Column, Index, InParts, PartView, Stream, Table, View
-from viewkeeper.compiler.scope import did_you_mean
+from viewkeeper.compiler.scope import did_you_mean, listed
 from viewkeeper.compiler.statements import AlterView, CreateView, Drop, Identifier, RebuildView
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.inputs import inputs
@@ -68,9 +68,9 @@ def _replaced_whole(catalog: Catalog, statement: AlterView, old: PartView, analy
     if statement.since is not None:
         raise NotSupported("a view by PATTERN, WINDOW or MATCH_RECOGNIZE is always filled from the oldest part that is "
                            "kept; leave out FROM", *name.place)  # fmt: skip
-    users = _users(catalog, {old.id})
+    users = users_of_parts(catalog, {old.id})
     if users:
-        raise NotSupported(f"{old.name} is read by {_listed(users)}, and a view by PATTERN, WINDOW or MATCH_RECOGNIZE "
+        raise NotSupported(f"{old.name} is read by {listed(users)}, and a view by PATTERN, WINDOW or MATCH_RECOGNIZE "
                            "gets all its parts anew; drop what reads it first", *name.place)  # fmt: skip
     return Altered(declare_view(_without(catalog, {old.id}), statement.view, analyst, known))
 
@@ -82,7 +82,7 @@ def _succeeding(
     name = statement.view.name
     newest, oldest = known.newest(old.id), known.oldest(old.id)
     if newest is None or oldest is None:
-        if _users(catalog, {old.id}):
+        if users_of_parts(catalog, {old.id}):
             new = replace(new, columns=_same_columns(catalog, old, new, name))
         return new, None
     if new.length != old.length:
@@ -117,9 +117,9 @@ def _same_columns(catalog: Catalog, old: PartView, new: PartView, name: Identifi
     columns = tuple(Column(one.name, one.type, one.nullable or other.nullable)
                     for one, other in zip(old.columns, new.columns, strict=True))  # fmt: skip
     loose = [one.name for one, both in zip(old.columns, columns, strict=True) if one.nullable != both.nullable]
-    users = _users(catalog, {old.id})
+    users = users_of_parts(catalog, {old.id})
     if loose and users:
-        raise DeclarationError(f"the column {loose[0]} of {old.name} was never NULL, and {_listed(users)} relies on "
+        raise DeclarationError(f"the column {loose[0]} of {old.name} was never NULL, and {listed(users)} relies on "
                                "that; COALESCE it", *name.place)  # fmt: skip
     return columns
 
@@ -192,14 +192,14 @@ def drop(catalog: Catalog, statement: Drop) -> tuple[Catalog, str]:
     assert isinstance(found, InParts)
     kind = "STREAM" if isinstance(found, Stream) else "VIEW"
     if isinstance(found, PartView) and found.hidden:
-        users = _users(catalog, {found.id})
-        raise DeclarationError(f"{found.name} is a hidden helper of {_listed(users)}, and goes with what needs it",
+        users = users_of_parts(catalog, {found.id})
+        raise DeclarationError(f"{found.name} is a hidden helper of {listed(users)}, and goes with what needs it",
                                *name.place)  # fmt: skip
     if kind != statement.kind:
         raise DeclarationError(f"{found.name} is a {kind.lower()}; use DROP {kind} {found.name}", *name.place)
-    users = _users(catalog, {found.id})
+    users = users_of_parts(catalog, {found.id})
     if users:
-        message = f"{found.name} is used by {_listed(users)}; drop what uses it first, or DROP ... CASCADE all of it"
+        message = f"{found.name} is used by {listed(users)}; drop what uses it first, or DROP ... CASCADE all of it"
         raise DeclarationError(message, *name.place)
     return _without(catalog, {found.id}), found.name
 
@@ -207,17 +207,12 @@ def drop(catalog: Catalog, statement: Drop) -> tuple[Catalog, str]:
 def users_of_dimension(catalog: Catalog, id_: int) -> list[str]:
     """The views over streams that join with a table or core view."""
     names = [view.name for view in catalog.part_views if id_ in view.dimensions and not view.hidden]
-    return names + _users(catalog, {view.id for view in catalog.part_views
+    return names + users_of_parts(catalog, {view.id for view in catalog.part_views
                                     if id_ in view.dimensions and view.hidden})  # fmt: skip
 
 
-def users_of_parts(catalog: Catalog, id_: int) -> list[str]:
-    """The views over streams that read a stream or view over streams."""
-    return _users(catalog, {id_})
-
-
-def _users(catalog: Catalog, ids: Collection[int]) -> list[str]:
-    """The views that read one of `ids`; for a hidden helper that does, those that need the helper."""
+def users_of_parts(catalog: Catalog, ids: Collection[int]) -> list[str]:
+    """The views over streams that read one of `ids`; for a hidden helper that does, those that need the helper."""
     reached, names = set(ids), []
     for view in catalog.part_views:
         if reached & set(view.reads) and view.id not in ids:
@@ -258,7 +253,3 @@ def _in_order(catalog: Catalog) -> Catalog:
         ordered.append(view)
     others = (item for item in catalog.objects if not isinstance(item, PartView))
     return replace(catalog, objects=(*others, *ordered))
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

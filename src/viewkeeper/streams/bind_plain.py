@@ -15,7 +15,7 @@ from viewkeeper.compiler.namespace import with_parts
 from viewkeeper.compiler.part_references import is_common, read_view_query
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source_text import QueryText
-from viewkeeper.compiler.statements import CreateView
+from viewkeeper.compiler.statements import CreateView, column_names
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.raising import can_raise
@@ -146,9 +146,5 @@ def _asked(
         where = f" (line {refused.line}, column {refused.column})"
         message = f"{str(refused).removesuffix(where)}: {_CHOICES.format(source.name)}"
         raise NotSupported(message, refused.line, refused.column) from None
-    if not statement.columns:
-        return columns
-    if len(statement.columns) != len(columns):
-        raise DeclarationError(f"{statement.name} names {len(statement.columns)} columns, and its query has "
-                               f"{len(columns)} outputs", *statement.columns[0].place)  # fmt: skip
-    return tuple(replace(column, name=given.name) for column, given in zip(columns, statement.columns, strict=True))
+    names = column_names(statement.name, statement.columns, [column.name for column in columns])
+    return tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True))

@@ -27,7 +27,7 @@ from viewkeeper.checker.check import ROW_ID, StoreRows, check_views
 from viewkeeper.checker.row_evaluator import ErrorRow
 from viewkeeper.checker.spark_judge import SparkJudge
 from viewkeeper.checker.tables import table_of
-from viewkeeper.errors import NotSupported
+from viewkeeper.errors import Error, NotSupported
 from viewkeeper.functions.registry import FUNCTIONS
 from viewkeeper.maintenance.rules.rewriter import rewritten
 from viewkeeper.pipeline.spark_executor import JAVA_OPTIONS
@@ -165,7 +165,7 @@ def _shrunk(spark: SparkSession, case: Case, servers: int, declared_at: int) -> 
             Pairs(spark).run(smaller, servers, declared_at)
         except AssertionError as found:
             case, problem, waiting = smaller, str(found), _smaller(smaller)
-        except Exception:  # noqa: BLE001 - it lacks a view that another reads, or a row
+        except (Error, LookupError):  # it lacks a view that another reads, or a row
             continue
     return f"{servers} servers, declared before batch {declared_at}\n{pformat(case)}\n{problem}"
 

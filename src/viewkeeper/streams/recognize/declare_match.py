@@ -15,7 +15,7 @@ from viewkeeper.compiler.bind_select import SelectBinder
 from viewkeeper.compiler.namespace import PART_TIMESTAMP, Beside, Derived
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source_text import QueryText
-from viewkeeper.compiler.statements import CreateMatchView, Identifier
+from viewkeeper.compiler.statements import CreateMatchView, Identifier, column_names
 from viewkeeper.compiler.supported import refuse_unsupported
 from viewkeeper.compiler.syntax import syntax_tree
 from viewkeeper.errors import DeclarationError, NotSupported
@@ -243,12 +243,7 @@ def _over(expression: Expression, values: Sequence[Expression]) -> Expression:
 
 def _named(statement: CreateMatchView, outer: Project) -> tuple[Column, ...]:
     """The view's columns, each with a name of its own."""
-    names = list(outer.names)
-    if statement.columns:
-        if len(statement.columns) != len(names):
-            raise DeclarationError(f"{statement.name} names {len(statement.columns)} columns, and its query has "
-                                   f"{len(names)} outputs", *statement.columns[0].place)  # fmt: skip
-        names = [column.name for column in statement.columns]
+    names = column_names(statement.name, statement.columns, outer.names)
     place = statement.query.source.place(statement.query.start)
     seen: set[str] = set()
     for name, output in zip(names, outer.outputs, strict=True):
