@@ -11,16 +11,16 @@ from types import TracebackType
 from typing import Any, Self
 
 from viewkeeper.catalog.model import Catalog, InParts, PartView, Stream, Table
-from viewkeeper.catalog.types import logical_type
+from viewkeeper.catalog.types import Type, logical_type
 from viewkeeper.changes.positions import Token
 from viewkeeper.checker.check import Judge, check_views
 from viewkeeper.checker.part_check import check_parts
 from viewkeeper.checker.report import Report
 from viewkeeper.checker.spark_judge import SparkJudge
 from viewkeeper.compiler.parse import parse_script
-from viewkeeper.compiler.statements import RowStatement, SelectStatement, Statement
+from viewkeeper.compiler.statements import CreateTable, RowStatement, SelectStatement, Statement
 from viewkeeper.dml.run_change import run_change
-from viewkeeper.errors import InputError, NotFound, NotSupported, RowError, storage_named
+from viewkeeper.errors import DeclarationError, InputError, NotFound, NotSupported, RowError, storage_named
 from viewkeeper.evidence import DatabaseEvidence, PartEvidence
 from viewkeeper.files import read_rows
 from viewkeeper.pipeline import requests
@@ -30,6 +30,7 @@ from viewkeeper.pipeline.rebase import Rebased, rebase
 from viewkeeper.pipeline.spark_executor import loss_named
 from viewkeeper.pipeline.status import lag, status
 from viewkeeper.rejections import put_again, rejected_rows
+from viewkeeper.spark.python_functions import python_function
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.commit import Storage
 from viewkeeper.views.answering import READING, answer, explain
@@ -161,6 +162,19 @@ class Database:
             done = requests.submit(self._storage, script, analyst=self._spark.analyst, store=self._store)
         return Result(note="\n".join(" ".join(change) for change in done.objects))
 
+    def function(self, name: str, f: Callable[..., Any], *, returns: Any, deterministic: bool = True) -> None:
+        """Declares `f`, which queries then call as `name(column, ...)`: over pandas Series, or over Arrow arrays where
+        its annotations say so, it gives one of as many values, of the SQL type `returns` (docs/functions.md).
+
+        It is kept with the catalog, pickled: whoever reads a view that is kept here, or maintains it, runs code that
+        was given here.  Declared again with other code, the views that call it are built anew beside those that are
+        read.  A function that is not `deterministic` is for queries alone.
+        """
+        self._opening.made()
+        declared = python_function(name, f, _column_type(returns), deterministic)
+        with storage_named(self.root):
+            requests.submit(self._storage, "", analyst=self._spark.analyst, store=self._store, function=declared)
+
     def table(self, name: str) -> TableHandle:
         """The base table `name`, to write and to read rows as written."""
         return TableHandle(self._newest, self._store, name)
@@ -230,7 +244,7 @@ class Database:
         names = None if views is None else list(views)
         with loss_named():
             # Before a version is held: the log behind it is trimmed after a minute, and Spark may start for long.
-            judge = SparkJudge(self._spark.session(), self.catalog.zone)
+            judge = SparkJudge(self._spark.session(), self.catalog.zone, self.catalog.functions)
             with self._newest.held() as version:
                 return _checked(version, self._store, names, judge, progress)
 
@@ -385,6 +399,18 @@ class TableHandle:
         if isinstance(found, PartView):
             return f"{self.name!r} is a view over streams, not a table: it is read with db.view({self.name!r})"
         return f"{self.name!r} is not a table" if found else f"the table {self.name!r} does not exist"
+
+
+def _column_type(written: Any) -> Type:
+    """The type that a text, or one of pyspark's types, says."""
+    text = written if isinstance(written, str) else getattr(written, "simpleString", lambda: repr(written))()
+    try:
+        (table,) = parse_script(f"CREATE TABLE t (value {text})")
+        assert isinstance(table, CreateTable)
+        (column,) = table.columns
+    except (DeclarationError, ValueError) as error:
+        raise InputError(f"returns={written!r} is no type that a column can have, such as 'DOUBLE'") from error
+    return column.type
 
 
 class _Kind(Enum):

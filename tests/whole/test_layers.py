@@ -101,7 +101,7 @@ def test_pyspark_is_imported_only_where_the_name_says_so() -> None:
     assert not found
 
 
-HEAVY = {"pyspark", "py4j", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet"}
+HEAVY = {"pyspark", "py4j", "pandas", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet"}
 """What may be imported where it is used: it takes a tenth of a second or more to load, and who reads a view, or is a
 view server, does without."""
 

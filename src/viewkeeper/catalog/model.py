@@ -219,6 +219,22 @@ and one for each run of empty parts (`part` to `last`).  See streams/part_index.
 FIRST_FREE_ID = 16
 
 
+@stored(shared=True)
+@dataclass(frozen=True)
+class PythonFunction:
+    """A function of Python's: `code` is what pickle makes it of again, which takes and gives Arrow arrays (`arrow`) or
+    pandas Series.  `version` counts the codes that have had the name; `fingerprint` is equal for equal code, wherever
+    its lines stand."""
+
+    name: str
+    returns: Type
+    arrow: bool
+    deterministic: bool
+    version: int
+    fingerprint: str
+    code: bytes
+
+
 InParts = Stream | PartView
 """What is cut into parts by time."""
 
@@ -256,11 +272,16 @@ class Catalog:
     objects: tuple[CatalogObject, ...] = ()
     next_id: int = FIRST_FREE_ID
     zone: str = "UTC"
+    functions: tuple[PythonFunction, ...] = ()
     plan: CatalogPlan | None = field(default=None, hash=False, compare=False)
 
     def find(self, name: object) -> CatalogObject | None:
         """What is called `name`, in any case of letters; nothing is called by what is no text."""
         return self._by_name.get(name.lower()) if isinstance(name, str) else None
+
+    def function(self, name: str) -> PythonFunction | None:
+        """The function of Python's that is called `name`, in any case of letters."""
+        return next((each for each in self.functions if each.name.lower() == name.lower()), None)
 
     def by_id(self, id_: int) -> CatalogObject | None:
         """What has this id."""

@@ -19,6 +19,7 @@ from viewkeeper.checker.aggregates import aggregate
 from viewkeeper.checker.casts import cast
 from viewkeeper.checker.functions import called
 from viewkeeper.checker.over import in_order, with_windows
+from viewkeeper.checker.python_value import python_value
 from viewkeeper.checker.tables import Row
 from viewkeeper.checker.value_rules import (
     Raised,
@@ -47,6 +48,7 @@ from viewkeeper.plans.expressions import (
     OuterColumn,
     Several,
 )
+from viewkeeper.plans.outside import PythonCall
 from viewkeeper.plans.relations import (
     AggregateCall,
     Constants,
@@ -316,6 +318,8 @@ class _Evaluator:
             case FunctionCall():
                 values = tuple(self._value(argument, row) for argument in e.arguments)
                 return called(values, e, self._zone)
+            case PythonCall():
+                return python_value(e, [self._value(argument, row) for argument in e.arguments], self._zone)
             case Several():
                 values = tuple(self._value(argument, row) for argument in e.arguments)
                 return None if None in values else values

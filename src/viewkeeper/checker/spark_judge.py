@@ -6,14 +6,16 @@ shuffle, or more than one task (30 ms instead of 100), and several queries are p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from viewkeeper.catalog.model import PythonFunction
 from viewkeeper.spark.asking import ask, deepest
+from viewkeeper.spark.python_functions import named_functions
 from viewkeeper.spark.sessions import active, own_session
 from viewkeeper.spark.tables import SMALL_ROWS, in_zone, named_tables
 from viewkeeper.streams.spark.quiet import failures_unlogged
@@ -40,10 +42,11 @@ class SparkRaised:
 
 
 class SparkJudge:
-    """Answers of Spark SQL.  `zone` is the database's time zone; the settings of `spark` are not touched."""
+    """Answers of Spark SQL.  `zone` is the database's time zone, `functions` are its own; the settings of
+    `spark` are not touched."""
 
-    def __init__(self, spark: SparkSession, zone: str = "UTC") -> None:
-        self._zone = zone
+    def __init__(self, spark: SparkSession, zone: str = "UTC", functions: Sequence[PythonFunction] = ()) -> None:
+        self._zone, self._functions = zone, functions
         self._small = own_session(spark, zone, _SMALL)
         self._large = own_session(spark, zone)
 
@@ -55,6 +58,7 @@ class SparkJudge:
         small = sum(len(table) for table in tables.values()) <= SMALL_ROWS
         session = self._small if small else self._large
         with (failures_unlogged(), active(session), named_tables(session, tables),
+              named_functions(session, self._functions, self._zone),
               ThreadPoolExecutor(_AT_ONCE) as threads):  # fmt: skip
             found = list(threads.map(lambda text: self._answer(session, text), queries.values()))
         return dict(zip(queries, found, strict=True))

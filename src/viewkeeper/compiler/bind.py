@@ -22,8 +22,10 @@ from viewkeeper.compiler.statements import (
 )
 from viewkeeper.compiler.view_key import view_key
 from viewkeeper.errors import DeclarationError, NotSupported
-from viewkeeper.plans.relations import Project, Query, Relation
-from viewkeeper.plans.subqueries import scans_in
+from viewkeeper.plans.outside import PythonCall
+from viewkeeper.plans.relations import Project, Query, Relation, expressions_of
+from viewkeeper.plans.rewriting import walk
+from viewkeeper.plans.subqueries import relations_in, scans_in
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ def bind_view_query(
     binder, select = _binder(statement.query, read, binder_type)
     relation = binder.of_view(select)
     assert isinstance(relation, Project)
+    _refuse_changing(statement.query, relation)
     relation = replace(relation, names=column_names(statement.name, statement.columns, relation.names))
     _check_outputs(statement, select, relation)
     key, unique = view_key(relation, names)
@@ -152,6 +155,14 @@ def _check_outputs(statement: CreateView, select: exp.Expr, relation: Project) -
         first[name.lower()] = name
         if output.type == VOID:
             raise statement.query.error(f"the output {name} is always NULL and has no type; leave it out", node)
+
+
+def _refuse_changing(query: QueryText, relation: Relation) -> None:
+    nodes = (node for each in relations_in(relation) for e in expressions_of(each) for node in walk(e))
+    for call in nodes:
+        if isinstance(call, PythonCall) and not call.function.deterministic:
+            raise query.error_at(f"{call.name} is declared with deterministic=False: a view cannot be kept by what is "
+                                 "another value each time; store the value instead", call.place)  # fmt: skip
 
 
 def _output_node(select: exp.Expr, i: int, outputs: int) -> exp.Expr:

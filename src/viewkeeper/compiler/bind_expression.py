@@ -8,6 +8,7 @@ from decimal import InvalidOperation
 
 from sqlglot import exp
 
+from viewkeeper.catalog.model import PythonFunction
 from viewkeeper.catalog.types import (
     BINARY,
     BOOLEAN,
@@ -40,7 +41,14 @@ from viewkeeper.compiler.names import INFIX, Namer
 from viewkeeper.compiler.outer import Outer
 from viewkeeper.compiler.scope import Scope, Unresolved
 from viewkeeper.compiler.source_text import QueryText, raw_text
-from viewkeeper.compiler.supported import FUNCTIONS, cast_type, is_unknown, number_suffix, typed_literal
+from viewkeeper.compiler.supported import (
+    FUNCTIONS,
+    cast_type,
+    function_refused,
+    is_unknown,
+    number_suffix,
+    typed_literal,
+)
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import (
     And,
@@ -55,7 +63,9 @@ from viewkeeper.plans.expressions import (
     Or,
     TextPlace,
 )  # fmt: skip
+from viewkeeper.plans.outside import PythonCall
 from viewkeeper.plans.relations import Relation
+from viewkeeper.plans.rewriting import references
 from viewkeeper.plans.subqueries import has_subquery
 
 MAX_DEPTH = 100
@@ -82,18 +92,23 @@ class Clause:
 _SHOWN = Clause(windows=True)
 
 
+def _none(name: str) -> PythonFunction | None:
+    return None
+
+
 class ExpressionBinder:
     """Binds expressions over the columns of `scope`.  An aggregate becomes a `Call` node.
 
-    `outer` is the query around, where there is one; `subquery` binds a query within.
+    `outer` is the query around, where there is one; `subquery` binds a query within; `functions` are Python's.
     """
 
     def __init__(
         self, query: QueryText, scope: Scope, zone: str, outer: Outer | None = None,
         subquery: Callable[[exp.Expr, Outer], Relation] | None = None,
+        functions: Callable[[str], PythonFunction | None] = _none,
     ) -> None:  # fmt: skip
         self.query, self.scope, self.zone = query, scope, zone
-        self._outer, self._bind_subquery = outer, subquery
+        self._outer, self._bind_subquery, self._functions = outer, subquery, functions
         self._namer = Namer(self._shown, self._shown_sides)
         self._depth = 0
 
@@ -397,6 +412,17 @@ class ExpressionBinder:
             raise Refused(f"{node.name} takes one value here; write CAST(... AS ...)", NotSupported)
         return cast_to(arguments[0], CONVERSIONS[node.name], self._place(node))
 
+    def _python(self, node: exp.Expr, clause: Clause) -> Expression:
+        function = self._functions(node.name)
+        if function is None:
+            raise Refused(function_refused(node.name), NotSupported)
+        arguments = tuple(self.bind(argument, clause) for argument in node.expressions)
+        if not any(references(each) for each in arguments):
+            raise Refused(f"{function.name} is called without columns; write the value itself")
+        if any(each.type == VOID for each in arguments):
+            raise Refused(f"an argument of {function.name} is NULL and has no type; write CAST(NULL AS ...)")
+        return PythonCall(function.returns, True, self._place(node), arguments, function.name, function)
+
     def _operator(self, node: exp.Expr, clause: Clause) -> Expression:
         name = OPERATORS[type(node.this if isinstance(node, exp.Escape) else node)]
         arguments = [self.bind(argument, clause) for argument in operands(node)]
@@ -473,7 +499,8 @@ _BINDERS: dict[type[exp.Expr], _Bind] = {
     AggregateFunction: ExpressionBinder._further_aggregate,
     **dict.fromkeys(FUNCTIONS, ExpressionBinder._aggregate), ScalarCall: ExpressionBinder._function,
     **dict.fromkeys(OPERATORS, ExpressionBinder._operator), exp.Escape: ExpressionBinder._operator,
-    exp.Column: ExpressionBinder._column, exp.Star: ExpressionBinder._star, exp.Paren: ExpressionBinder._paren,
+    exp.Anonymous: ExpressionBinder._python, exp.Column: ExpressionBinder._column,
+    exp.Star: ExpressionBinder._star, exp.Paren: ExpressionBinder._paren,
     exp.NEQ: ExpressionBinder._not_equal, exp.And: ExpressionBinder._connected, exp.Or: ExpressionBinder._connected,
     exp.Not: ExpressionBinder._not, exp.Is: ExpressionBinder._is, exp.Neg: ExpressionBinder._negate,
     exp.In: ExpressionBinder._in, exp.Between: ExpressionBinder._between, exp.Case: ExpressionBinder._case,

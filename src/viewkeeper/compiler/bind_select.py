@@ -137,7 +137,8 @@ class SelectBinder:
         return bind_sets.values(self._query, node, rows, self._names.zone, typed)
 
     def _binder(self, scope: Scope) -> ExpressionBinder:
-        return self.expressions(self._query, scope, self._names.zone, self._outer, self._subquery)
+        return self.expressions(self._query, scope, self._names.zone, self._outer, self._subquery,
+                                self._names.function)  # fmt: skip
 
     def _subquery(self, node: exp.Expr, outer: Outer) -> Relation:
         return type(self)(self._query, self._names, self._common, outer).relation(node, "a subquery")

@@ -103,7 +103,7 @@ class WindowExpressionBinder(ExpressionBinder):
 
     def __init__(
         self, query: QueryText, scope: Scope, zone: str, outer: Outer | None = None,
-        subquery: Callable[[exp.Expr, Outer], Relation] | None = None,
+        subquery: Callable[[exp.Expr, Outer], Relation] | None = None, _functions: object = None,
     ) -> None:  # fmt: skip
         super().__init__(query, scope, zone, outer, subquery)
         self._namer = _WindowNamer(self._namer, query)

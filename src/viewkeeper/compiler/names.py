@@ -70,6 +70,8 @@ class Namer:
             return f"{node.name}({'' if distinct is None else 'DISTINCT '}{listed})"
         if isinstance(node, ScalarCall):
             return self._call(node.name, node.expressions)
+        if isinstance(node, exp.Anonymous):
+            return self._call(node.name, node.expressions)
         if kind in OPERATORS or kind is exp.Escape:
             shown = self._operator(node)
             return f"(NOT {shown})" if is_negated(node) else shown

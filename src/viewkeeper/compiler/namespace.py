@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from viewkeeper.catalog.model import Catalog, CatalogObject, Column, InParts, PartView, Scannable
+from viewkeeper.catalog.model import Catalog, CatalogObject, Column, InParts, PartView, PythonFunction, Scannable
 from viewkeeper.catalog.types import TIMESTAMP
 from viewkeeper.plans.references import PartQuery, Reference
 
@@ -24,6 +24,9 @@ class Namespace(Protocol):
 
     def by_id(self, id_: int) -> CatalogObject | None:
         """The object of the catalog with this id."""
+
+    def function(self, name: str) -> PythonFunction | None:
+        """The function of Python's that is called `name`."""
 
     def readable_names(self) -> list[str]:
         """The names that can stand in FROM, to suggest one."""
@@ -65,6 +68,10 @@ class Beside:
         """The catalog's object with this id."""
         return self._catalog.by_id(id_)
 
+    def function(self, name: str) -> PythonFunction | None:
+        """The catalog's."""
+        return self._catalog.function(name)
+
     def readable_names(self) -> list[str]:
         """The catalog's, and those of the rows that no hidden helper holds."""
         found = {each.name: self._catalog.find(each.name) for each in self._rows.values()}
@@ -94,6 +101,10 @@ class Noted:
     def by_id(self, id_: int) -> CatalogObject | None:
         """The names' own."""
         return self._names.by_id(id_)
+
+    def function(self, name: str) -> PythonFunction | None:
+        """The names' own."""
+        return self._names.function(name)
 
     def readable_names(self) -> list[str]:
         """The names' own."""

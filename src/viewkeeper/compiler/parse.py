@@ -85,7 +85,7 @@ class _StatementParser(ChangeReader):
             return self._alter()
         if word == "SHOW":
             self._next += 1
-            kind = self._one_of("TABLES", "VIEWS", "STREAMS")
+            kind = self._one_of("TABLES", "VIEWS", "STREAMS", "FUNCTIONS")
             return self._ended(Show(*self._whole(), kind))
         if word in ("DESCRIBE", "DESC"):
             self._next += 1
@@ -181,7 +181,7 @@ class _StatementParser(ChangeReader):
     def _drop(self) -> Drop:
         self._expect("DROP")
         self._take("MATERIALIZED")
-        kind = self._one_of("TABLE", "VIEW", "INDEX", "STREAM")
+        kind = self._one_of("TABLE", "VIEW", "INDEX", "STREAM", "FUNCTION")
         if_exists = self._take("IF")
         if if_exists:
             self._expect("EXISTS")

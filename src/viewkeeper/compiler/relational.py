@@ -10,7 +10,7 @@ from sqlglot import exp
 from viewkeeper.compiler.bind_over import FUNCTION_PARTS, WINDOW_FUNCTIONS
 from viewkeeper.compiler.calls import AggregateFunction
 from viewkeeper.compiler.source_text import QueryText
-from viewkeeper.compiler.supported import ADMITTED, FUNCTIONS
+from viewkeeper.compiler.supported import ADMITTED, FUNCTIONS, NOT_DETERMINISTIC, function_refused
 from viewkeeper.errors import NotSupported
 
 _SET_OPERATION = frozenset(("this", "expression", "distinct", "order", "limit", "offset", "with_"))
@@ -27,6 +27,7 @@ RELATIONAL: dict[type[exp.Expr], frozenset[str]] = {
     exp.WindowSpec: frozenset(("kind", "start", "start_side", "end", "end_side")),
     exp.IgnoreNulls: frozenset(("this",)), exp.RespectNulls: frozenset(("this",)), **FUNCTION_PARTS,
     exp.Count: ADMITTED[exp.Count] | {"expressions"}, AggregateFunction: frozenset(("this", "expressions")),
+    exp.Anonymous: frozenset(("this", "expressions")),
     **dict.fromkeys((exp.Rollup, exp.Cube, exp.GroupingSets, exp.Grouping, exp.GroupingId),
                     frozenset(("expressions",))),
 }  # fmt: skip
@@ -113,6 +114,13 @@ def _check_windowed(query: QueryText, node: exp.Expr) -> None:
         raise query.error(f"{WINDOW_FUNCTIONS[type(node)]} needs OVER (...)", node, NotSupported)
 
 
+def _check_call(query: QueryText, node: exp.Expr) -> None:
+    """A function that only the catalog may know: the binder asks it."""
+    plain = not any(isinstance(each, (exp.Distinct, exp.Order)) for each in node.expressions)
+    if not plain or node.name.lower() in NOT_DETERMINISTIC or isinstance(node.parent, exp.Filter):
+        raise query.error(function_refused(node.name), node, NotSupported)
+
+
 def _check_order(query: QueryText, node: exp.Expr) -> None:
     if not node.expressions or not isinstance(node.parent, (exp.Select, exp.SetOperation, exp.Values, exp.Window)):
         raise query.error("this is not SQL: ORDER BY names what it orders by", node)
@@ -122,6 +130,7 @@ CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {
     exp.Join: _check_join, exp.Subquery: _check_subquery, exp.Select: _check_query, exp.Values: _check_query,
     exp.Union: _check_query, exp.Intersect: _check_query, exp.Except: _check_query, exp.Tuple: _check_tuple,
     exp.Group: _check_group, exp.Window: _check_window, exp.Order: _check_order,
+    exp.Anonymous: _check_call,
     **dict.fromkeys(WINDOW_FUNCTIONS, _check_windowed),
 }  # fmt: skip
 """How what `RELATIONAL` admits is checked further."""

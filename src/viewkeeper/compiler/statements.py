@@ -79,7 +79,7 @@ class CreateIndex(Statement):
 
 @dataclass(frozen=True)
 class Drop(Statement):
-    """`kind` is TABLE, VIEW, INDEX or STREAM; with `cascade` what uses it goes along."""
+    """`kind` is TABLE, VIEW, INDEX, STREAM or FUNCTION; with `cascade` what uses it goes along."""
 
     kind: str
     name: Identifier
@@ -97,7 +97,7 @@ class CreateIfAbsent(Statement):
 
 @dataclass(frozen=True)
 class Show(Statement):
-    """`kind` is TABLES, VIEWS or STREAMS."""
+    """`kind` is TABLES, VIEWS, STREAMS or FUNCTIONS."""
 
     kind: str
 

@@ -13,12 +13,15 @@ import numpy as np
 from viewkeeper.catalog.model import Catalog, StateSpec, Table
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.errors import ViewBroken
+from viewkeeper.functions.python_calls import FunctionUnfit
 from viewkeeper.maintenance.builder import PlanBuilder
+from viewkeeper.maintenance.operators.memo import NewValues, by_python, target, unknown
 from viewkeeper.maintenance.rules.rewriter import rewritten
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.maintenance.zone_programs import ZonePrograms
 from viewkeeper.maintenance.zones import run_zone
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.outside import PythonCall
 from viewkeeper.plans.relations import Relation
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import GREATEST_WORD, Trace
@@ -49,6 +52,13 @@ class _Collected:
         pass
 
 
+def _said(call: PythonCall, new: NewValues, zone: str) -> Sent:
+    try:
+        return by_python(call, new, zone)
+    except FunctionUnfit as unfit:
+        raise ViewBroken(str(unfit)) from unfit
+
+
 def run_query(relation: Relation, scan: Callable[[int], Rows], zone: str = "UTC") -> Rows:
     """The rows of `relation`, in physical types, with positive weights.
 
@@ -66,6 +76,12 @@ def run_query(relation: Relation, scan: Callable[[int], Rows], zone: str = "UTC"
     for number in range(1, program.depth + 1):
         inbox = {target: sent for target, sent in context.inbox.items() if program.zone_of(target) == number}
         context.seed = number == 1
+        for memo in program.memos(number):
+            sent = inbox.get(f"x:{memo.exchange}")
+            assert isinstance(memo.call, PythonCall), "Spark is asked for whole queries here"
+            if sent:
+                new = unknown(memo, program.exchanges[memo.exchange], sent, Trace(memo.state, []), zone)
+                inbox[target(memo)] = [_said(memo.call, new, zone)]
         task = run_zone(program, number, inbox, context)
         result = task.streams.get(stream.operator, result)
         if task.error is not None:

@@ -10,11 +10,13 @@ from viewkeeper.catalog.model import Catalog, StateSpec, View
 from viewkeeper.compiler.bind import BoundView
 from viewkeeper.maintenance import declare_tables
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.outside import PythonCall
 from viewkeeper.plans.text import listed
 
 _CROSSES = "{}, every row of one side with every row of the other, since no equality ties them: a change costs as many"
 _ASKED = "to all rows of what its query reads, whatever a batch changes there"
 _COMPUTED = "to Spark, for each value that a batch brings and no row has had, since no kernel knows {}"
+_CALLED = "to the Python function {}, for each value that a batch brings and no row has had"
 _FALLS_BACK = "{}, to all rows of each key that a batch touches, since {}"
 
 
@@ -47,12 +49,16 @@ def explain_view(catalog: Catalog, view: View) -> str:
     falls = [_FALLS_BACK.format(" and ".join(names), why) for why, names in general.items()]
     falls += [f"{name}, {_ASKED}" for name in asked]
     memos = [o for o in whole.operators if o.id in ids and isinstance(o, plan.Memo)]
-    falls += [f"{shown.names[o.id]}, {_COMPUTED.format(o.call.name)}" for o in memos]
+    falls += [f"{shown.names[o.id]}, {_computed(o).format(o.call.name)}" for o in memos]
     lines += [f"falls back: {each}" for each in falls or ["nothing"]]
     crossing = [shown.names[o.id] for o in whole.operators if o.id in ids and _crosses(o, shown)]
     if crossing:
         lines.append(f"crosses: {_CROSSES.format(' and '.join(crossing))}")
     return "\n".join(lines)
+
+
+def _computed(memo: plan.Memo) -> str:
+    return _CALLED if isinstance(memo.call, PythonCall) else _COMPUTED
 
 
 def _crosses(operator: plan.Operator, shown: plan.Shown) -> bool:

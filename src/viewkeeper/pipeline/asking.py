@@ -1,5 +1,5 @@
-"""What Spark is asked between two zones of a pass, and how its answers go on: whole queries (`plan.SparkAnswer`), and
-what a MEMO knows nothing of.
+"""What Spark, and functions of Python's, are asked between two zones of a pass, and how the answers go on: whole
+queries (`plan.SparkAnswer`), and what a MEMO knows nothing of.
 
 The rows that a query reads are those of the version that is being made: what the version before has, and what the zones
 before have written since.
@@ -16,9 +16,10 @@ from viewkeeper.catalog.arrow_tables import logical_table
 from viewkeeper.catalog.model import Column, StateSpec
 from viewkeeper.catalog.types import physical_type, to_physical
 from viewkeeper.errors import Error
+from viewkeeper.functions.python_calls import FunctionUnfit
 from viewkeeper.jobs import ring
+from viewkeeper.maintenance.operators.memo import NewValues, by_python, unknown
 from viewkeeper.maintenance.operators.memo import target as memo_target
-from viewkeeper.maintenance.operators.memo import unknown
 from viewkeeper.maintenance.operators.spark_answer import error_text, target
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.maintenance.zones import OperatorFailed
@@ -36,7 +37,7 @@ from viewkeeper.pipeline.work import (
     ZoneWork,
 )
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.plans.outside import SparkInput
+from viewkeeper.plans.outside import PythonCall, SparkInput
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical
 from viewkeeper.trace.receipt import Receipt, RunRef
@@ -80,8 +81,11 @@ def answers(
         sent = [batch_parcels.decode(each) for items in carried for to, each in items if to == f"x:{memo.exchange}"]
         if sent:
             exchange, trace = program.exchanges[memo.exchange], context.trace(memo.state)
-            wanted.append(CallWanted(memo, unknown(memo, exchange, sent, trace, base.catalog.zone)))
-    wanted = [each for each in wanted if len(each.new)]
+            new = unknown(memo, exchange, sent, trace, base.catalog.zone)
+            if len(new) and isinstance(memo.call, PythonCall):
+                send(memo_target(memo), _by_python(memo, memo.call, new, base.catalog.zone))
+            elif len(new):
+                wanted.append(CallWanted(memo, new))
     if wanted:
         said = computed(_asked(executor), wanted, work.title, base.catalog.zone)
         for each, answer in zip(wanted, said, strict=True):
@@ -93,6 +97,13 @@ def answers(
         rows = _answer(_asked(executor), operator, work.title, base.catalog.zone, now)
         send(target(operator), Sent(rows, hash_columns(rows.columns, len(rows))))
     return tuple(map(tuple, made))
+
+
+def _by_python(memo: plan.Memo, call: PythonCall, new: NewValues, zone: str) -> Sent:
+    try:
+        return by_python(call, new, zone)
+    except FunctionUnfit as error:
+        raise OperatorFailed(f"operator {memo.id} failed: {error}") from error
 
 
 def _asked(executor: DriverExecutor) -> Answers:

@@ -12,6 +12,7 @@ from viewkeeper.catalog.model import (
     Index,
     InParts,
     PartView,
+    PythonFunction,
     Table,
     View,
     kind_of,
@@ -37,6 +38,7 @@ from viewkeeper.compiler.statements import (
 )
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.maintenance import declare_tables
+from viewkeeper.pipeline.declare_functions import with_function, without_function
 from viewkeeper.pipeline.replacing import begun, exchanged, replacement_of, together, views_and_indexes
 from viewkeeper.pipeline.spark_calls import typed_by
 from viewkeeper.pipeline.spark_views import bind_any_view
@@ -74,6 +76,15 @@ def run(
         declaring.apply(statement)
     declaring.flush()
     return Declared(declaring.catalog, tuple(declaring.objects), declaring.redo, declaring.renew)
+
+
+def run_function(catalog: Catalog, function: PythonFunction, analyst: Analyst | None = None) -> Declared:
+    """`catalog` with a function of Python's; raises DeclarationError."""
+    declaring = _Declaring(catalog, analyst or NoAnalyst(), declare_streams.Nothing())
+    changed = with_function(catalog, function, declaring.bound)
+    if changed is catalog:
+        return Declared(catalog, ())
+    return Declared(declared_anew(changed), (("CREATE", "FUNCTION", function.name),))
 
 
 def runs_without_use(snapshot: Snapshot, catalog: Catalog) -> list[RunRef]:
@@ -250,13 +261,13 @@ class _Declaring:
                 f"{old.name} is joined by {', '.join(users)}, whose parts are made of what it was; drop them first"
             )
             raise NotSupported(message, *name.place)
-        self.catalog = begun(self.catalog, old, new, self._bound)
+        self.catalog = begun(self.catalog, old, new, self.bound)
 
     def _dimensions(self) -> set[int]:
         """The tables and views that views over streams are joined with."""
         return {id_ for view in self.catalog.part_views for id_ in view.dimensions}
 
-    def _bound(self, catalog: Catalog, statement: CreateView) -> BoundView:
+    def bound(self, catalog: Catalog, statement: CreateView) -> BoundView:
         bound = bind_any_view(catalog, statement, self._analyst)
         for id_ in bound.reads:
             self._require_kept(id_, statement.name)
@@ -316,6 +327,10 @@ class _Declaring:
 
     def _drop(self, statement: Drop) -> None:
         name = statement.name
+        if statement.kind == "FUNCTION":
+            before, self.catalog = self.catalog, without_function(self.catalog, statement)
+            self.objects += [("DROP", "FUNCTION", name.name)] * (before is not self.catalog)
+            return
         item = self.catalog.find(name.name)
         if statement.cascade and item is not None:
             self._drop_users(item, name)

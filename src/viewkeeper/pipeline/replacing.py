@@ -8,7 +8,7 @@ It is all in the catalog, so a kill at any step leaves a replacement that the ne
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -73,7 +73,21 @@ def begun(catalog: Catalog, old: View, statement: CreateView, bind: Bind) -> Cat
 
     Raises DeclarationError, naming it, where one of these cannot be made over the new query.
     """
-    name, replaced = statement.name, _readers(catalog, old)
+    replaced = _readers(catalog, [old])
+    _refuse_circle(replaced, statement)
+    why = f"reads {old.name}, and cannot be made over its new query"
+    return _begun(catalog, replaced, {old.id: statement}, why, bind, statement.name)
+
+
+def begun_again(catalog: Catalog, views: list[View], why: str, name: Identifier, bind: Bind) -> Catalog:
+    """`catalog` with what will take the place of `views`, of the same queries, and of the views that read them.  `why`
+    says what one cannot be made of anew, for the error."""
+    return _begun(catalog, _readers(catalog, views), {}, why, bind, name)
+
+
+def _begun(
+    catalog: Catalog, replaced: list[View], statements: Mapping[int, CreateView], why: str, bind: Bind, name: Identifier
+) -> Catalog:
     for view in replaced:
         if replacement_of(catalog, view.id) is not None:
             message = (f"{view.name} is being replaced already: db.catch_up() waits for that, DROP VIEW "
@@ -82,7 +96,6 @@ def begun(catalog: Catalog, old: View, statement: CreateView, bind: Bind) -> Cat
         if view.filled is None:
             message = f"{view.name} is being filled: db.catch_up() waits for that; or drop it"
             raise DeclarationError(message, *name.place)
-    _refuse_circle(replaced, statement)
     indexes = {view.id: [index for index in catalog.indexes if index.on == view.id] for view in replaced}
     aside: list[View | Index] = [*replaced, *(index for each in indexes.values() for index in each)]
     for item in aside:
@@ -91,7 +104,8 @@ def begun(catalog: Catalog, old: View, statement: CreateView, bind: Bind) -> Cat
             raise DeclarationError(message, *name.place)
     made = catalog.changing([replace(item, name=_new_name(item.name)) for item in aside])
     for view in replaced:
-        bound = bind(made, statement) if view is old else _bound_again(made, view, old, name, bind)
+        given = statements.get(view.id)
+        bound = _bound_again(made, view, why, name, bind) if given is None else bind(made, given)
         made = declare_tables.declare_views(made, [bound])
         made = _taking(made, view)
         for index in indexes[view.id]:
@@ -112,13 +126,13 @@ def swapped(catalog: Catalog) -> Catalog:
     return left.changing(named)
 
 
-def _readers(catalog: Catalog, old: View) -> list[View]:
-    """`old` and the views that read it, each behind those it reads."""
-    found = {old.id: old}
+def _readers(catalog: Catalog, views: list[View]) -> list[View]:
+    """`views` and the views that read them, each behind those it reads."""
+    found = {view.id: view for view in views}
     for view in catalog.views:
         if found.keys() & set(view.reads):
             found[view.id] = view
-    return list(found.values())
+    return [view for view in catalog.views if view.id in found]
 
 
 def _refuse_circle(replaced: list[View], statement: CreateView) -> None:
@@ -134,14 +148,14 @@ def _new_name(name: str) -> str:
     return f"{name} (new)"
 
 
-def _bound_again(catalog: Catalog, view: View, old: View, name: Identifier, bind: Bind) -> BoundView:
+def _bound_again(catalog: Catalog, view: View, why: str, name: Identifier, bind: Bind) -> BoundView:
     columns = ", ".join(quoted(column.name) for column in view.columns)
     (statement,) = parse_script(f"CREATE VIEW {quoted(view.name)} ({columns}) AS {view.sql}")
     assert isinstance(statement, CreateView)
     try:
         return bind(catalog, statement)
     except DeclarationError as error:
-        message = f"{view.name} reads {old.name}, and cannot be made over its new query: {_without_place(error)}"
+        message = f"{view.name} {why}: {_without_place(error)}"
         raise type(error)(f"{message}; drop {view.name} first", *name.place) from None
 
 

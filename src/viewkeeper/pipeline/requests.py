@@ -25,7 +25,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from viewkeeper import errors
-from viewkeeper.catalog.model import Catalog
+from viewkeeper.catalog.codec import dumps, loads
+from viewkeeper.catalog.model import Catalog, PythonFunction
 from viewkeeper.errors import Busy, DeclarationError, Error, Fenced, NotFound, StorageError, Timeout
 from viewkeeper.pipeline import declare_script
 from viewkeeper.pipeline.dropped import forget_dropped
@@ -60,16 +61,16 @@ class ScriptAnswer:
 
 def submit(
     storage: Storage, sql: str, wait: float | None = None, analyst: Callable[[], Analyst] | None = None,
-    store: Store | None = None,
+    store: Store | None = None, function: PythonFunction | None = None,
 ) -> ScriptAnswer:  # fmt: skip
-    """Applies a script of declarations, all or nothing, and returns when it is committed.
+    """Applies a script of declarations, or declares `function`, all or nothing, and returns when it is committed.
 
     `analyst` makes who is asked about the queries of ViewDFs, if this process answers and there are any.  It then also
     removes rows of dropped tables from `store`, for a moment.
     Raises what is wrong with the script (an `Error`), or `Timeout` after `wait` seconds; it stays in line then.
     """
     storage = storage.another()
-    request = _write_request(storage, sql)
+    request = _write_request(storage, sql, function)
     try:
         answer = _awaited(storage, request, wait, analyst, store)
     except (Timeout, StorageError):  # it stays in line, or has been taken back as far as that could be done
@@ -186,11 +187,12 @@ def _lock_if_free(storage: Storage) -> Lock | None:
         return None
 
 
-def _write_request(storage: Storage, sql: str) -> str:
+def _write_request(storage: Storage, sql: str, function: PythonFunction | None = None) -> str:
     """The name of the new request, without a suffix."""
+    asked = {"sql": sql, "function": None if function is None else dumps(function).decode()}
     request = f"{REQUESTS}/{time.time_ns():020d}-{os.getpid()}-{secrets.token_hex(4)}"
     try:
-        create_own(storage.disk, request + REQUEST, json.dumps({"sql": sql}).encode())
+        create_own(storage.disk, request + REQUEST, json.dumps(asked).encode())
     except BaseException as error:
         if _withdrawn(storage, request, error, driving=False) is None or not isinstance(error, Exception):
             raise
@@ -209,7 +211,7 @@ def _answer(term: Term, request: str, analyst: Analyst | None) -> None:
         disk.delete([request + suffix for suffix in IN_LINE])
         return
     try:
-        declared = declare_script.run(term.snapshot.catalog, asked["sql"], analyst, ExistingParts(term.snapshot))
+        declared = _declared(term.snapshot, asked, analyst)
     except Error as error:
         _finish(disk, request, _refusal(error))
         return
@@ -234,6 +236,12 @@ def _answer(term: Term, request: str, analyst: Analyst | None) -> None:
     progress = {id_: _altered(term.snapshot, id_, declared) for id_ in _altered_views(term.snapshot.catalog, declared)}
     term.commit(Change("catalog", version, removed=gone, catalog=declared.catalog, progress=progress or None), identity)
     _finish(disk, request, answer)
+
+
+def _declared(snapshot: Snapshot, asked: dict[str, Any], analyst: Analyst | None) -> declare_script.Declared:
+    if asked["function"] is not None:
+        return declare_script.run_function(snapshot.catalog, loads(asked["function"].encode()), analyst)
+    return declare_script.run(snapshot.catalog, asked["sql"], analyst, ExistingParts(snapshot))
 
 
 def _take(disk: Disk, request: str) -> bool:

@@ -398,8 +398,7 @@ class Memo(Operator):
     title = "MEMO"
 
     def text(self, shown: Shown) -> str:
-        call, name = shown.over(self.exchange, self.call), self.call.name
-        return f"of {call}, by Spark on the delta, because no kernel knows {name}"
+        return f"of {shown.over(self.exchange, self.call)}, by {self.call.way}"
 
 
 @stored

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from viewkeeper.catalog.codec import stored
-from viewkeeper.catalog.model import Column, Stored
+from viewkeeper.catalog.model import Column, PythonFunction, Stored
 from viewkeeper.plans.expressions import ColumnRef, Expression
 from viewkeeper.plans.rewriting import walk
 
@@ -22,6 +22,11 @@ class OutsideCall(Expression):
     arguments: tuple[Expression, ...]
     name: str
 
+    @property
+    def way(self) -> str:
+        """Who computes it, and why."""
+        return f"Spark on the delta, because no kernel knows {self.name}"
+
 
 @stored
 @dataclass(frozen=True)
@@ -31,6 +36,18 @@ class SparkCall(OutsideCall):
 
     sql: str
     version: str
+
+
+@stored
+@dataclass(frozen=True)
+class PythonCall(OutsideCall):
+    """What a function of Python's gives for `arguments`."""
+
+    function: PythonFunction
+
+    @property
+    def way(self) -> str:
+        return "Python on the delta"
 
 
 @stored

@@ -18,10 +18,11 @@ from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import CreateView, column_names
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.plans.outside import outside_call_in
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.references import Subscript
 from viewkeeper.plans.relations import Filter, InnerJoin, Project, Relation, Scan, expressions_of
-from viewkeeper.plans.subqueries import has_subquery, scans_in
+from viewkeeper.plans.subqueries import has_subquery, relations_in, scans_in
 from viewkeeper.plans.viewdf import NamedDimension, NamedInput, PlainPlan, PlannedQuery
 from viewkeeper.streams.analyst import Analyst, NotByRows
 from viewkeeper.streams.bind_viewdf import asked_columns, known_columns, refused_names, timed
@@ -113,6 +114,10 @@ def _bound(
         bound = bind_view_query(with_parts(catalog), statement)
     except NotSupported:
         return None
+    for call in (outside_call_in(e) for each in relations_in(bound.relation) for e in expressions_of(each)):
+        if call is not None:
+            message = f"{call.name} is a Python function, which views over streams do not call; call it over tables"
+            raise statement.query.error_at(message, call.place)
     once = [scan.object for scan in scans_in(bound.relation)].count(source.id) == 1  # WITH may read it never, or twice
     return (bound.columns, bound.relation) if once and _is_ours(bound.relation) else None
 

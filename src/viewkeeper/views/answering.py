@@ -42,7 +42,9 @@ def answer(version: Version, statement: Statement, analyst: Callable[[], Analyst
     if isinstance(statement, SelectStatement):
         return run_select(version, statement)
     if isinstance(statement, Show):
-        return {"TABLES": _show_tables, "VIEWS": _show_views, "STREAMS": _show_streams}[statement.kind](version)
+        return {"TABLES": _show_tables, "VIEWS": _show_views, "STREAMS": _show_streams, "FUNCTIONS": _show_functions}[
+            statement.kind
+        ](version)
     if isinstance(statement, Describe):
         return _describe(version, statement.name.name)
     if isinstance(statement, ExplainCreateView):
@@ -79,6 +81,14 @@ def _show_tables(version: Version) -> Result:
 
 def _show_streams(version: Version) -> Result:
     return _listed(part_listing.streams(version), part_listing.STREAM_COLUMNS)
+
+
+def _show_functions(version: Version) -> Result:
+    rows = [{"function": each.name, "returns": str(each.returns), "takes": "arrow" if each.arrow else "pandas",
+             "deterministic": each.deterministic, "version": each.version}
+            for each in version.catalog.functions]  # fmt: skip
+    return _listed(rows, {"function": pa.string(), "returns": pa.string(), "takes": pa.string(),
+                          "deterministic": pa.bool_(), "version": pa.int32()})  # fmt: skip
 
 
 def _show_views(version: Version) -> Result:

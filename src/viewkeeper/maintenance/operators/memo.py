@@ -12,10 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.evaluation.error_codes import FUNCTION_RAISED, pack_error
 from viewkeeper.evaluation.evaluate import evaluate
+from viewkeeper.functions.python_calls import answered
 from viewkeeper.maintenance.operators.keyed_rows import KeyedRows, TouchedKeys
 from viewkeeper.maintenance.task import Arrived, Sent, Task
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.outside import PythonCall
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
 
@@ -57,6 +60,15 @@ def unknown(operator: plan.Memo, exchange: plan.Exchange, sent: Sequence[Sent], 
         errors = errors if raised is None else np.where(errors != 0, errors, raised)
     key = [column.take(pa.array(new)) for column in arrived.group_keys]
     return NewValues(arrived.group_hashes[new], key, arguments, errors)
+
+
+def by_python(call: PythonCall, new: NewValues, zone: str) -> Sent:
+    """What a function of Python's says to `new`; raises FunctionUnfit where it says nothing that could be kept."""
+    types = [argument.type for argument in call.arguments]
+    values, raised = answered(call.function, new.arguments, types, new.errors != 0, zone)
+    errors = new.errors.copy()
+    errors[list(raised)] = pack_error(FUNCTION_RAISED, None)
+    return new.answered(values, errors)
 
 
 def run(operator: plan.Memo, task: Task) -> None:
