@@ -23,6 +23,7 @@ from viewkeeper.compiler import bind_subquery, literals
 from viewkeeper.compiler.aggregate_functions import WrittenAggregate, aggregate
 from viewkeeper.compiler.aggregates import call, counted_together, distinct_call, filtered_call
 from viewkeeper.compiler.bind_over import windowed_call
+from viewkeeper.compiler.bind_python import no_function, python_call
 from viewkeeper.compiler.calls import CONVERSIONS, OPERATORS, AggregateFunction, ScalarCall, is_negated, operands
 from viewkeeper.compiler.conversion import (
     TURNED,
@@ -44,7 +45,6 @@ from viewkeeper.compiler.source_text import QueryText, raw_text
 from viewkeeper.compiler.supported import (
     FUNCTIONS,
     cast_type,
-    function_refused,
     is_unknown,
     number_suffix,
     typed_literal,
@@ -63,9 +63,7 @@ from viewkeeper.plans.expressions import (
     Or,
     TextPlace,
 )  # fmt: skip
-from viewkeeper.plans.outside import PythonCall
 from viewkeeper.plans.relations import Relation
-from viewkeeper.plans.rewriting import references
 from viewkeeper.plans.subqueries import has_subquery
 
 MAX_DEPTH = 100
@@ -92,10 +90,6 @@ class Clause:
 _SHOWN = Clause(windows=True)
 
 
-def _none(name: str) -> PythonFunction | None:
-    return None
-
-
 class ExpressionBinder:
     """Binds expressions over the columns of `scope`.  An aggregate becomes a `Call` node.
 
@@ -105,7 +99,7 @@ class ExpressionBinder:
     def __init__(
         self, query: QueryText, scope: Scope, zone: str, outer: Outer | None = None,
         subquery: Callable[[exp.Expr, Outer], Relation] | None = None,
-        functions: Callable[[str], PythonFunction | None] = _none,
+        functions: Callable[[str], PythonFunction | None] = no_function,
     ) -> None:  # fmt: skip
         self.query, self.scope, self.zone = query, scope, zone
         self._outer, self._bind_subquery, self._functions = outer, subquery, functions
@@ -414,14 +408,8 @@ class ExpressionBinder:
 
     def _python(self, node: exp.Expr, clause: Clause) -> Expression:
         function = self._functions(node.name)
-        if function is None:
-            raise Refused(function_refused(node.name), NotSupported)
-        arguments = tuple(self.bind(argument, clause) for argument in node.expressions)
-        if not any(references(each) for each in arguments):
-            raise Refused(f"{function.name} is called without columns; write the value itself")
-        if any(each.type == VOID for each in arguments):
-            raise Refused(f"an argument of {function.name} is NULL and has no type; write CAST(NULL AS ...)")
-        return PythonCall(function.returns, True, self._place(node), arguments, function.name, function)
+        arguments = [self.bind(each, clause) for each in node.expressions] if function is not None else []
+        return python_call(function, node.name, arguments, self._place(node))
 
     def _operator(self, node: exp.Expr, clause: Clause) -> Expression:
         name = OPERATORS[type(node.this if isinstance(node, exp.Escape) else node)]
