@@ -17,7 +17,7 @@ from viewkeeper.checker.check import Judge, check_views
 from viewkeeper.checker.part_check import check_parts
 from viewkeeper.checker.report import Report
 from viewkeeper.checker.spark_judge import SparkJudge
-from viewkeeper.compiler.parse import parse_script
+from viewkeeper.compiler.parse import EXPLAIN_FORMATS, parse_script
 from viewkeeper.compiler.statements import CreateTable, RowStatement, SelectStatement, Statement
 from viewkeeper.dml.run_change import run_change
 from viewkeeper.errors import DeclarationError, InputError, NotFound, NotSupported, RowError, storage_named
@@ -191,9 +191,15 @@ class Database:
         """The newest version, held until it is closed: `with db.snapshot() as s: ...`."""
         return HeldSnapshot(Held(self._newest), self._spark)
 
-    def explain(self, view: str) -> str:
-        """How `view` is kept: zones, states, what is shared with other views, the class of each operator."""
-        return explain(self._newest.version(), view)
+    def explain(self, view: str, *, format: str = "text") -> str:
+        """How `view` is kept: zones, states and their sizes, what is shared with other views, the class of each
+        operator, what a changed row reads, what falls back and why.
+
+        `format`: "text"; "json" (one object); "mermaid" (a flowchart).
+        """
+        if not isinstance(format, str) or format.upper() not in EXPLAIN_FORMATS:
+            raise InputError(f"format={format!r}: there are 'text', 'json' and 'mermaid'")
+        return explain(self._newest.version(), view, format.upper())
 
     def maintain(self, *, servers: int | None = None, batch: int = OPERATIONS_MAX) -> Maintenance:
         """Keeps all views up to date, by Spark, in the background: `with db.maintain(): ...`, or `.wait()`, `.stop()`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -149,6 +150,20 @@ def test_show_and_describe_say_what_there_is(shop: Database) -> None:
     plan = "\n".join(row["plan"] for row in shop.sql("EXPLAIN VIEW spend"))
     assert plan == shop.explain("spend")
     assert "PRE-AGGREGATION" in plan
+
+
+def test_explain_comes_in_three_formats(shop: Database) -> None:
+    read = json.loads(shop.explain("spend", format="json"))
+    assert [each["rows"] for each in read["operators"][-1]["states"]] == [len(shop.view("spend").to_arrow())]
+    new = "CREATE VIEW more AS SELECT id, customer FROM orders"
+    (line,) = shop.sql(f"EXPLAIN JSON {new}")
+    assert json.loads(line["plan"])["operators"][-1]["states"][0]["estimated"] is True
+    assert shop.explain("spend", format="mermaid").startswith("flowchart TD")
+    assert [row["plan"] for row in shop.sql("EXPLAIN MERMAID VIEW spend")][0] == "flowchart TD"
+    with pytest.raises(InputError, match="there are 'text', 'json' and 'mermaid'"):
+        shop.explain("spend", format="xml")
+    with pytest.raises(NotSupported, match="EXPLAIN JSON SELECT is not supported"):
+        shop.sql("EXPLAIN JSON SELECT 1")
 
 
 def test_a_wrong_statement_names_its_place_in_the_whole_script(shop: Database) -> None:

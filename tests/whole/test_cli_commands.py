@@ -107,6 +107,8 @@ def test_a_person_sees_tables(run: Run, tmp_path: Path) -> None:
     shown = run("sql", "DESCRIBE spend").stdout
     assert "decimal(25,2)" in shown and "view key (customer), one row a key" in shown
     assert "PRE-AGGREGATION" in run("explain", "spend").stdout
+    assert json.loads(run("explain", "spend", "--json").stdout)["view"] == "spend"
+    assert run("explain", "spend", "--mermaid").stdout.startswith("flowchart TD\n")
     status = run("status").stdout
     assert "views" in status and "spend" in status and "lag (operations)" in status
     assert "nobody maintains the views" in status and "NULL" not in status and "None" not in status

@@ -160,20 +160,24 @@ def status(db: Path, as_json: bool) -> None:
 
 @click.command()
 @click.argument("view")
+@click.option("--mermaid", is_flag=True, help="Print a flowchart, for Mermaid.")
 @json_option
 @database_option
-def explain(db: Path, view: str, as_json: bool) -> None:
+def explain(db: Path, view: str, as_json: bool, mermaid: bool) -> None:
     """Show how VIEW is kept: zones, states, what is shared, the class of each operator.
 
     \b
     viewkeeper explain --db shop spend
     """
+    if as_json and mermaid:
+        raise click.UsageError("--json and --mermaid are two formats; choose one")
+    format_ = "json" if as_json else "mermaid" if mermaid else "text"
     with connect(db) as database:
-        text = database.explain(view)
-    if as_json:
-        print_json({"view": view, "plan": text})
-    else:
+        text = database.explain(view, format=format_)
+    if format_ == "text":
         console().print(text)
+    else:
+        click.echo(text)
 
 
 @click.command()

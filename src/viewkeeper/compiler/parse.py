@@ -30,6 +30,8 @@ from viewkeeper.compiler.statements import (
 from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.errors import DeclarationError
 
+EXPLAIN_FORMATS = ("TEXT", "JSON", "MERMAID")
+
 _OTHER_STATEMENTS = {
     "TRUNCATE": "DELETE FROM the table", "REFRESH": "every view is kept up to date by itself",
 }  # fmt: skip
@@ -193,16 +195,19 @@ class _StatementParser(ChangeReader):
 
     def _explain(self) -> Statement:
         self._expect("EXPLAIN")
+        format_ = self._one_of(*EXPLAIN_FORMATS) if self._peek() in EXPLAIN_FORMATS else "TEXT"
         if self._take("VIEW"):
-            return self._ended(ExplainView(*self._whole(), self._identifier("a view")))
+            return self._ended(ExplainView(*self._whole(), self._identifier("a view"), format_))
         text, place = self._whole()
-        if self._peek() in QUERY_WORDS:
+        if self._peek() in QUERY_WORDS and format_ == "TEXT":
             return ExplainQuery(text, place, SelectStatement(text, place, *self._select()))
         if self._peek() != "CREATE":
-            raise self._refusal(f"EXPLAIN {self._peek()} is not supported; there are EXPLAIN VIEW, EXPLAIN CREATE VIEW "
-                                "and EXPLAIN SELECT")  # fmt: skip
+            kind = "" if format_ == "TEXT" else f"{format_} "
+            raise self._refusal(f"EXPLAIN {kind}{self._peek()} is not supported; there are EXPLAIN VIEW and EXPLAIN "
+                                "CREATE VIEW, with TEXT, JSON or MERMAID behind EXPLAIN, and EXPLAIN SELECT"
+            )  # fmt: skip
         self._tokens, self._next = self._tokens[self._next :], 0
         view = self._create()
         if not isinstance(view, AnyView):
             raise self._failure("only views have a plan to explain", expected=False)
-        return ExplainCreateView(text, place, view)
+        return ExplainCreateView(text, place, view, format_)

@@ -109,16 +109,18 @@ class Describe(Statement):
 
 @dataclass(frozen=True)
 class ExplainView(Statement):
-    """EXPLAIN VIEW name."""
+    """EXPLAIN VIEW name; `format` is TEXT, JSON or MERMAID."""
 
     name: Identifier
+    format: str = "TEXT"
 
 
 @dataclass(frozen=True)
 class ExplainCreateView(Statement):
-    """EXPLAIN CREATE VIEW ...: the plan that the view would get."""
+    """EXPLAIN CREATE VIEW ...: the plan that the view would get; `format` as of EXPLAIN VIEW."""
 
     view: CreateView | CreateViewDF | CreatePatternView | CreateWindowView | CreateMatchView
+    format: str = "TEXT"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""EXPLAIN: the plan of one view as text, from the same data that runs.
+"""EXPLAIN: the plan of one view, from the same data that runs.
 
 Zones in order; in each the operators with their class (linear, bilinear, by key), the states they write, and the other
 views that use the same work.
@@ -6,9 +6,13 @@ views that use the same work.
 
 from __future__ import annotations
 
-from viewkeeper.catalog.model import Catalog, StateSpec, View
+from collections.abc import Iterator, Sequence
+
+from viewkeeper.catalog.model import Catalog, View
 from viewkeeper.compiler.bind import BoundView
 from viewkeeper.maintenance import declare_tables
+from viewkeeper.maintenance.estimates import Estimates, Sizes, costs, crosses
+from viewkeeper.maintenance.explained import Explained, ExplainedOperator
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.outside import PythonCall
 from viewkeeper.plans.text import listed
@@ -20,50 +24,70 @@ _CALLED = "to the Python function {}, for each value that a batch brings and no 
 _FALLS_BACK = "{}, to all rows of each key that a batch touches, since {}"
 
 
-def explain_new_view(catalog: Catalog, bound: BoundView) -> str:
+def explain_new_view(catalog: Catalog, bound: BoundView, sizes: Sizes | None = None) -> Explained:
     """The plan that CREATE VIEW would make; nothing is declared."""
     declared = declare_tables.declare_views(catalog, [bound])
-    return explain_view(declared, declared.views[-1])
+    return explained(declared, declared.views[-1], sizes)
 
 
 def explain_view(catalog: Catalog, view: View) -> str:
-    """The plan by which `view` is kept."""
+    """The plan by which `view` is kept, as text, without sizes and costs."""
+    return explained(catalog, view).text()
+
+
+def explained(catalog: Catalog, view: View, sizes: Sizes | None = None) -> Explained:
+    """The plan by which `view` is kept; what a change reads, and what states hold, where `sizes` are given."""
     whole = plan.plan_of(catalog)
     store = _store(whole, view)
     ids = plan.needed(whole, [store])
-    others = _other_views(catalog, whole, view)
-    key = ", ".join(view.columns[i].name for i in view.key)
-    lines = [f"view {view.name}: key ({key}){'' if view.unique else ', a bag of rows'}"]
-    members = {view.stored.member} | {o.wanted for o in whole.operators if isinstance(o, plan.Pick) and o.id in ids}
+    order = [o for o in whole.operators if o.id in ids]
+    members = {view.stored.member} | {o.wanted for o in order if isinstance(o, plan.Pick)}
     shown = plan.Shown.of(whole, members)
-    for zone in range(1, store.zone + 1):
-        lines.append(f"zone {zone}, keyed by {_zone_keys(whole, ids, zone)}")
-        for operator in whole.operators:
-            if operator.id in ids and operator.zone == zone:
-                lines += _operator(operator, shown, others.get(operator.id, []))
+    others = _other_views(catalog, whole, view)
+    estimates = Estimates(whole, order, sizes)
+    operators = tuple(
+        ExplainedOperator(
+            o.id, shown.names[o.id], o.zone, o.class_, _way(o), o.text(shown), estimates.inputs(o),
+            tuple(estimates.state(o, spec) for spec in plan.states_of(o)), tuple(others.get(o.id, ())),
+        )
+        for zone in range(1, store.zone + 1) for o in order if o.zone == zone
+    )  # fmt: skip
+    crossing = [shown.names[o.id] for o in order if crosses(o, shown)]
+    return Explained(
+        view.name,
+        tuple(view.columns[i].name for i in view.key),
+        view.unique,
+        tuple(_zone_keys(whole, ids, zone) for zone in range(1, store.zone + 1)),
+        operators,
+        tuple(_falls_back(order, shown)),
+        (_CROSSES.format(" and ".join(crossing)),) if crossing else (),
+        {} if sizes is None else costs(order, estimates, shown),
+    )
+
+
+def _falls_back(order: Sequence[plan.Operator], shown: plan.Shown) -> Iterator[str]:
+    """What is not computed from the changed rows alone, and why."""
     general: dict[str, list[str]] = {}
-    for operator in (o for o in whole.operators if o.id in ids):
+    for operator in order:
         if isinstance(operator, plan.ByKey):
             general.setdefault(operator.function.why, []).append(shown.names[operator.id])
-    asked = [shown.names[o.id] for o in whole.operators if o.id in ids and isinstance(o, plan.SparkAnswer)]
-    falls = [_FALLS_BACK.format(" and ".join(names), why) for why, names in general.items()]
-    falls += [f"{name}, {_ASKED}" for name in asked]
-    memos = [o for o in whole.operators if o.id in ids and isinstance(o, plan.Memo)]
-    falls += [f"{shown.names[o.id]}, {_computed(o).format(o.call.name)}" for o in memos]
-    lines += [f"falls back: {each}" for each in falls or ["nothing"]]
-    crossing = [shown.names[o.id] for o in whole.operators if o.id in ids and _crosses(o, shown)]
-    if crossing:
-        lines.append(f"crosses: {_CROSSES.format(' and '.join(crossing))}")
-    return "\n".join(lines)
+    yield from (_FALLS_BACK.format(" and ".join(names), why) for why, names in general.items())
+    yield from (f"{shown.names[o.id]}, {_ASKED}" for o in order if isinstance(o, plan.SparkAnswer))
+    memos = [o for o in order if isinstance(o, plan.Memo)]
+    yield from (f"{shown.names[o.id]}, {_computed(o).format(o.call.name)}" for o in memos)
 
 
 def _computed(memo: plan.Memo) -> str:
     return _CALLED if isinstance(memo.call, PythonCall) else _COMPUTED
 
 
-def _crosses(operator: plan.Operator, shown: plan.Shown) -> bool:
-    side = shown.operators[operator.left] if isinstance(operator, plan.Join) else None
-    return isinstance(side, plan.ReverseJoin) and side.key == 0
+def _way(operator: plan.Operator) -> str:
+    """Who computes it, and of what."""
+    if isinstance(operator, plan.SparkAnswer):
+        return "Spark, of all rows"
+    if isinstance(operator, plan.Memo):
+        return f"{'Python' if isinstance(operator.call, PythonCall) else 'Spark'}, of new values"
+    return "native"
 
 
 def _store(whole: plan.Plan, view: View) -> plan.ViewTable:
@@ -96,17 +120,3 @@ def _zone_keys(whole: plan.Plan, ids: set[int], zone: int) -> str:
     fed = {plan.exchange_of(o) for o in whole.operators if o.id in ids and o.zone == zone}
     keys = [listed(x.outputs[: x.key]) or "()" for x in whole.exchanges if x.id in fed]
     return " and ".join(dict.fromkeys(f"({key})" if key != "()" else key for key in keys))
-
-
-def _operator(operator: plan.Operator, shown: plan.Shown, others: list[str]) -> list[str]:
-    lines = [f"  {shown.names[operator.id]} [{operator.class_}] {operator.text(shown)}"]
-    lines += [f"    state {spec.id}: {_state(spec)}" for spec in plan.states_of(operator)]
-    if others:
-        more = f" and {len(others) - 5:,} more" if len(others) > 5 else ""
-        lines.append(f"    shared with {', '.join(others[:5])}{more}")
-    return lines
-
-
-def _state(spec: StateSpec) -> str:
-    key = ", ".join(c.name for c in spec.columns[: spec.key])
-    return f"{spec.kind} by ({key}), {len(spec.columns)} columns"

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from viewkeeper.catalog.model import Catalog, PartView
-from viewkeeper.compiler.parse_streams import AnyView
+from viewkeeper.catalog.model import Catalog, PartView, kind_of
+from viewkeeper.maintenance.explained import quoted
 from viewkeeper.plans.viewdf import QueryPlan
-from viewkeeper.streams.analyst import Analyst
-from viewkeeper.streams.declare_streams import Known, Nothing, declare_view
+from viewkeeper.streams.declare_streams import Known, Nothing
 from viewkeeper.streams.program_of_view import program_of
 from viewkeeper.streams.query_text import query_text
 from viewkeeper.streams.shown import ShownParts
-
-
-def explain_new_view(catalog: Catalog, statement: AnyView, analyst: Analyst, known: Known) -> str:
-    """The plan that CREATE VIEW would make; nothing is declared."""
-    declared = declare_view(catalog, statement, analyst, known)
-    return explain(declared, declared.part_views[-1], known)
-
 
 Measured = Mapping[int, float]
 """What a part of a view, or of a helper, took last: seconds, by id."""
@@ -39,6 +31,26 @@ def explain(catalog: Catalog, view: PartView, known: Known | None = None, measur
         if sharing:
             lines.append(f"shares {helper.name} with {', '.join(sharing)}")
         lines += [f"{_headline(helper, shown)}", *(f"  {line}" for line in _text(catalog, helper, shown))]
+    return "\n".join(lines)
+
+
+def picture(catalog: Catalog, view: PartView) -> str:
+    """A flowchart of what `view` is made from (Mermaid): its helpers, and what they and it read."""
+    objects = {each.id: each for each in catalog.objects}
+    lines, seen, waiting = ["flowchart TD"], {view.id}, [view]
+    while waiting:
+        each = waiting.pop()
+        lines.append(f"  o{each.id}[{quoted(each.name, each.plan.title)}]")
+        for id_ in dict.fromkeys([*each.reads, *each.dimensions]):
+            below = objects[id_]
+            lines.append(f"  o{id_} --> o{each.id}")
+            if id_ in seen:
+                continue
+            seen.add(id_)
+            if isinstance(below, PartView) and below.hidden:
+                waiting.append(below)
+            else:
+                lines.append(f"  o{id_}[{quoted(below.name, kind_of(below))}]")
     return "\n".join(lines)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
-from viewkeeper.catalog.model import Index, PartView, Stream, Table, View
+from viewkeeper.catalog.model import Catalog, Index, PartView, Stream, Table, View
 from viewkeeper.compiler.parse_streams import AnyView
 from viewkeeper.compiler.statements import (
     CreateView,
@@ -20,14 +21,17 @@ from viewkeeper.compiler.statements import (
     Statement,
 )  # fmt: skip
 from viewkeeper.errors import NotFound
-from viewkeeper.maintenance.explain import explain_new_view, explain_view
+from viewkeeper.maintenance.estimates import Sizes
+from viewkeeper.maintenance.explain import explain_new_view, explained
+from viewkeeper.maintenance.explained import Explained
 from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.spark_views import bind_any_view
+from viewkeeper.plans.maintenance import plan_of, states_of
 from viewkeeper.streams.analyst import Analyst, LazyAnalyst, NoAnalyst
-from viewkeeper.streams.declare_streams import is_over_parts
+from viewkeeper.streams.declare_streams import declare_view, is_over_parts
 from viewkeeper.streams.existing import ExistingParts
 from viewkeeper.streams.explain import explain as explain_parts
-from viewkeeper.streams.explain import explain_new_view as explain_new_parts
+from viewkeeper.streams.explain import picture
 from viewkeeper.views import part_listing
 from viewkeeper.views.query import explain_select, run_select
 from viewkeeper.views.result import Result
@@ -48,29 +52,56 @@ def answer(version: Version, statement: Statement, analyst: Callable[[], Analyst
     if isinstance(statement, Describe):
         return _describe(version, statement.name.name)
     if isinstance(statement, ExplainCreateView):
-        return _text(_explain_new(version, statement.view, analyst))
+        return _text(_explain_new(version, statement.view, statement.format, analyst))
     if isinstance(statement, ExplainQuery):
         return _text("\n".join(explain_select(version, statement.query)))
     assert isinstance(statement, ExplainView), f"{type(statement).__name__} does not read"
-    return _text(explain(version, statement.name.name))
+    return _text(explain(version, statement.name.name, statement.format))
 
 
-def explain(version: Version, name: str) -> str:
+def explain(version: Version, name: str, format_: str = "TEXT") -> str:
     """How the view `name` is kept; of one over streams also what a part took, where the driver that runs has measured
-    it."""
+    it.  `format_` is one of `EXPLAIN_FORMATS`."""
     found = version.catalog.find(name)
     if not isinstance(found, PartView):
-        return explain_view(version.catalog, version.view(name))
+        view = version.view(name)
+        return _printed(explained(version.catalog, view, _sizes(version, filled=view.filled is not None)), format_)
     note = read_note(version.snapshot.storage.disk) or {}
     measured = {int(id_): seconds for id_, seconds in note.get("parts", {}).items()}
-    return explain_parts(version.catalog, found, ExistingParts(version.snapshot), measured)
+    parts = ExistingParts(version.snapshot)
+    return _of_parts(version.catalog, found, explain_parts(version.catalog, found, parts, measured), format_)
 
 
-def _explain_new(version: Version, statement: AnyView, analyst: Callable[[], Analyst] | None) -> str:
+def _explain_new(
+    version: Version, statement: AnyView, format_: str, analyst: Callable[[], Analyst] | None
+) -> str:  # fmt: skip
     catalog, asked = version.catalog, NoAnalyst() if analyst is None else LazyAnalyst(analyst)
     if isinstance(statement, CreateView) and not (catalog.streams and is_over_parts(catalog, statement)):
-        return explain_new_view(catalog, bind_any_view(catalog, statement, asked))
-    return explain_new_parts(catalog, statement, asked, ExistingParts(version.snapshot))
+        return _printed(explain_new_view(catalog, bind_any_view(catalog, statement, asked), _sizes(version)), format_)
+    known = ExistingParts(version.snapshot)
+    declared = declare_view(catalog, statement, asked, known)
+    view = declared.part_views[-1]
+    return _of_parts(declared, view, explain_parts(declared, view, known), format_)
+
+
+def _sizes(version: Version, filled: bool = False) -> Sizes:
+    """Stored rows and bytes of the states that hold any; with `filled`, of all."""
+    operators = plan_of(version.catalog).operators
+    found = {spec.id: version.snapshot.states.get(spec.id, ()) for o in operators for spec in states_of(o)}
+    return {id_: (sum(run.rows for run in runs), sum(run.bytes for run in runs))
+            for id_, runs in found.items() if filled or runs}  # fmt: skip
+
+
+def _printed(plan: Explained, format_: str) -> str:
+    if format_ == "JSON":
+        return json.dumps(plan.json(), ensure_ascii=False)
+    return plan.mermaid() if format_ == "MERMAID" else plan.text()
+
+
+def _of_parts(catalog: Catalog, view: PartView, text: str, format_: str) -> str:
+    if format_ == "JSON":
+        return json.dumps({"view": view.name, "plan": text.splitlines()}, ensure_ascii=False)
+    return picture(catalog, view) if format_ == "MERMAID" else text
 
 
 def _show_tables(version: Version) -> Result:
