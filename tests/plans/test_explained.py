@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memory_engine import MemoryEngine
-from viewkeeper.maintenance.estimates import Sizes
+from viewkeeper.maintenance.estimates import StoredSizes
 from viewkeeper.maintenance.explain import explained
 from viewkeeper.maintenance.explained import Explained, quoted
 
@@ -19,7 +19,7 @@ TABLES = [
 JOINED = "SELECT name, count(*) AS c, max(n) AS m FROM t JOIN u ON t.g = u.g WHERE n > 3 GROUP BY name"
 
 
-def plan_of_view(query: str, sizes: Sizes | None = None, *others: str) -> Explained:
+def plan_of_view(query: str, sizes: StoredSizes | None = None, *others: str) -> Explained:
     engine = MemoryEngine(TABLES)
     engine.declare([f"CREATE VIEW v AS {query}", *others])
     return explained(engine.catalog, engine.catalog.views[0], sizes)

@@ -11,7 +11,7 @@ from viewkeeper.catalog.types import physical_type
 from viewkeeper.maintenance.explained import ExplainedState
 from viewkeeper.plans import maintenance as plan
 
-Sizes = Mapping[int, tuple[int, int]]
+StoredSizes = Mapping[int, tuple[int, int]]
 """Stored rows and bytes of states, by id."""
 
 _TEXT_BYTES, _WEIGHT_BYTES = 24, 8
@@ -25,7 +25,7 @@ class Estimates:
     side has, a group is a row.  What is stored is counted, and not guessed; without `sizes` nothing is.
     """
 
-    def __init__(self, whole: plan.Plan, order: Sequence[plan.Operator], sizes: Sizes | None) -> None:
+    def __init__(self, whole: plan.Plan, order: Sequence[plan.Operator], sizes: StoredSizes | None) -> None:
         self._sources = {x.id: x.source for x in whole.exchanges}
         self._sizes = sizes or {}
         self._rows: dict[int, int | None] = {}

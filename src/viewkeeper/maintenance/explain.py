@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from viewkeeper.catalog.model import Catalog, View
 from viewkeeper.compiler.bind import BoundView
 from viewkeeper.maintenance import declare_tables
-from viewkeeper.maintenance.estimates import Estimates, Sizes, costs, crosses
+from viewkeeper.maintenance.estimates import Estimates, StoredSizes, costs, crosses
 from viewkeeper.maintenance.explained import Explained, ExplainedOperator
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.outside import PythonCall
@@ -24,7 +24,7 @@ _CALLED = "to the Python function {}, for each value that a batch brings and no 
 _FALLS_BACK = "{}, to all rows of each key that a batch touches, since {}"
 
 
-def explain_new_view(catalog: Catalog, bound: BoundView, sizes: Sizes | None = None) -> Explained:
+def explain_new_view(catalog: Catalog, bound: BoundView, sizes: StoredSizes | None = None) -> Explained:
     """The plan that CREATE VIEW would make; nothing is declared."""
     declared = declare_tables.declare_views(catalog, [bound])
     return explained(declared, declared.views[-1], sizes)
@@ -35,7 +35,7 @@ def explain_view(catalog: Catalog, view: View) -> str:
     return explained(catalog, view).text()
 
 
-def explained(catalog: Catalog, view: View, sizes: Sizes | None = None) -> Explained:
+def explained(catalog: Catalog, view: View, sizes: StoredSizes | None = None) -> Explained:
     """The plan by which `view` is kept; what a change reads, and what states hold, where `sizes` are given."""
     whole = plan.plan_of(catalog)
     store = _store(whole, view)

@@ -21,7 +21,7 @@ from viewkeeper.compiler.statements import (
     Statement,
 )  # fmt: skip
 from viewkeeper.errors import NotFound
-from viewkeeper.maintenance.estimates import Sizes
+from viewkeeper.maintenance.estimates import StoredSizes
 from viewkeeper.maintenance.explain import explain_new_view, explained
 from viewkeeper.maintenance.explained import Explained
 from viewkeeper.pipeline.note import read_note
@@ -84,7 +84,7 @@ def _explain_new(
     return _of_parts(declared, view, explain_parts(declared, view, known), format_)
 
 
-def _sizes(version: Version, filled: bool = False) -> Sizes:
+def _sizes(version: Version, filled: bool = False) -> StoredSizes:
     """Stored rows and bytes of the states that hold any; with `filled`, of all."""
     operators = plan_of(version.catalog).operators
     found = {spec.id: version.snapshot.states.get(spec.id, ()) for o in operators for spec in states_of(o)}
