@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregate_queries import REWRITTEN, ROWS, TABLE
+from aggregate_queries import MOMENTS, REWRITTEN, ROWS, TABLE
 from bags import bag
 from memory_engine import MemoryEngine
 from oracle.model import Operation
 from viewkeeper.checker.row_evaluator import Answer, evaluate
 
 NAMES = ("id", "g", "b", "i", "l", "d", "p", "s")
-LISTED = ", ".join(f"{call} AS c{n}" for n, call in enumerate(REWRITTEN))
+LISTED = ", ".join(f"{call} AS c{n}" for n, call in enumerate([*REWRITTEN, *MOMENTS]))
 VIEWS = {
     "grouped": f"SELECT g, {LISTED} FROM t GROUP BY g",
     "whole": f"SELECT {LISTED} FROM t",
@@ -25,7 +25,7 @@ CHANGES = st.lists(st.tuples(st.booleans(), st.sampled_from(ROWS), st.integers(1
 
 
 @pytest.mark.parametrize("servers", [1, 3])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(before=CHANGES, after=st.lists(CHANGES, max_size=3))
 def test_each_batch_leaves_what_the_query_says(servers: int, before: list[Any], after: list[list[Any]]) -> None:
     """Groups come, die and come back; several operations on one key in a batch; declared after the first batch."""

@@ -26,3 +26,12 @@ REWRITTEN = [
     "regr_avgy(i, p)", "regr_avgx(i, p) FILTER (WHERE p < 100)", "count_if(b) FILTER (WHERE i > 1)",
 ]  # fmt: skip
 """What is made of other aggregates."""
+
+MOMENTS = [
+    "variance(i)", "var_samp(p)", "var_pop(d)", "std(i)", "stddev(i * 2)", "stddev_samp(d)", "stddev_pop(l)",
+    "stddev(DISTINCT i)", "var_pop(DISTINCT l)", "covar_pop(i, l)", "covar_samp(i, d)", "corr(i, l)", "corr(id, i)",
+    "corr(d, i) FILTER (WHERE d < 100)", "regr_sxx(i, l)", "regr_syy(i, l)", "regr_sxy(d, l)", "regr_slope(i, id)",
+    "regr_slope(i, p)", "regr_intercept(id, i)", "regr_r2(i, id)", "regr_r2(d, i) FILTER (WHERE d < 100)",
+    "corr(i, id) FILTER (WHERE l > 1)", "regr_slope(d, p) FILTER (WHERE d < 100)",
+]  # fmt: skip
+"""What follows from sums of products."""

@@ -12,9 +12,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from viewkeeper.catalog.types import DOUBLE
 from viewkeeper.checker.value_rules import NAN, Raised, canonical, exact_average, exact_sum, order_key, plain_aggregate
 from viewkeeper.compiler.bind_window import fraction_of
 from viewkeeper.plans.expressions import Expression
+from viewkeeper.plans.product_sums import PRODUCTS
 from viewkeeper.plans.relations import AggregateCall
 
 VARIANCES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
@@ -43,6 +45,11 @@ def further(call: AggregateCall, argument: Expression, values: Sequence[Any]) ->
         return any(values)
     if function in VARIANCES:
         return _variance([float(value) for value in values], function.endswith("_samp"), function.startswith("stddev"))
+    if function.endswith("_distinct") and function.removesuffix("_distinct") in VARIANCES:
+        once = list({canonical(value): value for value in values}.values())
+        return further(replace(call, function=function.removesuffix("_distinct")), argument, once)
+    if function in PRODUCTS:
+        return _of_pairs(function, [tuple(map(float, pair)) for pair in values])
     fraction = fraction_of(function)
     if fraction is not None:
         return _percentile(sorted(values, key=order_key), fraction)
@@ -66,15 +73,60 @@ def _variance(values: Sequence[float], sample: bool, root: bool) -> float | None
         return NAN
     exact = [Fraction(value) for value in values]
     numerator = n * sum((value * value for value in exact), Fraction(0)) - sum(exact, Fraction(0)) ** 2
-    if not numerator:
-        return 0.0
-    # Brought near 1 by an even power of two, so that nothing is lost to the range of a double on the way.
-    half = (numerator.numerator.bit_length() - numerator.denominator.bit_length()) // 2
-    quotient = float(numerator / Fraction(4) ** half) / (n * (n - 1 if sample else n))
+    found, half = _near_one(numerator)
+    quotient = found / (n * (n - 1 if sample else n))
+    return _moved(math.sqrt(quotient), half) if root else _moved(quotient, 2 * half)
+
+
+def _near_one(exact: Fraction) -> tuple[float, int]:
+    """Brought near 1 by an even power of two, so that nothing is lost to the range of a double on the way; and half the
+    power."""
+    half = (exact.numerator.bit_length() - exact.denominator.bit_length()) // 2
+    return float(exact / Fraction(4) ** half), half
+
+
+def _moved(value: float, power: int) -> float:
     try:
-        return math.ldexp(math.sqrt(quotient), half) if root else math.ldexp(quotient, 2 * half)
+        return math.ldexp(value, power)
     except OverflowError:
-        return math.inf
+        return math.copysign(math.inf, value)
+
+
+def _of_pairs(function: str, pairs: Sequence[tuple[float, ...]]) -> float | None:
+    """A covariance, correlation or part of a regression of y on x, of at least one pair (y, x)."""
+    n = len(pairs)
+    ys, xs = ([pair[i] for pair in pairs] for i in (0, 1))
+    sides = {"regr_sxx": (xs, xs), "regr_syy": (ys, ys)}.get(function, (ys, xs))
+    if function in ("regr_sxx", "regr_syy", "regr_sxy", "covar_pop", "covar_samp"):
+        by = n if function.startswith("regr") else n * (n - 1 if function == "covar_samp" else n)
+        found, half = _product(*sides)
+        return None if not by else _moved(found / by, 2 * half)
+    if _alike(xs):
+        return None
+    if function == "regr_r2" and _alike(ys):
+        return 1.0
+    (c, c_half), (x, x_half), (y, y_half) = _product(ys, xs), _product(xs, xs), _product(ys, ys)
+    if function in ("regr_slope", "regr_intercept"):
+        slope = _moved(c / x, 2 * c_half - 2 * x_half)
+        averages = [exact_sum(side, DOUBLE, DOUBLE, None) / n for side in (ys, xs)]
+        return slope if function == "regr_slope" else averages[0] - slope * averages[1]
+    if function == "corr":
+        return None if _alike(ys) else _moved(c / math.sqrt(x * y), 2 * c_half - x_half - y_half)
+    return _moved(c * c / (x * y), 4 * c_half - 2 * x_half - 2 * y_half)
+
+
+def _alike(values: Sequence[float]) -> bool:
+    """Whether they are one number."""
+    return math.isfinite(values[0]) and all(value == values[0] for value in values)
+
+
+def _product(one: Sequence[float], other: Sequence[float]) -> tuple[float, int]:
+    """What two sides are above their averages, multiplied and added up, n times; see `_near_one`."""
+    if not all(map(math.isfinite, (*one, *other))):
+        return NAN, 0
+    a, b = list(map(Fraction, one)), list(map(Fraction, other))
+    products = sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))
+    return _near_one(len(a) * products - sum(a, Fraction(0)) * sum(b, Fraction(0)))
 
 
 def _percentile(values: Sequence[Any], fraction: float) -> float:

@@ -1,6 +1,6 @@
 """Where Spark's answer depends on the order of its rows, exact arithmetic is the judge.
 
-That is SUM and AVG over FLOAT and DOUBLE, and AVG over integers (`plans.order_dependence`).  `evaluate` of
+That is SUM and AVG over FLOAT and DOUBLE, AVG over integers, and moments (`plans.order_dependence`).  `evaluate` of
 `row_evaluator` gives the exact answer; this module says how far Spark's own finite answer may be off: n * 2^-52 *
 sum|x| for a sum.
 """
@@ -15,6 +15,7 @@ from viewkeeper.checker.row_evaluator import Answer, evaluate
 from viewkeeper.checker.tables import Row
 from viewkeeper.plans.expressions import Case, Cast, ColumnRef, Expression, Literal, Negate, comparison
 from viewkeeper.plans.order_dependence import is_order_dependent, needs_exact, plain_name
+from viewkeeper.plans.product_sums import PRODUCTS
 from viewkeeper.plans.relations import AggregateCall, Filter, GroupBy, Project, Relation, expressions_of
 from viewkeeper.plans.subqueries import has_subquery
 
@@ -26,7 +27,7 @@ class ExactAnswer:
     """The answer; `slack[i][row]` is how far Spark may be off in output column i of that row.
 
     `slack` is None where more depends on an inexact value than an output that shows it: a filter, a join, a further
-    computation.  Spark cannot be compared there.
+    computation; or where it is a moment.  Spark cannot be compared there.
     """
 
     answer: Answer
@@ -74,7 +75,8 @@ def _trace(relation: Relation) -> _Traced | None:
     if any(has_subquery(expression) for expression in expressions_of(relation)):
         return None
     if isinstance(relation, GroupBy):
-        return None if needs_exact(relation.input) else _trace_aggregate(relation)
+        unbounded = any(plain_name(call.function) in PRODUCTS for call in relation.calls)
+        return None if needs_exact(relation.input) or unbounded else _trace_aggregate(relation)
     if isinstance(relation, Filter):
         below = _trace(relation.input)
         if below is None or _columns_of(relation.predicate) & below.cells.keys():

@@ -15,10 +15,12 @@ from viewkeeper.compiler.aggregates import (
     counted_together,
     distinct_call,
     only_where,
+    together,
 )  # fmt: skip
 from viewkeeper.compiler.conversion import Refused, converted
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import Expression, Literal, TextPlace, unless_null
+from viewkeeper.plans.raising import can_raise
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,22 @@ def _regr_average(which: int) -> _Make:
     return make
 
 
+def _moment(of: str) -> _Make:
+    """A moment of a value, or of two where both are there."""
+
+    def make(written: WrittenAggregate) -> UngroupedCall:
+        values = _values(written, DOUBLE)
+        if len(values) == 1:
+            function, argument = of + "_distinct" * written.distinct, values[0]
+            return UngroupedCall(DOUBLE, True, written.place, function, argument, written.name)
+        _refuse_distinct(written)
+        if any(map(can_raise, values)):
+            raise Refused(f"{written.function} of what can raise is not supported yet", NotSupported)
+        return UngroupedCall(DOUBLE, True, written.place, of, together(values, written.place), written.name)
+
+    return make
+
+
 def _values(written: WrittenAggregate, type_: Type) -> list[Expression]:
     """The arguments as values of `type_`, DOUBLE or BOOLEAN, where Spark makes them such."""
     for argument in written.arguments:
@@ -117,5 +135,9 @@ _MAKE: dict[str, tuple[int, _Make]] = {
     "mean": (1, _plain("avg")), "try_sum": (1, _tried("sum")), "try_avg": (1, _tried("avg")),
     "count_if": (1, _count_if), **dict.fromkeys(("bool_and", "every"), (1, _of_truth("min"))),
     **dict.fromkeys(("bool_or", "any", "some"), (1, _of_truth("max"))), "regr_count": (2, _regr_count),
+    **{name: (1, _moment(name)) for name in ("var_pop", "var_samp", "stddev_pop", "stddev_samp")},
+    "variance": (1, _moment("var_samp")), **dict.fromkeys(("std", "stddev"), (1, _moment("stddev_samp"))),
+    **{name: (2, _moment(name)) for name in ("corr", "covar_pop", "covar_samp", "regr_intercept", "regr_r2",
+                                             "regr_slope", "regr_sxx", "regr_sxy", "regr_syy")},
     "regr_avgy": (2, _regr_average(0)), "regr_avgx": (2, _regr_average(1)),
 }  # fmt: skip

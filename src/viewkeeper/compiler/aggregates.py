@@ -61,10 +61,15 @@ def distinct_call(
     if more and any(map(can_raise, arguments)):
         raise Refused("COUNT(DISTINCT ...) of several values of which one can raise is not supported yet", NotSupported)
     if function == "count":
-        argument = Several(first.type, True, place, (first, *more)) if more else first
+        argument = together(arguments, place) if more else first
         return UngroupedCall(BIGINT, False, place, "count_distinct", argument, name)
     plain = call(function, first, name, place, zone)
     return plain if function in ("min", "max") else replace(plain, function=f"{function}_distinct")
+
+
+def together(arguments: Sequence[Expression], place: TextPlace | None) -> Several:
+    """Several values as one, of which rows have all or none."""
+    return Several(arguments[0].type, True, place, tuple(arguments))
 
 
 def counted_together(arguments: Sequence[Expression], name: str, place: TextPlace | None) -> UngroupedCall:

@@ -14,14 +14,16 @@ from viewkeeper.catalog.types import BIGINT, BOOLEAN, INT, STRING
 from viewkeeper.maintenance.joined import Side, joined
 from viewkeeper.maintenance.outer_joins import outer_join
 from viewkeeper.maintenance.rules.null_safe_keys import never_null
-from viewkeeper.maintenance.sharing import MEMBER, Current, SharedPlan
+from viewkeeper.maintenance.sharing import MEMBER, Current, SharedPlan, WantedArgument
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.plans.expressions import ColumnRef, Expression, IsNull
+from viewkeeper.plans.expressions import ColumnRef, Expression, IsNull, Several, unless_null
 from viewkeeper.plans.kept_calls import KeptCall
 from viewkeeper.plans.key_functions import FirstRows, OrderedBy, WindowRows, placed_call
 from viewkeeper.plans.outside import Bits, OutsideCall, SparkInput
+from viewkeeper.plans.product_sums import PRODUCTS
 from viewkeeper.plans.raising import call_can_raise, can_raise, shared_form
 from viewkeeper.plans.relations import (
+    AggregateCall,
     ComputedColumn,
     Constants,
     Filter,
@@ -365,29 +367,50 @@ class PlanBuilder(SharedPlan):
 
     def _lower_aggregate(self, relation: GroupBy, *, family: bool) -> Lowered:
         keys, below = relation.keys, relation.input
-        arguments = {i: c.argument for i, c in enumerate(relation.calls) if c.argument is not None}
-        needed = set().union(*(references(e) for e in (*keys, *arguments.values())))
+        arguments = {i: arguments_of(call) for i, call in enumerate(relation.calls)}
+        needed = set().union(*(references(e) for e in (*keys, *(e for each in arguments.values() for e in each))))
         stream = self.lower(below, needed, family=family)
         source = self.operators[stream.operator]
         keys = tuple(renumber(k, stream.positions) for k in keys)
         # Calls over one argument share what runs for it: arguments are compared by what they are over the stream.
-        bound = {i: renumber(a, stream.positions) for i, a in arguments.items()}
-        form = {i: shared_form(e) for i, e in bound.items()}
-        distinct = {form[i]: e for i, e in bound.items()}
-        functions = [{relation.calls[i].function for i in form if form[i] == f} for f in distinct]
-        pre = self.pre_aggregate(stream.operator, source.zone + 1, keys, list(distinct.values()), functions)
+        bound = {i: [renumber(e, stream.positions) for e in each] for i, each in arguments.items()}
+        form = {i: [shared_form(e) for e in each] for i, each in bound.items()}
+        numbers: dict[Expression, int] = {}
+        wanted: list[WantedArgument] = []
+        for i, call in enumerate(relation.calls):
+            for one, expression in zip(form[i], bound[i], strict=True):
+                if one not in numbers:
+                    numbers[one] = len(wanted)
+                    wanted.append(WantedArgument(expression, set(), set()))
+                wanted[numbers[one]].functions.add(call.function)
+            for a, b in PRODUCTS.get(call.function, ()):
+                wanted[numbers[form[i][a]]].products.add(numbers[form[i][b]])
+        pre = self.pre_aggregate(stream.operator, source.zone + 1, keys, wanted)
         running = self.operators[pre]
         assert isinstance(running, plan.PreAggregate)
         shipped = self.exchanges[running.exchange].outputs
         slot = {shared_form(shipped[r.argument]): i for i, r in enumerate(running.running)}
-        made = tuple(
-            KeptCall(c.function, slot[form[i]] if i in form else None, c.type, c.place)
-            for i, c in enumerate(relation.calls)
-        )
+        made = []
+        for call, forms in zip(relation.calls, form.values(), strict=True):
+            first, second, *_ = [*(slot[each] for each in forms), None, None]
+            made.append(KeptCall(call.function, first, call.type, call.place, second))
         member = (MEMBER,) if source.member else ()
         identity = (("group", tuple((n, i + len(member)) for i, n in enumerate(relation.key_names))),)
-        id_ = self.add(plan.Aggregate(0, running.zone, member + relation.columns, source.member, identity, pre, made))
+        id_ = self.add(
+            plan.Aggregate(0, running.zone, member + relation.columns, source.member, identity, pre, tuple(made))
+        )
         return Lowered(id_, {i: i for i in range(len(relation.columns))})
+
+
+def arguments_of(call: AggregateCall) -> list[Expression]:
+    """What runs for a call: of pairs each of the two values, where the other is no NULL."""
+    if isinstance(call.argument, Several):
+        return [
+            unless_null(others, each) if others else each
+            for i, each in enumerate(call.argument.arguments)
+            for others in [[o for k, o in enumerate(call.argument.arguments) if k != i and o.nullable]]
+        ]
+    return [] if call.argument is None else [call.argument]
 
 
 def _column(operator: plan.Operator, position: int) -> ColumnRef:

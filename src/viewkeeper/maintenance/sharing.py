@@ -6,7 +6,7 @@ What no view needs but such as have stopped is kept up to date no more, and is s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -14,11 +14,11 @@ from viewkeeper.catalog.model import Catalog, Column, Index, StateSpec, View
 from viewkeeper.catalog.types import BIGINT, INT
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.expressions import Expression
-from viewkeeper.plans.kept_calls import KeptCall
+from viewkeeper.plans.kept_calls import KeptCall, Running
 from viewkeeper.plans.key_functions import OuterJoinRows
 from viewkeeper.plans.order_dependence import plain_name
+from viewkeeper.plans.product_sums import PRODUCTS
 from viewkeeper.plans.raising import shared_form
-from viewkeeper.plans.sums import sum_columns
 
 MEMBER = Column("member", INT, False)
 
@@ -43,6 +43,23 @@ class Current:
         ids = plan.needed(whole, [*stores, *(o for o in whole.operators if isinstance(o, plan.Delta))])
         picked = {o.wanted for o in whole.operators if isinstance(o, plan.Pick) and o.id in ids}
         return Current(frozenset(ids), frozenset({stored.member for stored in kept} | picked))
+
+
+@dataclass(frozen=True)
+class WantedArgument:
+    """What is wanted of one argument of a GROUP BY: `functions`, and the sums of its products with the arguments
+    `products` (by their numbers)."""
+
+    argument: Expression
+    functions: set[str]
+    products: set[int]
+
+    def running(self, number: int, places: Sequence[int]) -> Running:
+        """What is to be kept of it, argument `number`; `places` are where arguments stand in the exchange."""
+        names = {plain_name(function) for function in self.functions}
+        summed = bool(names & {"sum", "avg", *PRODUCTS})
+        products = tuple(places[i] for i in sorted(self.products))
+        return Running(places[number], self.argument.type, summed, "min" in names, "max" in names, None, products)
 
 
 class SharedPlan:
@@ -114,34 +131,34 @@ class SharedPlan:
         source: int,
         zone: int,
         keys: tuple[Expression, ...],
-        arguments: list[Expression],
-        functions: list[set[str]],
+        wanted: list[WantedArgument],
     ) -> int:
-        linear = not any(f & {"min", "max"} for f in functions)
+        linear = not any(each.functions & {"min", "max"} for each in wanted)
         shared = self._find_exchange(source, zone, keys)
         if linear and shared is None and (zone > 2 or not keys):
-            return self._partial_pre_aggregate(source, zone, keys, arguments, functions)
-        exchange, places = self.rows_exchange(source, zone, keys, arguments)
-        wanted = [self._running(place, a, f) for place, a, f in zip(places, arguments, functions, strict=True)]
+            return self._partial_pre_aggregate(source, zone, keys, wanted)
+        exchange, places = self.rows_exchange(source, zone, keys, [each.argument for each in wanted])
+        running = [each.running(i, places) for i, each in enumerate(wanted)]
         for operator in self._shared():
             if isinstance(operator, plan.PreAggregate) and operator.exchange == exchange:
-                merged = _widened(operator.running, wanted)
+                merged = _widened(operator.running, running)
                 if merged == operator.running:
                     return operator.id
                 if operator.id in self._fresh:
                     self.operators[operator.id] = self._with_running(operator, merged)
                     return operator.id
-        return self._new_pre_aggregate(exchange, tuple(wanted))
+        return self._new_pre_aggregate(exchange, tuple(running))
 
     def _partial_pre_aggregate(
         self,
         source: int,
         zone: int,
         keys: tuple[Expression, ...],
-        arguments: list[Expression],
-        functions: list[set[str]],
+        wanted: list[WantedArgument],
     ) -> int:
-        partial = tuple(self._running(len(keys) + i, a, functions[i]) for i, a in enumerate(arguments))
+        arguments = [each.argument for each in wanted]
+        places = range(len(keys), len(keys) + len(wanted))
+        partial = tuple(each.running(i, places) for i, each in enumerate(wanted))
         form = (source, zone, len(keys), tuple(shared_form(e) for e in (*keys, *arguments)), partial)
         for operator in self._shared():
             if isinstance(operator, plan.PreAggregate):
@@ -156,12 +173,7 @@ class SharedPlan:
         )  # fmt: skip
         return self._new_pre_aggregate(id_, partial)
 
-    @staticmethod
-    def _running(place: int, argument: Expression, functions: set[str]) -> plan.Running:
-        summed = any(plain_name(function) in ("sum", "avg") for function in functions)
-        return plan.Running(place, argument.type, summed, "min" in functions, "max" in functions, None)
-
-    def _new_pre_aggregate(self, exchange: int, running: tuple[plan.Running, ...]) -> int:
+    def _new_pre_aggregate(self, exchange: int, running: tuple[Running, ...]) -> int:
         shipped = self.exchanges[exchange]
         key = shipped.key + shipped.member
         state = StateSpec(self.new_id(), "keyed", (), key, shipped.member)
@@ -172,7 +184,7 @@ class SharedPlan:
         self._fresh.add(operator.id)
         return operator.id
 
-    def _with_running(self, operator: plan.PreAggregate, running: tuple[plan.Running, ...]) -> plan.PreAggregate:
+    def _with_running(self, operator: plan.PreAggregate, running: tuple[Running, ...]) -> plan.PreAggregate:
         shipped = self.exchanges[operator.exchange]
         member = (MEMBER,) if shipped.member else ()
         keys = member + tuple(Column(f"k{i}", e.type, e.nullable) for i, e in enumerate(shipped.outputs[: shipped.key]))
@@ -185,8 +197,7 @@ class SharedPlan:
                 ordered = StateSpec(self.new_id(), "ordered", (*keys, value), len(keys) + 1, shipped.member)
             given.append(replace(item, ordered=ordered))
             columns.append(Column(f"n{n}", BIGINT, False))
-            if item.sum:
-                columns += [Column(f"s{n}_{i}", t) for i, t in enumerate(sum_columns(item.type))]
+            columns += [Column(f"s{n}_{i}", t) for i, t in enumerate(item.linear)]
             columns += [Column(f"min{n}", item.type)] * item.smallest + [Column(f"max{n}", item.type)] * item.greatest
         state = replace(operator.state, columns=tuple(columns))
         return replace(operator, columns=tuple(columns), running=tuple(given), state=state)
@@ -240,16 +251,17 @@ def _form(operator: plan.Operator) -> Any:
     return tuple(parts)
 
 
-def _widened(have: tuple[plan.Running, ...], wanted: list[plan.Running]) -> tuple[plan.Running, ...]:
+def _widened(have: tuple[Running, ...], wanted: list[Running]) -> tuple[Running, ...]:
     """`have` with all that is `wanted`; the order of what is there stays."""
     merged = {r.argument: r for r in have}
     for item in wanted:
         old = merged.get(item.argument)
         if old is None:
             merged[item.argument] = item
-        elif (item.sum, item.smallest, item.greatest) > (False, False, False):
+        else:
             merged[item.argument] = replace(
                 old, sum=old.sum or item.sum, smallest=old.smallest or item.smallest,
                 greatest=old.greatest or item.greatest,
+                products=tuple(dict.fromkeys(old.products + item.products)),
             )  # fmt: skip
     return tuple(merged.values())

@@ -37,7 +37,6 @@ from viewkeeper.maintenance.operators import (
 from viewkeeper.maintenance.task import Context, Sent, Task
 from viewkeeper.maintenance.zone_programs import ZonePrograms
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.plans.sums import sum_columns
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.rows import Rows
 
@@ -95,6 +94,5 @@ def _nothing(item: plan.Exchange, length: int) -> list[pa.Array]:
     zero = pa.array(np.zeros(length, np.int64))
     columns = [zero]
     for running in item.partial:
-        sums = sum_columns(running.type) if running.sum else ()
-        columns += [zero, *(pa.nulls(length, physical_type(type_)) for type_ in sums)]
+        columns += [zero, *(pa.nulls(length, physical_type(type_)) for type_ in running.linear)]
     return columns

@@ -16,9 +16,8 @@ from typing import ClassVar
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Catalog, CatalogPlan, Column, StateSpec
-from viewkeeper.catalog.types import Type
 from viewkeeper.plans.expressions import ColumnRef, Expression, Literal
-from viewkeeper.plans.kept_calls import KeptCall
+from viewkeeper.plans.kept_calls import KeptCall, Running
 from viewkeeper.plans.key_functions import KeyFunction
 from viewkeeper.plans.outside import OutsideCall, SparkInput
 from viewkeeper.plans.rewriting import rewrite
@@ -193,23 +192,6 @@ class Exchange:
     outputs: tuple[Expression, ...]
     member: bool
     partial: tuple[Running, ...] | None = None
-
-
-@stored
-@dataclass(frozen=True)
-class Running:
-    """What a PRE-AGGREGATION keeps of one argument (`argument`: position among the exchange's outputs).
-
-    Always how many are not NULL; `sum`, `smallest`, `greatest` where wanted.  `ordered` is the state of all values, by
-    group and in order, that MIN and MAX are searched in.
-    """
-
-    argument: int
-    type: Type
-    sum: bool
-    smallest: bool
-    greatest: bool
-    ordered: StateSpec | None
 
 
 @stored

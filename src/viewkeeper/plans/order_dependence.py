@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from viewkeeper.catalog.types import Type
+from viewkeeper.plans.product_sums import PRODUCTS
 from viewkeeper.plans.relations import AggregateCall, GroupBy, Relation, Windows
 from viewkeeper.plans.subqueries import relations_in
 
@@ -18,7 +19,8 @@ def plain_name(function: str) -> str:
 
 
 def _is_inexact(function: str, of: Type) -> bool:
-    return (function in ("sum", "avg") and of.is_float) or (function == "avg" and of.is_integer)
+    exact = function not in PRODUCTS and not (function in ("sum", "avg") and of.is_float)
+    return not exact or (function == "avg" and of.is_integer)
 
 
 def needs_exact(relation: Relation) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.maintenance.regressions import Moments, moment
 from viewkeeper.maintenance.task import Task
 from viewkeeper.maintenance.totals import sum_or_average
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.plans.sums import sum_columns
+from viewkeeper.plans.kept_calls import KeptCall
+from viewkeeper.plans.product_sums import PRODUCTS
 from viewkeeper.trace.keys import equal_rows
 from viewkeeper.trace.rows import Rows
 
@@ -55,12 +57,14 @@ def _outputs(
             continue
         item, at = below.running[call.argument], slots[call.argument]
         counts = _counts(state[at])
-        sums = state[at + 1 : at + 1 + (len(sum_columns(item.type)) if item.sum else 0)]
+        sums = state[at + 1 : at + 1 + len(item.sums)]
         if call.function == "count":
             outputs.append(counts)
         elif call.function in ("min", "max"):
-            behind = at + 1 + len(sums)
+            behind = at + 1 + len(item.linear)
             outputs.append(state[behind + (call.function == "max" and item.smallest)])
+        elif call.function in PRODUCTS:
+            outputs.append(moment(call.function, _moments(call, below, slots, state)))
         else:
             function = call.function.removeprefix("try_")
             values, wrong = sum_or_average(function, sums, counts.to_numpy(), item.type, call.type, call.place)
@@ -70,12 +74,27 @@ def _outputs(
     return outputs, errors
 
 
+def _moments(call: KeptCall, below: plan.PreAggregate, slots: list[int], state: list[pa.Array]) -> Moments:
+    """What is kept for a moment of one argument or two."""
+    kept = [slot for slot in (call.argument, call.second) if slot is not None]
+    sums = []
+    for slot in kept:
+        begin = slots[slot] + 1
+        sums.append(state[begin : begin + len(below.running[slot].sums)])
+    products = {}
+    for a, b in PRODUCTS[call.function]:
+        item, other = below.running[kept[a]], below.running[kept[b]].argument
+        at = slots[kept[a]] + 1 + len(item.sums) + item.products.index(other)
+        products[a, b] = state[at]
+    return Moments(_counts(state[slots[kept[0]]]).to_numpy(), sums, products)
+
+
 def _slots(below: plan.PreAggregate) -> list[int]:
     """Where each running argument's count stands among the state's columns behind the key."""
     slots, at = [], 1
     for item in below.running:
         slots.append(at)
-        at += 1 + (len(sum_columns(item.type)) if item.sum else 0) + item.smallest + item.greatest
+        at += 1 + len(item.linear) + item.smallest + item.greatest
     return slots
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.evaluation import exact
+from viewkeeper.evaluation import exact, exact_product
 from viewkeeper.evaluation.evaluate import evaluate
 from viewkeeper.maintenance.task import Task
 from viewkeeper.plans import maintenance as plan
@@ -61,6 +61,9 @@ def _summed(item: plan.Exchange, rows: Rows, key: int, hashes: np.ndarray) -> tu
         columns.append(pa.array(np.add.reduceat(counted(column, weights), groups.starts)))
         if running.sum:
             columns += exact.lift_reduce(column, weights, groups.starts, running.type)
+        for other in running.products:
+            beside = rows.columns[other + item.member].take(order)
+            columns.append(exact_product.lift_reduce(column, beside, weights, groups.starts))
     return Rows(columns, np.ones(len(groups.starts), dtype=np.int64)), hashes[groups.firsts]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.maintenance.task import Arrived, Task
-from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.kept_calls import Running
 from viewkeeper.trace.keys import canonical, order_code
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
@@ -31,7 +31,7 @@ class GroupValues:
 
 
 def after(
-    item: plan.Running, arrived: Arrived, values: pa.Array, smallest: pa.Array | None, greatest: pa.Array | None,
+    item: Running, arrived: Arrived, values: pa.Array, smallest: pa.Array | None, greatest: pa.Array | None,
     task: Task,
 ) -> list[pa.Array]:  # fmt: skip
     """The new extremes of each group, as far as they are kept; writes the ordered state.

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from viewkeeper.evaluation import exact
+from viewkeeper.evaluation import exact, exact_product
 from viewkeeper.maintenance.operators import extremes
 from viewkeeper.maintenance.operators.exchange import counted
 from viewkeeper.maintenance.task import Arrived, GroupChanges, Task
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.plans.sums import sum_columns
+from viewkeeper.plans.kept_calls import Running
 from viewkeeper.trace.keys import equal_rows
 from viewkeeper.trace.rows import Rows
 
@@ -50,15 +50,15 @@ def run(operator: plan.PreAggregate, task: Task) -> None:
 
 class _Columns:
     """The state's columns behind the key before the batch: `rows`, then of each running argument its count, the columns
-    of its sum, its smallest and its greatest value, as far as they are kept."""
+    of its sum and sums of products, its smallest and its greatest value, as far as they are kept."""
 
     def __init__(self, operator: plan.PreAggregate, before: list[pa.Array]) -> None:
         self.rows = before[0]
-        self.running: list[tuple[plan.Running, pa.Array, list[pa.Array], pa.Array | None, pa.Array | None]] = []
+        self.running: list[tuple[Running, pa.Array, list[pa.Array], pa.Array | None, pa.Array | None]] = []
         at = 1
         for item in operator.running:
             count, at = before[at], at + 1
-            width = len(sum_columns(item.type)) if item.sum else 0
+            width = len(item.linear)
             sums, at = before[at : at + width], at + width
             smallest, at = (before[at], at + 1) if item.smallest else (None, at)
             greatest, at = (before[at], at + 1) if item.greatest else (None, at)
@@ -74,7 +74,11 @@ def _rows(columns: _Columns, arrived: Arrived, task: Task, member: bool) -> list
         values = arrived.rows.columns[item.argument + member].take(order)
         after.append(_added(count, np.add.reduceat(counted(values, weights), starts)))
         if item.sum:
-            after += exact.add(sums, exact.lift_reduce(values, weights, starts, item.type), item.type)
+            width = len(item.sums)
+            after += exact.add(sums[:width], exact.lift_reduce(values, weights, starts, item.type), item.type)
+        for other, product in zip(item.products, sums[len(item.sums) :], strict=True):
+            beside = arrived.rows.columns[other + member].take(order)
+            after.append(exact_product.add(product, exact_product.lift_reduce(values, beside, weights, starts)))
         if item.ordered is not None:
             after += extremes.after(item, arrived, values, smallest, greatest, task)
     return after
@@ -90,9 +94,12 @@ def _partials(columns: _Columns, arrived: Arrived, key: int) -> list[pa.Array]:
     for item, count, sums, _, _ in columns.running:
         after.append(_added(count, np.add.reduceat(given[at].to_numpy(), starts)))
         at += 1
+        width = len(item.sums)
         if item.sum:
-            after += exact.add(sums, exact.reduce(given[at : at + len(sums)], starts, item.type), item.type)
-            at += len(sums)
+            after += exact.add(sums[:width], exact.reduce(given[at : at + width], starts, item.type), item.type)
+        for product, more in zip(sums[width:], given[at + width : at + len(sums)], strict=True):
+            after.append(exact_product.add(product, exact_product.reduce(more, starts)))
+        at += len(sums)
     return after
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.errors import ViewBroken
-from viewkeeper.evaluation import exact_square
+from viewkeeper.evaluation import exact_product
 from viewkeeper.evaluation.error_codes import format_error
 from viewkeeper.maintenance.totals import sum_or_average
 from viewkeeper.plans.window import Layout, Window, WindowCall, WindowPiece
@@ -70,7 +70,7 @@ def _call(layout: Layout, block: Block, call: WindowCall) -> FinishedColumn:
     if call.function in ("sum", "avg"):
         return sum_or_average(call.function, slots[1], counts, call.argument, call.type, call.place)
     kind, _, of = call.function.partition("_")
-    values, null = exact_square.variance(slots[1], slots[2][0], counts, sample=of == "samp", root=kind == "stddev")
+    values, null = exact_product.variance(slots[1], slots[2][0], counts, sample=of == "samp", root=kind == "stddev")
     return pa.array(values, mask=null if null.any() else None), None
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.evaluation import exact, exact_square
-from viewkeeper.evaluation.exact_float import combine_windows, pack_parts, stored_parts
+from viewkeeper.evaluation import exact, exact_product
+from viewkeeper.evaluation.exact_float import combine_windows
 from viewkeeper.plans.window import COUNT, GREATEST, LEAST, ROWS, SQUARES, SUM, Layout, Slot
 from viewkeeper.streams import extremes
 from viewkeeper.streams.blocks import Block
@@ -48,7 +48,7 @@ def _lifted(slot: Slot, values: pa.Array, lengths: np.ndarray, starts: np.ndarra
     if slot.kind == SUM:
         return exact.lift_reduce(values, np.ones(len(values), np.int64), starts, slot.type)
     if slot.kind == SQUARES:
-        return [exact_square.lift_reduce(values, starts)]
+        return [exact_product.lift_reduce(values, values, np.ones(len(values), np.int64), starts)]
     return [extremes.of_segments(values, starts, slot.kind == LEAST)]
 
 
@@ -73,8 +73,7 @@ def _reduced(slot: Slot, columns: list[pa.Array], starts: np.ndarray) -> list[pa
     if slot.kind == SUM:
         return exact.reduce(columns, starts, slot.type)
     if slot.kind == SQUARES:
-        group = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(columns[0])))
-        return [pack_parts([stored_parts(columns[0], group)], len(starts))]
+        return [exact_product.reduce(columns[0], starts)]
     return [extremes.of_segments(columns[0], starts, slot.kind == LEAST)]
 
 
