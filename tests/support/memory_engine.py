@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from oracle.model import Operation
 from oracle.model import canonical as canonical_value
-from viewkeeper.catalog.model import ERRORS, Catalog, Column, Index, StateSpec, Table, View
+from viewkeeper.catalog.model import ERRORS, Catalog, Column, Index, PythonFunction, StateSpec, Table, View
 from viewkeeper.catalog.types import logical_type, physical_type, to_logical, to_physical
 from viewkeeper.compiler.bind import BoundView, bind_table, bind_view
 from viewkeeper.compiler.outside_calls import bind_with_outside_calls
@@ -24,6 +24,7 @@ from viewkeeper.maintenance.operators import memo
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.maintenance.zone_programs import ZonePrograms
 from viewkeeper.maintenance.zones import run_zone
+from viewkeeper.plans.outside import PythonCall
 from viewkeeper.plans.relations import Relation
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical
@@ -61,15 +62,16 @@ class MemoryEngine:
     """Tables and views kept by the zone programs on `servers` view servers.
 
     `gives` are functions that no kernel knows, with what they give; `outside(name, *arguments)` computes them.
+    `functions` are Python's.
     """
 
     def __init__(
         self, tables: Sequence[str], servers: int = 1, outside: Callable[..., Any] | None = None,
-        gives: Mapping[str, Column] | None = None,
+        gives: Mapping[str, Column] | None = None, functions: Sequence[PythonFunction] = (),
     ) -> None:  # fmt: skip
         self.outside = outside or _nobody
         self.gives = gives or {}
-        self.catalog = Catalog()
+        self.catalog = Catalog(functions=tuple(functions))
         self.servers = servers
         self.states: dict[int, list[Run]] = {}
         self.sequence = 0
@@ -225,6 +227,10 @@ class MemoryEngine:
                 continue
             trace = Trace(operator.state, states.get(operator.state.id, []))
             new = memo.unknown(operator, program.exchanges[operator.exchange], sent, trace, program.zone)
+            if isinstance(operator.call, PythonCall):
+                answer = memo.by_python(operator.call, new, program.zone)
+                answers.append((memo.target(operator), answer.rows, answer.hashes))
+                continue
             values, errors = [], new.errors.copy()
             types = [argument.type for argument in operator.call.arguments]
             columns = [to_logical(c, type_).to_pylist() for c, type_ in zip(new.arguments, types, strict=True)]

@@ -29,6 +29,9 @@ from viewkeeper.functions.registry import FUNCTIONS
 
 Columns = Sequence[tuple[str, Type]]
 
+python_calls: Sequence[tuple[Type, str]] = ()
+"""Functions of Python's, of one argument and of its type, that are drawn besides: where a test sets them."""
+
 _TYPES = (STRING, INT, BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ, DOUBLE, BINARY, BOOLEAN, decimal(15, 2), SMALLINT,
           TINYINT, FLOAT, decimal(5, 2))  # fmt: skip
 
@@ -109,6 +112,10 @@ def _type_of(value: object) -> Type:
 @st.composite
 def scalar_calls(draw: st.DrawFn, columns: Columns) -> tuple[str, Type] | None:
     """A call over some of `columns`, with its type; None where the drawn function takes none of them."""
+    if python_calls:
+        name, type_ = draw(st.sampled_from(columns))
+        calls = [call for of, call in python_calls if of == type_]
+        return (f"{draw(st.sampled_from(calls))}({name})", type_) if calls else None
     function = FUNCTIONS[draw(st.sampled_from(sorted(FUNCTIONS)))]
     there = {type_ for _, type_ in columns}
     fitting = [each for each in _signatures(function.name) if there.issuperset(each[0][:1])]
