@@ -21,7 +21,7 @@ from viewkeeper.compiler.parse import EXPLAIN_FORMATS, parse_script
 from viewkeeper.compiler.statements import CreateTable, RowStatement, SelectStatement, Statement
 from viewkeeper.dml.run_change import run_change
 from viewkeeper.errors import DeclarationError, InputError, NotFound, NotSupported, RowError, storage_named
-from viewkeeper.evidence import DatabaseEvidence, PartEvidence
+from viewkeeper.evidence import DatabaseEvidence, PartEvidence, as_kept
 from viewkeeper.files import read_rows
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
@@ -250,7 +250,7 @@ class Database:
         names = None if views is None else list(views)
         with loss_named():
             # Before a version is held: the log behind it is trimmed after a minute, and Spark may start for long.
-            judge = SparkJudge(self._spark.session(), self.catalog.zone, self.catalog.functions)
+            judge = SparkJudge(self._spark.session(), self.catalog.zone, as_kept(self.catalog).functions)
             with self._newest.held() as version:
                 return _checked(version, self._store, names, judge, progress)
 

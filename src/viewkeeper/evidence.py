@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.arrow_tables import logical_table
-from viewkeeper.catalog.model import ERRORS, REJECTED, Column, PartView, StateSpec, Stream, Table, View
+from viewkeeper.catalog.model import ERRORS, REJECTED, Catalog, Column, PartView, StateSpec, Stream, Table, View
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.changes.operations import DELETE, TableForm
 from viewkeeper.changes.positions import Cut, LogPlace
@@ -21,6 +21,8 @@ from viewkeeper.checker.row_evaluator import ErrorRow
 from viewkeeper.compiler.bind import bind_rows_of_view
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import SelectStatement
+from viewkeeper.plans.maintenance import Memo, plan_of
+from viewkeeper.plans.outside import PythonCall
 from viewkeeper.plans.relations import Relation, SparkQuery
 from viewkeeper.stores.contract import Store
 from viewkeeper.stores.value_conversion import to_python
@@ -36,11 +38,19 @@ from viewkeeper.views.version import Version
 _KINDS = ("put", "delete", "delete_columns")
 
 
+def as_kept(catalog: Catalog) -> Catalog:
+    """`catalog` with each function of Python's as views call it that can be read: its new code may be on its way."""
+    calls = (o.call for o in plan_of(catalog).operators if isinstance(o, Memo))
+    called = [call.function for call in calls if isinstance(call, PythonCall)]
+    oldest = {each.name.lower(): each for each in sorted(called, key=lambda each: -each.version)}
+    return replace(catalog, functions=tuple(oldest.get(each.name.lower(), each) for each in catalog.functions))
+
+
 class DatabaseEvidence:
     """One database at one version (`checker.check.Evidence`)."""
 
     def __init__(self, version: Version, store: Store) -> None:
-        self.catalog, self.version = version.catalog, version.number
+        self.catalog, self.version = as_kept(version.catalog), version.number
         self._version, self._store = version, store
 
     def delta(self, table: Table) -> pa.Table:

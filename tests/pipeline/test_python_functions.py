@@ -17,8 +17,10 @@ import pytest
 import local_maintenance
 import viewkeeper
 from viewkeeper.catalog.model import View
+from viewkeeper.checker.check import check_views
 from viewkeeper.database import Database
 from viewkeeper.errors import DeclarationError, InputError, ViewBroken
+from viewkeeper.evidence import DatabaseEvidence
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -172,6 +174,8 @@ def test_other_code_builds_the_views_anew_beside_those_that_are_read(database: D
     database.function("F", lambda n: n + 2, returns="BIGINT")
     assert {v.name for v in database.catalog.views if v.replaces is not None} == {"v (new)", "w (new)", "x (new)"}
     assert rows(database, "w") == [(54,)]
+    evidence = DatabaseEvidence(database._newest.version(), database._store)
+    assert [str(report) for report in check_views(evidence, "vwx", None) if not report.ok] == []
     database.table("u").put({"n": 20, "s": None})
     local_maintenance.catch_up(database)
     assert rows(database, "w") == [(sum((11, 12, 13, 14, 20)) + 10,)] and len(rows(database, "x")) == 5

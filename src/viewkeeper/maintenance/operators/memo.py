@@ -6,6 +6,7 @@ of a row that goes is what was said when it came, and never computed again.  Lin
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,8 @@ from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.outside import PythonCall
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
+
+log = logging.getLogger("viewkeeper")
 
 
 def target(operator: plan.Memo) -> str:
@@ -68,6 +71,10 @@ def by_python(call: PythonCall, new: NewValues, zone: str) -> Sent:
     values, raised = answered(call.function, new.arguments, types, new.errors != 0, zone)
     errors = new.errors.copy()
     errors[list(raised)] = pack_error(FUNCTION_RAISED, None)
+    if raised:
+        log.warning(
+            "%s raises for %s new values, for one of them: %s", call.name, len(raised), next(iter(raised.values()))
+        )
     return new.answered(values, errors)
 
 
