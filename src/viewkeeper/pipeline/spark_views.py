@@ -29,6 +29,7 @@ def bind_any_view(catalog: Catalog, statement: CreateView, analyst: Analyst) -> 
         return bind_view(catalog, statement)
     except NotSupported as refused:
         require_free(catalog, statement.name)
+        _refuse_functions(catalog, statement.query, refused)
         asked = _Asked(catalog, statement.query, _objects(catalog, statement.query), refused, analyst)
     columns = asked.columns(statement.query.sql)
     names = column_names(statement.name, statement.columns, [column.name for column in columns])
@@ -37,6 +38,14 @@ def bind_any_view(catalog: Catalog, statement: CreateView, analyst: Analyst) -> 
         _refuse_twice(statement.query, bound.columns)
         return bound
     return _spark_view(statement, asked, columns, names)
+
+
+def _refuse_functions(catalog: Catalog, query: QueryText, refused: NotSupported) -> None:
+    """Functions of Python's are called by our own operators alone."""
+    for node in query.tree.find_all(exp.Anonymous):
+        if catalog.function(node.name) is not None:
+            what = f"{node.name} is a Python function, which Spark does not know, and only Spark has the rest"
+            raise query.error(f"{what}: {_reason(refused)}; put the one into a view over the other", node, NotSupported)
 
 
 def _spark_view(
