@@ -56,7 +56,8 @@ def test_what_is_rewritten_says_the_same_and_every_rule_was_used() -> None:
     groups = ["SELECT k, sum(x / 2), count(x) FROM a GROUP BY k", "SELECT 1 / k, max(x) FROM a GROUP BY 1 / k",
               "SELECT k, sum(1 / x) FROM a WHERE k > 0 GROUP BY k",
               "SELECT k, count(DISTINCT x), sum(x), sum(DISTINCT 1 / x) FROM a GROUP BY k",
-              "SELECT count(DISTINCT x, k), count(*), max(DISTINCT x) FROM a"]  # fmt: skip
+              "SELECT count(DISTINCT x, k), count(*), max(DISTINCT x) FROM a", "SELECT bit_or(x) FROM a",
+              "SELECT k, median(1 / x), count(*), median(DISTINCT x) FROM a GROUP BY k"]  # fmt: skip
     sets = [f"SELECT k, x FROM a {operation}{all_} SELECT k, y FROM b" for operation in ("INTERSECT", "EXCEPT")
             for all_ in ("", " ALL")]  # fmt: skip
     subqueries = ["SELECT i FROM a WHERE EXISTS (SELECT * FROM b WHERE b.k = a.k) AND a.x > 0",

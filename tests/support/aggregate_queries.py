@@ -35,3 +35,11 @@ MOMENTS = [
     "corr(i, id) FILTER (WHERE l > 1)", "regr_slope(d, p) FILTER (WHERE d < 100)",
 ]  # fmt: skip
 """What follows from sums of products."""
+
+OF_ALL_VALUES = [
+    "median(i)", "median(p)", "median(d)", "median(DISTINCT i)", "percentile(l, 0.3)", "percentile(i, 1)",
+    "percentile(p, 0.77)", "percentile(d, 0.9) FILTER (WHERE d < 100)", "mode(s, true)", "mode(b, true)",
+    "mode(i, true) FILTER (WHERE l > 1)", "mode(p, true)", "bit_and(i)", "bit_or(l)", "bit_xor(l)", "bit_xor(i)",
+    "median(i / 2)",
+]  # fmt: skip
+"""What is computed by key."""

@@ -7,17 +7,20 @@ is exact and rounded once, then divided, then its root taken.  A percentile is S
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
+from operator import and_, or_, xor
 from typing import Any
 
 from viewkeeper.catalog.types import DOUBLE
-from viewkeeper.checker.value_rules import NAN, Raised, canonical, exact_average, exact_sum, order_key, plain_aggregate
-from viewkeeper.compiler.bind_window import fraction_of
+from viewkeeper.checker.value_rules import NAN, Raised, canonical, exact_sum, order_key, plain_aggregate
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.product_sums import PRODUCTS
 from viewkeeper.plans.relations import AggregateCall
+from viewkeeper.plans.value_functions import fraction_of
 
 VARIANCES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 
@@ -45,18 +48,19 @@ def further(call: AggregateCall, argument: Expression, values: Sequence[Any]) ->
         return any(values)
     if function in VARIANCES:
         return _variance([float(value) for value in values], function.endswith("_samp"), function.startswith("stddev"))
-    if function.endswith("_distinct") and function.removesuffix("_distinct") in VARIANCES:
+    if function.endswith("_distinct"):
         once = list({canonical(value): value for value in values}.values())
-        return further(replace(call, function=function.removesuffix("_distinct")), argument, once)
+        return aggregate(replace(call, function=function.removesuffix("_distinct")), argument, once)
     if function in PRODUCTS:
         return _of_pairs(function, [tuple(map(float, pair)) for pair in values])
     fraction = fraction_of(function)
     if fraction is not None:
         return _percentile(sorted(values, key=order_key), fraction)
-    if function in ("sum_distinct", "avg_distinct"):
-        once = list({canonical(value): value for value in values}.values())
-        whole = exact_sum if function == "sum_distinct" else exact_average
-        return whole(once, argument.type, call.type, call.place)
+    if function == "mode":
+        numbers = Counter(values)
+        return min((value for value in numbers if numbers[value] == max(numbers.values())), key=order_key)
+    if function.startswith("bit_"):
+        return reduce({"bit_and": and_, "bit_or": or_, "bit_xor": xor}[function], values)
     raise TypeError(f"no such aggregate: {function}")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from viewkeeper.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID, Type
 from viewkeeper.compiler.aggregates import (
@@ -21,6 +22,7 @@ from viewkeeper.compiler.conversion import Refused, converted
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import Expression, Literal, TextPlace, unless_null
 from viewkeeper.plans.raising import can_raise
+from viewkeeper.plans.value_functions import percentile_name
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,37 @@ def _moment(of: str) -> _Make:
     return make
 
 
+def _percentile(written: WrittenAggregate) -> UngroupedCall:
+    """MEDIAN, or PERCENTILE at a constant fraction."""
+    argument, *given = written.arguments
+    if not argument.type.is_number:
+        (argument,) = _values(replace(written, arguments=(argument,)), DOUBLE)
+    fraction: object = given[0].value if given and isinstance(given[0], Literal) else None if given else 0.5
+    if isinstance(fraction, bool) or not isinstance(fraction, (int, float, Decimal)) or not 0 <= fraction <= 1:
+        raise Refused(f"{written.function} takes a constant from 0 to 1 here", NotSupported)
+    function = percentile_name(float(fraction)) + "_distinct" * written.distinct
+    return UngroupedCall(DOUBLE, True, written.place, function, argument, written.name)
+
+
+def _mode(written: WrittenAggregate) -> UngroupedCall:
+    """The value that is there most often, the least of several."""
+    _refuse_distinct(written)
+    argument, least = written.arguments
+    if not isinstance(least, Literal) or least.value is not True:
+        raise Refused("mode takes TRUE as its second argument: the least of several values", NotSupported)
+    if argument.type.is_float or argument.type == VOID:
+        raise Refused(f"mode of a {argument.type} is not supported yet", NotSupported)
+    return UngroupedCall(argument.type, True, written.place, "mode", argument, written.name)
+
+
+def _bits(written: WrittenAggregate) -> UngroupedCall:
+    _refuse_distinct(written)
+    (argument,) = written.arguments
+    if not argument.type.is_integer:
+        raise Refused(f"{written.function} needs whole numbers, not {argument.type}", NotSupported)
+    return UngroupedCall(argument.type, True, written.place, written.function, argument, written.name)
+
+
 def _values(written: WrittenAggregate, type_: Type) -> list[Expression]:
     """The arguments as values of `type_`, DOUBLE or BOOLEAN, where Spark makes them such."""
     for argument in written.arguments:
@@ -139,5 +172,7 @@ _MAKE: dict[str, tuple[int, _Make]] = {
     "variance": (1, _moment("var_samp")), **dict.fromkeys(("std", "stddev"), (1, _moment("stddev_samp"))),
     **{name: (2, _moment(name)) for name in ("corr", "covar_pop", "covar_samp", "regr_intercept", "regr_r2",
                                              "regr_slope", "regr_sxx", "regr_sxy", "regr_syy")},
+    "median": (1, _percentile), "percentile": (2, _percentile), "mode": (2, _mode),
+    **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), (1, _bits)),
     "regr_avgy": (2, _regr_average(0)), "regr_avgx": (2, _regr_average(1)),
 }  # fmt: skip

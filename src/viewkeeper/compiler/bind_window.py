@@ -23,6 +23,7 @@ from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.relations import Relation
+from viewkeeper.plans.value_functions import percentile_name
 
 MORE: dict[type[exp.Expr], frozenset[str]] = {
     kind: frozenset(parts.split())
@@ -44,18 +45,6 @@ AGGREGATES = {
 """Names as written, and the aggregate that each means."""
 
 DISTINCT = ("count", "sum", "avg", "min", "max")
-
-_PERCENTILE = "percentile "
-
-
-def percentile_name(fraction: float) -> str:
-    """The aggregate function that gives the value at `fraction` of the sorted values."""
-    return _PERCENTILE + repr(fraction)
-
-
-def fraction_of(function: str) -> float | None:
-    """The inverse of `percentile_name`; None for another function."""
-    return float(function.removeprefix(_PERCENTILE)) if function.startswith(_PERCENTILE) else None
 
 
 def strategy(query: QueryText) -> tuple[str, int] | None:

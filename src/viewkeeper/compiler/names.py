@@ -67,6 +67,9 @@ class Namer:
         if isinstance(node, AggregateFunction):
             distinct = next((each for each in node.expressions if isinstance(each, exp.Distinct)), None)
             listed = ", ".join(map(self.name, (distinct or node).expressions))
+            if node.name == "mode" and len(node.expressions) == 2:
+                return f"mode() WITHIN GROUP (ORDER BY {self.name(node.expressions[0])} DESC)"
+            listed += ", 1" * (node.name == "percentile")  # how often each value counts
             return f"{node.name}({'' if distinct is None else 'DISTINCT '}{listed})"
         if isinstance(node, ScalarCall):
             return self._call(node.name, node.expressions)

@@ -18,7 +18,7 @@ from viewkeeper.maintenance.sharing import MEMBER, Current, SharedPlan, WantedAr
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.expressions import ColumnRef, Expression, IsNull, Several, unless_null
 from viewkeeper.plans.kept_calls import KeptCall
-from viewkeeper.plans.key_functions import FirstRows, OrderedBy, WindowRows, placed_call
+from viewkeeper.plans.key_functions import FirstRows, OrderedBy, ValueCall, ValuesOfGroup, WindowRows, placed_call
 from viewkeeper.plans.outside import Bits, OutsideCall, SparkInput
 from viewkeeper.plans.product_sums import PRODUCTS
 from viewkeeper.plans.raising import call_can_raise, can_raise, shared_form
@@ -40,6 +40,7 @@ from viewkeeper.plans.relations import (
     Windows,
 )
 from viewkeeper.plans.rewriting import references, renumber
+from viewkeeper.plans.value_functions import needs_all_values
 
 
 @dataclass(frozen=True)
@@ -344,11 +345,10 @@ class PlanBuilder(SharedPlan):
         shown = {i for i in needed if i < width}
         used = {term.index for call in relation.calls for term in (*call.order, *call.ties)}
         used |= {i for call in relation.calls for i in call.arguments}
-        keys: list[Expression] = []
-        for i in relation.partition:  # rows with NULL in a key of a REVERSE-JOIN are nobody's partners
-            key = ColumnRef(columns[i].type, columns[i].nullable, None, i, columns[i].name)
-            keys += [never_null(key), IsNull(BOOLEAN, False, None, key)] if key.nullable else [key]
-        stream = self._side(relation.input, tuple(keys), shown | used, identify=identify)
+        partition = [
+            ColumnRef(columns[i].type, columns[i].nullable, None, i, columns[i].name) for i in relation.partition
+        ]
+        stream = self._side(relation.input, _met_keys(partition), shown | used, identify=identify)
         zone = 1 + self.operators[stream[0].operator].zone
         side = self._reverse_join(*stream, zone, identify)
         made = joined(self.operators, (replace(side, found={i: side.found[i] for i in sorted(shown)}),), width)
@@ -366,6 +366,8 @@ class PlanBuilder(SharedPlan):
     # --- aggregates ----------------------------------------------------------------------------------------------
 
     def _lower_aggregate(self, relation: GroupBy, *, family: bool) -> Lowered:
+        if any(needs_all_values(call.function) for call in relation.calls):
+            return self._lower_values(relation)
         keys, below = relation.keys, relation.input
         arguments = {i: arguments_of(call) for i, call in enumerate(relation.calls)}
         needed = set().union(*(references(e) for e in (*keys, *(e for each in arguments.values() for e in each))))
@@ -400,6 +402,31 @@ class PlanBuilder(SharedPlan):
             plan.Aggregate(0, running.zone, member + relation.columns, source.member, identity, pre, tuple(made))
         )
         return Lowered(id_, {i: i for i in range(len(relation.columns))})
+
+    def _lower_values(self, relation: GroupBy) -> Lowered:
+        """Aggregates of all values of a group, over a REVERSE-JOIN by what it is grouped by."""
+        arguments = [call.argument for call in relation.calls if call.argument is not None]
+        needed = set().union(*(references(e) for e in (*relation.keys, *arguments)))
+        stream = self.lower(relation.input, needed, family=False)
+        zone = 1 + self.operators[stream.operator].zone
+        keys = [renumber(key, stream.positions) for key in relation.keys]
+        values = [renumber(argument, stream.positions) for argument in arguments]
+        met = _met_keys(keys)
+        exchange, places = self.rows_exchange(stream.operator, zone, met, [*keys, *values])
+        id_ = self.covering_reverse_join(exchange, len(met), places, zone)
+        reverse = self.operators[id_]
+        assert isinstance(reverse, plan.ReverseJoin)
+        at = [reverse.outputs.index(place) for place in places]
+        calls = zip(relation.calls, values, at[len(keys) :], strict=True)
+        function = ValuesOfGroup(tuple(at[: len(keys)]), tuple(ValueCall(c.function, i, e.type) for c, e, i in calls))
+        identity = (("group", tuple((name, i) for i, name in enumerate(relation.key_names))),)
+        return self._all_of(plan.ByKey(0, zone, relation.columns, False, identity, (id_,), function))
+
+
+def _met_keys(keys: Iterable[Expression]) -> tuple[Expression, ...]:
+    """Keys of a REVERSE-JOIN by which NULL meets NULL: rows with NULL in a key of one are nobody's partners."""
+    both = ([never_null(key), IsNull(BOOLEAN, False, None, key)] if key.nullable else [key] for key in keys)
+    return tuple(part for each in both for part in each)
 
 
 def arguments_of(call: AggregateCall) -> list[Expression]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from viewkeeper.catalog.codec import stored
+from viewkeeper.catalog.types import Type
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.raising import call_can_raise
 from viewkeeper.plans.relations import Order, OverCall
@@ -87,6 +88,31 @@ class WindowRows(KeyFunction):
         names = ", ".join(dict.fromkeys(call.function for call in self.calls))
         first = "" if self.first is None else f", where {self.calls[self.first[0]].function} <= {self.first[1]:,}"
         return f"{names} over the rows of {inputs[0]}, in order{first}"
+
+
+@stored
+@dataclass(frozen=True)
+class ValueCall:
+    """An aggregate of all values of a group (`plans.value_functions`): its argument's position in the state, and its
+    type."""
+
+    function: str
+    argument: int
+    of: Type
+
+
+@stored
+@dataclass(frozen=True)
+class ValuesOfGroup(KeyFunction):
+    """The rows of one GROUP BY: the keys (positions in the state), then `calls`."""
+
+    keys: tuple[int, ...]
+    calls: tuple[ValueCall, ...]
+
+    why = "what stands where in their order depends on all of them"
+
+    def text(self, inputs: Sequence[str]) -> str:
+        return f"{', '.join(dict.fromkeys(call.function for call in self.calls))} of the values of {inputs[0]}"
 
 
 def placed_call(call: OverCall, at: Mapping[int, int]) -> OverCall:

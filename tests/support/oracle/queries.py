@@ -176,7 +176,7 @@ def _windows(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
     if kind == "value":
         call = draw(st.sampled_from([f"first_value({name})", f"last_value({name})", f"nth_value({name}, 2)"]))
         return f"{call}{nulls} {over}", type_
-    call, type_ = draw(_calls(columns).filter(lambda each: "DISTINCT" not in each[0]))
+    call, type_ = draw(_calls(columns, further=False).filter(lambda each: "DISTINCT" not in each[0]))
     return f"{call} {draw(st.sampled_from([over, f'OVER ({by})']))}".replace(" )", ")"), type_
 
 
@@ -261,8 +261,8 @@ def _having(draw: st.DrawFn, keys: Sequence[tuple[str, Type]], columns: Columns)
 
 
 @st.composite
-def _calls(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
-    function = pick(draw, ["count(*)", "count", "sum", "sum", "avg", "min", "max", "further"])
+def _calls(draw: st.DrawFn, columns: Columns, further: bool = True) -> tuple[str, Type]:
+    function = pick(draw, ["count(*)", "count", "sum", "sum", "avg", "min", "max", *["further"] * further])
     if function == "further":
         return draw(_further_calls(columns))
     numbers = [column for column in columns if column[1].is_number]
@@ -277,11 +277,38 @@ def _calls(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
 
 
 @st.composite
+def _calls_of_all_values(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
+    """An aggregate that is computed by key."""
+    numbers = [name for name, type_ in columns if type_.is_number]
+    integers = [column for column in columns if column[1].is_integer]
+    exact = [column for column in columns if not column[1].is_float]
+    function = pick(draw, ["median", "percentile", "mode", "bits"])
+    if function == "bits" and integers:
+        name, type_ = pick(draw, integers)
+        return f"bit_{pick(draw, ['and', 'or', 'xor'])}({name})", type_
+    if function == "mode" and exact:
+        name, type_ = pick(draw, exact)
+        return f"mode({name}, true)", type_
+    if not numbers:
+        return "count(*)", BIGINT
+    if function == "median":
+        return f"median({pick(draw, ['', 'DISTINCT '])}{pick(draw, numbers)})", DOUBLE
+    return f"percentile({pick(draw, numbers)}, {pick(draw, ['0', '0.25', '0.9'])})", DOUBLE
+
+
+@st.composite
 def _further_calls(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
-    """An aggregate that is made of others."""
+    """An aggregate beside COUNT, SUM, AVG, MIN and MAX."""
     one, two = pick(draw, columns)[0], pick(draw, columns)[0]
     numbers = [column for column in columns if column[1].is_number]
-    function = pick(draw, ["count_if", "every", "some", "count", "try_sum", "mean", "regr_avgx"])
+    made = ["count_if", "every", "some", "count", "try_sum", "mean", "regr_avgx"]
+    function = pick(draw, [*made, "values", "values", "moments"])
+    if function == "values" or (function == "moments" and not numbers):
+        return draw(_calls_of_all_values(columns))
+    if function == "moments":
+        x, y = pick(draw, numbers)[0], pick(draw, numbers)[0]
+        call = pick(draw, ["stddev(", "var_pop(DISTINCT ", f"corr({y}, ", f"regr_slope({y}, ", f"covar_samp({y}, "])
+        return f"{call}{x})", DOUBLE
     if function in ("try_sum", "mean", "regr_avgx") and numbers:
         argument, type_ = draw(_numbers(tuple(numbers)))
         if function == "regr_avgx":

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from viewkeeper.maintenance.operators import first_rows, outer_join, window_rows
+from viewkeeper.maintenance.operators import first_rows, group_values, outer_join, window_rows
 from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer, KeyedRows, consolidated, touched
 from viewkeeper.maintenance.task import Arrived, Task
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.plans.key_functions import FirstRows, OuterJoinRows, WindowRows
+from viewkeeper.plans.key_functions import FirstRows, OuterJoinRows, ValuesOfGroup, WindowRows
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import with_null
 from viewkeeper.trace.rows import Rows
@@ -31,7 +31,7 @@ class _Function:
 
 _FUNCTIONS: dict[type, _Function] = {
     OuterJoinRows: _Function(outer_join.compute, outer_join.alone), FirstRows: _Function(first_rows.compute, None),
-    WindowRows: _Function(window_rows.compute, None),
+    WindowRows: _Function(window_rows.compute, None), ValuesOfGroup: _Function(group_values.compute, None),
 }  # fmt: skip
 
 

@@ -29,17 +29,18 @@ def _apply(relation: Relation) -> Relation | None:
     whole: Relation | None = None
     places: dict[int, int] = {}
     for of, chosen in kinds.items():
-        part = _of_all(relation, chosen) if of is None else _of_distinct(relation, chosen)
+        part = of_all(relation, chosen) if of is None else _of_distinct(relation, chosen)
         begin = width + (0 if whole is None else len(whole.columns))
         places.update({call: begin + n for n, call in enumerate(chosen)})
-        whole = part if whole is None else _joined(whole, part, width)
+        whole = part if whole is None else joined_by_keys(whole, part, width)
     assert whole is not None
     wanted = [*range(width), *(places[i] for i in range(len(relation.calls)))]
-    outputs = tuple(_column(whole, i) for i in wanted)
+    outputs = tuple(column_of(whole, i) for i in wanted)
     return Project(whole, outputs, relation.key_names + relation.call_names)
 
 
-def _of_all(relation: GroupBy, chosen: list[int]) -> GroupBy:
+def of_all(relation: GroupBy, chosen: list[int]) -> GroupBy:
+    """The GROUP BY with the chosen calls only."""
     calls = tuple(relation.calls[i] for i in chosen)
     return replace(relation, calls=calls, call_names=tuple(relation.call_names[i] for i in chosen))
 
@@ -51,21 +52,22 @@ def _of_distinct(relation: GroupBy, chosen: list[int]) -> GroupBy:
     width = len(relation.keys)
     names = tuple(f"k{i}" for i in range(width)) + tuple(f"v{i}" for i in range(len(values)))
     below = GroupBy(relation.input, relation.keys + values, names, (), ())
-    found = tuple(_column(below, width + i) for i in range(len(values)))
+    found = tuple(column_of(below, width + i) for i in range(len(values)))
     one = Literal(INT, False, None, 1)
     value = unless_null(found, one) if len(found) > 1 else found[0]
     calls = tuple(
         replace(relation.calls[i], function=relation.calls[i].function.removesuffix(_DISTINCT), argument=value)
         for i in chosen
     )
-    keys = tuple(_column(below, i) for i in range(width))
+    keys = tuple(column_of(below, i) for i in range(width))
     return GroupBy(below, keys, relation.key_names, calls, tuple(relation.call_names[i] for i in chosen))
 
 
-def _joined(left: Relation, right: GroupBy, width: int) -> InnerJoin:
+def joined_by_keys(left: Relation, right: GroupBy, width: int) -> InnerJoin:
+    """Two relations whose first `width` columns are the keys of the same groups."""
     pairs: list[Pair] = []
     for i in range(width):
-        ours, theirs = _column(left, i), _column(right, i)
+        ours, theirs = column_of(left, i), column_of(right, i)
         if ours.nullable and theirs.nullable:
             pairs.append((never_null(ours), never_null(theirs)))
             pairs.append((IsNull(BOOLEAN, False, ours.place, ours), IsNull(BOOLEAN, False, theirs.place, theirs)))
@@ -74,7 +76,8 @@ def _joined(left: Relation, right: GroupBy, width: int) -> InnerJoin:
     return InnerJoin(left, right, tuple(mine for mine, _ in pairs), tuple(other for _, other in pairs), None)
 
 
-def _column(relation: Relation, position: int) -> ColumnRef:
+def column_of(relation: Relation, position: int) -> ColumnRef:
+    """Its column there."""
     column = relation.columns[position]
     return ColumnRef(column.type, column.nullable, None, position, column.name)
 

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from viewkeeper.evaluation import constant_folding
+from viewkeeper.maintenance.rules.aggregates_of_all_values import AGGREGATES_OF_ALL_VALUES
 from viewkeeper.maintenance.rules.common_conjuncts import COMMON_CONJUNCTS
 from viewkeeper.maintenance.rules.computed_columns import COMPUTED_COLUMNS
 from viewkeeper.maintenance.rules.computed_group_keys import COMPUTED_GROUP_KEYS
@@ -29,7 +30,7 @@ RULES = (
     SET_OPERATION_AS_COUNTS, COMMON_CONJUNCTS, INNER_JOIN_RESIDUAL, OUTER_JOIN_AS_INNER, WHERE_BELOW_JOIN,
     WHERE_BELOW_OUTER_JOIN, EXISTS_AS_SEMI_JOIN, IN_AS_SEMI_JOIN, NOT_IN_AS_ANTI_JOIN, SUBQUERY_AS_COLUMN,
     ON_BELOW_OUTER_JOIN, NULL_SAFE_KEYS, COMPUTED_JOIN_KEYS, COMPUTED_GROUP_KEYS, DISTINCT_AGGREGATES,
-    COMPUTED_COLUMNS, FIRST_OF_PARTITIONS,
+    AGGREGATES_OF_ALL_VALUES, COMPUTED_COLUMNS, FIRST_OF_PARTITIONS,
 )  # fmt: skip
 """Tried in this order at each relation, from the root on, until none applies there; then below.  A conjunct must know
 what kind of join it stands above before it moves, and moves before subqueries become joins, and before keys that raise

@@ -13,7 +13,7 @@ from typing import Any
 from viewkeeper.catalog.model import Catalog, Column, HelperParts, HelperPlan, PartView, Stream
 from viewkeeper.compiler.accounting import refuse_unaccounted
 from viewkeeper.compiler.bind import bind_view_query
-from viewkeeper.compiler.bind_window import MORE, WindowBinder, fraction_of, strategy
+from viewkeeper.compiler.bind_window import MORE, WindowBinder, strategy
 from viewkeeper.compiler.namespace import Beside
 from viewkeeper.compiler.statements import CreateView, CreateWindowView
 from viewkeeper.compiler.supported import refuse_unsupported
@@ -23,6 +23,7 @@ from viewkeeper.plans import window as plans
 from viewkeeper.plans.expressions import ColumnRef, Expression, Several
 from viewkeeper.plans.raising import shared_form
 from viewkeeper.plans.relations import AggregateCall, Filter, GroupBy, InnerJoin, Project, Relation, Scan
+from viewkeeper.plans.value_functions import fraction_of
 from viewkeeper.plans.window import (
     BLOCKS,
     COUNT,

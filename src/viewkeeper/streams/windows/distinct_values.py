@@ -1,8 +1,4 @@
-"""Aggregates that need all values of a window: DISTINCT ones, median and percentiles, from values with their number.
-
-PERCENTILE is Spark's: among n values in order the one at (n - 1) * fraction; between two of them the lower one and that
-fraction of their difference, which may be infinite.
-"""
+"""Aggregates that need all values of a window: DISTINCT ones, median and percentiles, from values with their number."""
 
 from __future__ import annotations
 
@@ -11,12 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.catalog.types import DOUBLE, Type
-from viewkeeper.compiler.bind_window import fraction_of
 from viewkeeper.evaluation import exact
-from viewkeeper.evaluation.casts import cast
-from viewkeeper.evaluation.vectors import read, write
+from viewkeeper.evaluation.percentiles import percentile
 from viewkeeper.maintenance.totals import sum_or_average
+from viewkeeper.plans.value_functions import fraction_of
 from viewkeeper.plans.window import Layout, WindowCall
 from viewkeeper.streams.blocks import Block
 from viewkeeper.trace.grouping import group_sorted
@@ -65,7 +59,7 @@ def result(values: DistinctValues, call: WindowCall) -> tuple[pa.Array, np.ndarr
     fraction = fraction_of(call.function)
     if fraction is not None:
         assert call.argument is not None
-        return _percentile(values, call.argument, fraction), None
+        return percentile(values.columns[0], call.argument, values.counts, values.starts, fraction), None
     if call.function == "count_distinct":
         return pa.array(distinct), None
     assert call.argument is not None
@@ -82,29 +76,3 @@ def result(values: DistinctValues, call: WindowCall) -> tuple[pa.Array, np.ndarr
         wrong = np.zeros(len(distinct), np.int64)
         wrong[some] = errors
     return totals.take(pa.array(row, mask=row < 0)), wrong
-
-
-def _percentile(values: DistinctValues, type_: Type, fraction: float) -> pa.Array:
-    ends = np.cumsum(values.counts)
-    bounds = np.concatenate([[0], ends])[values.starts]
-    total = np.diff(bounds)
-    none = total == 0
-    position = np.maximum(total - 1, 0) * fraction
-    low, high = np.floor(position), np.ceil(position)
-    if none.all():
-        return pa.array(np.zeros(len(none)), mask=none)
-    doubles = _doubles(values.columns[0], type_)
-    last = len(ends) - 1
-    first = np.minimum(np.searchsorted(ends, bounds[:-1] + low.astype(np.int64) + 1), last)
-    second = np.minimum(np.searchsorted(ends, bounds[:-1] + high.astype(np.int64) + 1), last)
-    lower, upper = doubles[first], doubles[second]
-    with np.errstate(invalid="ignore", over="ignore"):
-        between = lower + (upper - lower) * (position - low)
-    return pa.array(np.where(first == second, lower, between), mask=none if none.any() else None)
-
-
-def _doubles(column: pa.Array, type_: Type) -> np.ndarray:
-    if type_ == DOUBLE:
-        return numbers(column)
-    array, _ = write(cast(type_, DOUBLE, None)(read(column, type_), "UTC"), DOUBLE, len(column))
-    return numbers(array)

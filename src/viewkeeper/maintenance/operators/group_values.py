@@ -1,0 +1,74 @@
+"""Aggregates of all values of a group, as functions of all rows of a key (see `by_key`)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.catalog.types import physical_type
+from viewkeeper.evaluation.percentiles import percentile
+from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer, KeyedRows
+from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.key_functions import ValueCall, ValuesOfGroup
+from viewkeeper.plans.value_functions import fraction_of
+from viewkeeper.trace.keys import canonical, numbers, order_code
+from viewkeeper.trace.rows import Rows
+
+
+def compute(function: ValuesOfGroup, sides: list[KeyedRows], operator: plan.ByKey, zone: str) -> KeyAnswer:
+    """A row for each group: its keys, then the calls."""
+    (side,) = sides
+    nothing = Rows.empty([physical_type(column.type) for column in operator.columns])
+    if not len(side):
+        return KeyAnswer(nothing, nothing, None)
+    _, firsts, group = np.unique(side.key, return_index=True, return_inverse=True)
+    columns = [canonical(side.rows.columns[i].take(pa.array(firsts))) for i in function.keys]
+    for call in function.calls:
+        assert call.argument is not None
+        values = canonical(side.rows.columns[call.argument])
+        columns.append(_value(call, values, group, side.rows.weights, len(firsts)))
+    return KeyAnswer(Rows(columns, np.ones(len(firsts), dtype=np.int64)), nothing, None)
+
+
+def _value(call: ValueCall, values: pa.Array, group: np.ndarray, counts: np.ndarray, groups: int) -> pa.Array:
+    """What `call` says of each group: `values` with their numbers `counts`, each of group `group`."""
+    there = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+    codes = order_code(values)[there]
+    order = np.lexsort((codes, group[there]))
+    rows, codes = there[order], codes[order]
+    values, group, counts = values.take(pa.array(rows)), group[rows], counts[rows]
+    starts = np.searchsorted(group, np.arange(groups + 1))
+    fraction = fraction_of(call.function)
+    if fraction is not None:
+        return percentile(values, call.of, counts, starts, fraction)
+    if call.function == "mode":
+        return values.take(_most_frequent(codes, group, counts, groups))
+    return _bits(call.function, numbers(values), counts, starts).cast(values.type)
+
+
+def _most_frequent(codes: np.ndarray, group: np.ndarray, counts: np.ndarray, groups: int) -> pa.Array:
+    """Where the value stands that is there most often, the least of several; NULL for a group without one."""
+    new = np.ones(len(codes), dtype=bool)
+    new[1:] = (codes[1:] != codes[:-1]) | (group[1:] != group[:-1])
+    first = np.flatnonzero(new)
+    found = np.full(groups, -1)
+    if len(first):
+        often = np.add.reduceat(counts, first)
+        best = np.lexsort((-first, often, group[first]))  # the last of each group is the one that stays
+        found[group[first][best]] = first[best]
+    return pa.array(found, mask=found < 0)
+
+
+def _bits(function: str, values: np.ndarray, counts: np.ndarray, starts: np.ndarray) -> pa.Array:
+    """All values of each group put together bit by bit; NULL of none."""
+    none = starts[1:] == starts[:-1]
+    found = np.zeros(len(none), dtype=np.int64)
+    if len(values):
+        wide = values.astype(np.int64)
+        if function == "bit_xor":
+            wide = np.where(counts % 2 == 1, wide, 0)
+        found[~none] = _TOGETHER[function].reduceat(wide, starts[:-1][~none])
+    return pa.array(found, mask=none)
+
+
+_TOGETHER = {"bit_and": np.bitwise_and, "bit_or": np.bitwise_or, "bit_xor": np.bitwise_xor}
