@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -205,6 +206,23 @@ def test_a_view_over_a_wrong_one_is_not_called_right() -> None:
     db.rows["f"] = db.rows["over"] = db.rows["t"].slice(0, 1)
     lower, upper = check_views(db, ["over"], None)
     assert (lower.view, lower.verdict) == ("f", "wrong") and upper.verdict == "base wrong" and "view f" in upper.problem
+
+
+@pytest.mark.parametrize(
+    ("behind", "why"),
+    [
+        ({"filled": None}, "it is not filled yet; db.catch_up()"),
+        ({"stopped": "it fell"}, "it is stopped, and behind: it fell"),
+    ],
+)
+def test_a_view_that_is_not_filled_or_stopped_is_not_called_wrong(behind: dict[str, Any], why: str) -> None:
+    """Nor is one over it."""
+    db = database()
+    db.catalog = Catalog((T, replace(FILTERED, **behind), SUMS, OVER))
+    db.rows["f"] = db.rows["over"] = db.rows["t"].slice(0, 1)
+    lower, upper = check_views(db, ["over"], None)
+    assert (lower.verdict, upper.verdict, lower.ok) == ("not judged", "not judged", False)
+    assert why in lower.unjudged[0] and "view f below it is not judged" in upper.unjudged[0]
 
 
 def test_many_views_are_one_question() -> None:

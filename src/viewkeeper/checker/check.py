@@ -18,7 +18,7 @@ from viewkeeper.catalog.types import BIGINT
 from viewkeeper.checker.compare import Comparison, compare, within
 from viewkeeper.checker.delta_proof import DeltaProof, Key, KeyedTable, LoggedOperation, prove
 from viewkeeper.checker.exact_judge import exact_answer
-from viewkeeper.checker.report import Report
+from viewkeeper.checker.report import NOT_JUDGED, Report
 from viewkeeper.checker.row_evaluator import Answer, ErrorRow, evaluate
 from viewkeeper.checker.tables import rows_of, table_of
 from viewkeeper.compiler.parse import parse_script
@@ -184,7 +184,7 @@ class _Check:
         below = self._problem_below(view)
         finding = below or self._finding(view, errors, by_spark)
         verdict = "base wrong" if below else "wrong" if finding.problem else "right"
-        verdict = "not judged" if finding.unjudged else verdict
+        verdict = NOT_JUDGED if finding.unjudged else verdict
         comparison = finding.comparison or Comparison(None, 0, [])
         return Report(
             view.name, self._evidence.version, verdict, finding.judge, len(self._tables[view.id]),
@@ -201,7 +201,9 @@ class _Check:
                 what = f"DELTA of {name} and the log after it do not give the store's rows"
                 return _Finding("none", _of_rows(what, comparison), comparison)
             if id_ in self._reports and not self._reports[id_].ok:
-                return _Finding("none", f"view {name} below it is {self._reports[id_].verdict}")
+                problem = f"view {name} below it is {self._reports[id_].verdict}"
+                unjudged = self._reports[id_].verdict == NOT_JUDGED
+                return _Finding("none", unjudged=problem) if unjudged else _Finding("none", problem)
         return None
 
     def _left_out(self, view: View) -> list[str]:
@@ -209,6 +211,10 @@ class _Check:
         return [f"{name} {', '.join(map(str, key))}" for name, proof in proofs for key in proof.left_out]
 
     def _finding(self, view: View, errors: list[ErrorRow], by_spark: Any) -> _Finding:
+        if view.stopped is not None:
+            return _Finding("none", unjudged=f"it is stopped, and behind: {view.stopped}")
+        if view.filled is None:
+            return _Finding("none", unjudged="it is not filled yet; db.catch_up() waits for it")
         lower = [error for id_ in view.reads if id_ in self._reports for error in self._reports[id_].errors]
         if lower:
             return _Finding("none", errors=lower)

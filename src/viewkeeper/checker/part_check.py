@@ -23,7 +23,7 @@ from viewkeeper.checker.part_histories import MatchParts, PatternParts
 from viewkeeper.checker.part_queries import QueryParts, Recomputer
 from viewkeeper.checker.part_sql import AT_ONCE, Recomputed
 from viewkeeper.checker.part_windows import WindowParts
-from viewkeeper.checker.report import Report
+from viewkeeper.checker.report import NOT_JUDGED, Report
 from viewkeeper.errors import NotFound
 from viewkeeper.plans.match import MatchPlan
 from viewkeeper.plans.pattern import PatternAnswer
@@ -107,7 +107,7 @@ class _Checked:
         """What was found."""
         left_out = sum(map(len, self._unjudged.values()))
         judged = len(self._parts) - left_out
-        verdict = "not judged" if left_out and not judged else "right"
+        verdict = NOT_JUDGED if left_out and not judged else "right"
         if self._problems:
             verdict = "base wrong" if self._base_wrong else "wrong"
         stale = self._evidence.stale(self._of) if isinstance(self._of, PartView) else None
