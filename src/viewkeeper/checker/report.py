@@ -9,7 +9,6 @@ from viewkeeper.checker.compare import Difference
 from viewkeeper.checker.row_evaluator import ErrorRow
 from viewkeeper.errors import CheckFailed
 
-
 NOT_JUDGED = "not judged"
 
 
@@ -18,8 +17,9 @@ class Report:
     """The verdict on one view, or stream, at one version.
 
     `verdict` is "right", "wrong" (the view is not its query's answer), "base wrong" (a table's DELTA, or a view or
-    stream below it, is not what it should be, so nothing follows for this view) or "not judged" (`unjudged` says why: it
-    is not filled yet, is stopped, none of its parts could be).  A view that rightly holds error rows is right: `errors` lists them.  `judge` says
+    stream below it, is not what it should be, so nothing follows for this view) or "not judged" (it is not filled yet,
+    is stopped, none of its parts could be: `unjudged` says why).  A view that rightly holds error rows is right:
+    `errors` lists them.  `judge` says
     who gave the answer: "spark", "exact", "row by row", or "none" where it was not asked.  `differing_rows` counts all
     rows that differ, `differing` shows the first; `left_out` are base keys with rejected operations, as text.
 
