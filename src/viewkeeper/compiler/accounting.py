@@ -14,9 +14,10 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.compiler.bind_over import WINDOW_FUNCTIONS
-from viewkeeper.compiler.calls import MARKS, AggregateFunction, ScalarCall
+from viewkeeper.compiler.calls import IS_SIGN, MARKS, AggregateFunction, ScalarCall
 from viewkeeper.compiler.source_text import IS_CALL, QueryText
 from viewkeeper.compiler.supported import FUNCTIONS, number_suffix
+from viewkeeper.compiler.written_out import written_out
 from viewkeeper.errors import NotSupported
 
 T = TokenType
@@ -51,6 +52,7 @@ _COUNTED = {type_ for types in _OWN.values() for type_ in types} | {
 
 def refuse_unaccounted(query: QueryText, tokens: Sequence[Token]) -> None:
     """Raises DeclarationError where `tokens`, those of the query, are not what its tree is made of."""
+    tokens = written_out(tokens)
     structure = list(_structure(query, tokens))
     _refuse_disorder(query, structure)
     written = Counter(token.token_type for token in structure)
@@ -80,8 +82,6 @@ def _structure(query: QueryText, tokens: Sequence[Token]) -> Iterator[Token]:
     for token, after in zip(tokens, [*tokens[1:], None], strict=True):
         kind = token.token_type
         opens = before is None or before.token_type in (T.SELECT, T.COMMA, T.L_PAREN, T.ALL)
-        if kind == T.PLUS and (opens or (before and before.token_type in _BEFORE_SIGN)):
-            raise query.source.error("+ in front of a value is not supported; leave it out", token.start, NotSupported)
         if kind == T.ALIAS and (opens or after is None or after.token_type in _AFTER_OUTPUT):
             raise query.source.error("this is not SQL: AS stands between a value and its name", token.start)
         if kind == T.ON and (after is None or after.token_type in _AFTER_OUTPUT | {T.JOIN, T.INNER, T.CROSS}):
@@ -129,15 +129,14 @@ def _refuse_disorder(query: QueryText, structure: Sequence[Token]) -> None:
 _PUNCTUATION = {T.COMMA, T.DOT, T.L_PAREN, T.R_PAREN, T.STAR, T.SLASH, T.MOD, T.PLUS, T.DASH, T.EQ, T.NEQ, T.LT, T.LTE,
                 T.GT, T.GTE}  # fmt: skip
 _AFTER_OUTPUT = {T.COMMA, T.R_PAREN, T.FROM, T.WHERE, T.GROUP_BY, T.HAVING, T.ORDER_BY, T.LIMIT}
-_BEFORE_SIGN = {
-    T.WHERE, T.ON, T.HAVING, T.GROUP_BY, T.ORDER_BY, T.AND, T.OR, T.NOT, T.WHEN, T.THEN, T.ELSE, T.CASE, T.EQ, T.NEQ,
-    T.GT, T.GTE, T.LT, T.LTE, T.NULLSAFE_EQ, T.PLUS, T.DASH, T.STAR, T.SLASH, T.MOD, T.BETWEEN,
-}  # fmt: skip
 
 
 def _tokens_of(query: QueryText, node: exp.Expr) -> Iterator[TokenType]:
     if isinstance(node, exp.In) and node.args.get("query"):
         yield T.IN  # the parentheses are the subquery's
+        return
+    if IS_SIGN in (node._meta or {}):
+        yield T.PLUS
         return
     yield from _OWN.get(type(node), ())
     if type(node) in (exp.Window, exp.WindowSpec, exp.Select):

@@ -25,6 +25,7 @@ from viewkeeper.compiler.outer import Outer
 from viewkeeper.compiler.over import windowed
 from viewkeeper.compiler.scope import FromItem, Scope, Unresolved
 from viewkeeper.compiler.source_text import QueryText
+from viewkeeper.compiler.supported import is_all
 from viewkeeper.compiler.view_key import view_key
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.correlation import is_correlated
@@ -388,6 +389,9 @@ class SelectBinder:
         terms = []
         order = select.args.get("order")
         for term in order.expressions if order else ():
+            if is_all(term):
+                terms += [(term, output.bound) for output in outputs]
+                continue
             output = self._by_number(term.this, outputs, "ORDER BY")
             terms.append((term, output.bound if output else binder.bind(term.this, clause)))
         return terms

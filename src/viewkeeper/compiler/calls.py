@@ -71,6 +71,9 @@ OPERATORS: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 """Operators that are functions, and which."""
 
+IS_SIGN = "is_sign"
+"""The mark in the meta of a call that was written `+x`, and not `positive(x)`."""
+
 MARKS = "marks"
 """The words in the meta of a call's node that stand between its arguments (FROM, IN ...) instead of commas."""
 
@@ -118,6 +121,30 @@ def call(name: str, arguments: list[exp.Expr], like: exp.Expr, marks: tuple[Toke
     made.update_positions(like)
     if marks:
         made.meta[MARKS] = marks
+    return made
+
+
+def has_unit(node: exp.Expr) -> bool:
+    """Whether a call is of the form `dateadd(MONTH, 1, d)`, whose first argument is a word and no column."""
+    if len(node.expressions) != _WITH_UNIT.get(node.name.lower()):
+        return False
+    unit = node.expressions[0]
+    return isinstance(unit, exp.Column) and not unit.args.get("table") and unit.name.upper() in _UNITS
+
+
+_WITH_UNIT = dict.fromkeys(("dateadd", "date_add", "datediff", "date_diff"), 3)
+_UNITS = frozenset(
+    (
+        "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "DAYOFYEAR", "WEEK", "MONTH", "QUARTER",
+        "YEAR",
+    )
+)  # fmt: skip
+
+
+def signed(operand: exp.Expr) -> ScalarCall:
+    """`+operand`, which sqlglot takes for the operand alone."""
+    made = call("positive", [operand], operand)
+    made.meta[IS_SIGN] = True
     return made
 
 

@@ -17,6 +17,7 @@ from sqlglot.tokens import Token, TokenType
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import VOID
 from viewkeeper.compiler.accounting import refuse_unaccounted
+from viewkeeper.compiler.calls import ScalarCall, has_unit
 from viewkeeper.compiler.part_references import quoted
 from viewkeeper.compiler.relational import CHECKS, RELATIONAL, with_values
 from viewkeeper.compiler.source_text import QueryText, Script
@@ -165,7 +166,8 @@ def _columns(source: Script, tokens: Sequence[Token]) -> list[exp.Column]:
     """The names in a call that are columns, and not parameters of lambda functions."""
     select = Token(TokenType.SELECT, "SELECT", start=tokens[0].start, end=tokens[0].start)
     tree = syntax_tree(source, [select, *tokens])
-    columns = list(tree.find_all(exp.Column))
+    units = {id(call.expressions[0]) for call in tree.find_all(ScalarCall) if has_unit(call)}
+    columns = [column for column in tree.find_all(exp.Column) if id(column) not in units]
     if tree.find(exp.Star, exp.Subquery, exp.Exists):
         raise source.error("rows, and not a value, in a call", tokens[0].start, NotSupported)
     return columns

@@ -11,7 +11,7 @@ from viewkeeper.compiler.accounting import refuse_unaccounted
 from viewkeeper.compiler.lengths import LengthReader
 from viewkeeper.compiler.part_references import PartText, has_brackets, quoted, read_query, read_view_query
 from viewkeeper.compiler.relational import CHECKS, RELATIONAL, with_values
-from viewkeeper.compiler.source_text import QueryText, Script
+from viewkeeper.compiler.source_text import UNREAD, QueryText, Script
 from viewkeeper.compiler.statements import (
     AlterView,
     ColumnDeclaration,
@@ -27,11 +27,11 @@ from viewkeeper.compiler.statements import (
     Statement,
 )
 from viewkeeper.compiler.supported import refuse_unsupported
-from viewkeeper.compiler.syntax import syntax_tree
+from viewkeeper.compiler.syntax import has_pipes, syntax_tree
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.references import PartQuery
 
-QUERY_WORDS = ("SELECT", "FROM", "(", "VALUES", "WITH")
+QUERY_WORDS = ("SELECT", "FROM", "(", "VALUES", "WITH", "TABLE")
 """What a query begins with."""
 
 AnyView = CreateView | CreateViewDF | CreatePatternView | CreateWindowView | CreateMatchView
@@ -168,8 +168,8 @@ class StreamReader(LengthReader):
         try:
             return self._admitted(tokens), None
         except NotSupported as refused:
-            query = QueryText(syntax_tree(self._source, tokens), self._source, tokens[0].start, tokens[-1].end + 1)
-            return query, refused
+            tree = UNREAD.copy() if has_pipes(tokens) else syntax_tree(self._source, tokens)
+            return QueryText(tree, self._source, tokens[0].start, tokens[-1].end + 1), refused
 
     def _select(self) -> tuple[QueryText, PartQuery | None]:
         """A query that reads, with the parts that it names."""

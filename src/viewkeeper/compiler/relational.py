@@ -10,7 +10,7 @@ from sqlglot import exp
 from viewkeeper.compiler.bind_over import FUNCTION_PARTS, WINDOW_FUNCTIONS
 from viewkeeper.compiler.calls import AggregateFunction
 from viewkeeper.compiler.source_text import QueryText
-from viewkeeper.compiler.supported import ADMITTED, FUNCTIONS, NOT_DETERMINISTIC, function_refused
+from viewkeeper.compiler.supported import ADMITTED, FUNCTIONS, NOT_DETERMINISTIC, function_refused, is_all
 from viewkeeper.errors import NotSupported
 
 _SET_OPERATION = frozenset(("this", "expression", "distinct", "order", "limit", "offset", "with_"))
@@ -124,6 +124,8 @@ def _check_call(query: QueryText, node: exp.Expr) -> None:
 def _check_order(query: QueryText, node: exp.Expr) -> None:
     if not node.expressions or not isinstance(node.parent, (exp.Select, exp.SetOperation, exp.Values, exp.Window)):
         raise query.error("this is not SQL: ORDER BY names what it orders by", node)
+    if any(map(is_all, node.expressions)) and (len(node.expressions) > 1 or isinstance(node.parent, exp.Window)):
+        raise query.error("ALL stands alone in an ORDER BY, and means all outputs", node, NotSupported)
 
 
 CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {

@@ -22,6 +22,10 @@ IS_CALL = "is_call"
 """The mark in the meta of a cast that was written `CAST(...)`, and not with `::`."""
 
 
+UNREAD = exp.Command(this="")
+"""In place of the tree of a query that nobody but Spark reads."""
+
+
 @dataclass(frozen=True)
 class Script:
     """The whole text given to `parse_script`; offsets count characters from 0, places are (line, column) from 1.

@@ -260,7 +260,14 @@ def _check_from(query: QueryText, node: exp.Expr) -> None:
         raise query.error("this is not SQL: a table, view or subquery is expected behind FROM", node)
 
 
+def is_all(term: exp.Expr) -> bool:
+    """Whether a term of ORDER BY is the word ALL: all outputs, from left to right."""
+    return isinstance(term.this, exp.Var) and term.this.name.upper() == "ALL"
+
+
 def _check_list(query: QueryText, node: exp.Expr) -> None:
+    if isinstance(node, exp.Order) and any(map(is_all, node.expressions)):
+        raise query.error("ORDER BY ALL is not supported here; name the outputs", node, NotSupported)
     if not node.expressions or not isinstance(node.parent, (exp.Select, exp.SetOperation, exp.Values)):
         raise query.error("this is not SQL: GROUP BY and ORDER BY name what they order or group by", node)
 

@@ -11,11 +11,13 @@ from typing import ClassVar
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
+from sqlglot.parser import Parser
 from sqlglot.tokens import Token, TokenType
 
-from viewkeeper.compiler.calls import AGGREGATES, SCALARS, aggregate_as_written, as_written
+from viewkeeper.compiler.calls import AGGREGATES, SCALARS, aggregate_as_written, as_written, signed
 from viewkeeper.compiler.lexing import require_one_reading
 from viewkeeper.compiler.source_text import IS_CALL, IS_NOT, QueryText, Script
+from viewkeeper.compiler.written_out import written_out
 from viewkeeper.errors import DeclarationError, NotSupported
 
 
@@ -29,7 +31,16 @@ _SPECIAL = frozenset(("trim", "position", "substring", "substr", "extract"))
 _WORDS = frozenset((TokenType.FROM, TokenType.FOR, TokenType.IN))
 
 
+def _positive(parser: Parser) -> exp.Expr | None:
+    operand = parser._parse_unary()
+    return None if operand is None else signed(operand)
+
+
 class _NamedParser(Spark.parser_class):  # type: ignore[misc, valid-type]
+    UNARY_PARSERS: ClassVar[dict[TokenType, Callable[[Parser], exp.Expr | None]]] = {
+        **Spark.parser_class.UNARY_PARSERS, TokenType.PLUS: _positive,
+    }  # fmt: skip
+
     def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
         # `x IS NOT NULL` and `NOT x IS NULL` are the same tree; Spark names them differently.
         parsed: exp.Expr | None = super()._parse_is(this)
@@ -127,6 +138,11 @@ def query_tokens(query: QueryText) -> list[Token]:
     return [token for token in tokenize(query.source) if query.start <= token.start < query.end]
 
 
+def has_pipes(tokens: Sequence[Token]) -> bool:
+    """Whether a query is written with `|>`, of which there is no tree."""
+    return any(token.token_type == TokenType.PIPE_GT for token in tokens)
+
+
 def syntax_tree(
     source: Script, tokens: Sequence[Token], faithful: bool = False, aggregates: bool = False
 ) -> exp.Expr:  # fmt: skip
@@ -135,12 +151,12 @@ def syntax_tree(
     `faithful`: a join without a condition has none in the tree either; else it has ON TRUE.  `aggregates`: they are
     `AggregateFunction`s.
     """
-    pipe = next((token for token in tokens if token.token_type == TokenType.PIPE_GT), None)
-    if pipe is not None:
+    if has_pipes(tokens):
+        pipe = next(token for token in tokens if token.token_type == TokenType.PIPE_GT)
         raise source.error("|> is not supported; write a subquery in FROM", pipe.start, NotSupported)
     try:
         parser = _parsing.faithful if faithful else _parsing.aggregates if aggregates else _parsing.parser
-        trees = parser.parse(list(tokens), source.text)
+        trees = parser.parse(list(tokens) if faithful else written_out(tokens), source.text)
     except ParseError as problem:
         raise _not_sql(problem) from None
     except InvalidOperation:  # sqlglot's own reading of a malformed number

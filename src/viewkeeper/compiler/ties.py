@@ -52,12 +52,14 @@ def _edited(query: QueryText, edits: Sequence[Edit]) -> str:
 
 def _of_limit(query: QueryText, outputs: int) -> list[Edit]:
     depth, order, end = 0, False, None
-    for token in query_tokens(query):
+    tokens = query_tokens(query)
+    for i, token in enumerate(tokens):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
         if depth == 0 and token.token_type == TokenType.ORDER_BY:
-            order, end = True, None
+            order, end = tokens[i + 1].token_type != TokenType.ALL, None
         elif depth == 0 and token.token_type in (TokenType.LIMIT, TokenType.OFFSET) and order and end is None:
-            end = token.start - query.start
+            piped = tokens[i - 1].token_type == TokenType.PIPE_GT
+            end = (tokens[i - 1] if piped else token).start - query.start
     if end is None:
         return []
     kept = len(query.sql[:end].rstrip())

@@ -10,8 +10,9 @@ from viewkeeper.catalog.model import Catalog, Column, Table, View
 from viewkeeper.compiler.bind import BoundView, bind_view, require_free
 from viewkeeper.compiler.part_references import is_common
 from viewkeeper.compiler.scope import did_you_mean
-from viewkeeper.compiler.source_text import QueryText
+from viewkeeper.compiler.source_text import UNREAD, QueryText
 from viewkeeper.compiler.statements import CreateView, column_names
+from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.compiler.ties import ties_broken
 from viewkeeper.errors import DeclarationError, Error, NotSupported
 from viewkeeper.pipeline.spark_calls import bind_with_spark_calls
@@ -65,8 +66,11 @@ def _spark_view(
 
 
 def _objects(catalog: Catalog, query: QueryText) -> list[Table | View]:
-    """The tables and views that the query names."""
+    """The tables and views that the query names; of one that only Spark reads, all whose names stand there."""
     found: dict[int, Table | View] = {}
+    if query.tree == UNREAD:
+        named = (catalog.find(token.text) for token in query_tokens(query))
+        return list({of.id: of for of in named if isinstance(of, Table | View)}.values())
     for node in query.tree.find_all(exp.Table):
         if isinstance(node.this, exp.Identifier) and not is_common(node):
             of = catalog.find(node.name)

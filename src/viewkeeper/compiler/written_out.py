@@ -1,0 +1,59 @@
+"""What Spark reads and sqlglot does not, written out in tokens that both read alike.
+
+| written                            | read as                          |
+|------------------------------------|----------------------------------|
+| `TABLE t` where a query can stand  | `SELECT * FROM t`                |
+| `GROUP BY a, b WITH ROLLUP`, `CUBE` | `GROUP BY ROLLUP (a, b)`, `CUBE` |
+| `window(...)`                      | a name, and no clause            |
+
+Tokens that are put in stand where that stands for which they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot.tokens import Token, TokenType
+
+T = TokenType
+
+_BEFORE_QUERY = {T.ALIAS, T.L_PAREN, T.R_PAREN, T.UNION, T.INTERSECT, T.EXCEPT, T.ALL, T.DISTINCT}
+
+
+def written_out(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens of a query with what is shorter in Spark's way written out; those of others as they are."""
+    made: list[Token] = []
+    for i, token in enumerate(tokens):
+        kind, after = token.token_type, _kind(tokens, i + 1)
+        if kind == T.TABLE and after in (T.VAR, T.IDENTIFIER) and (i == 0 or _kind(tokens, i - 1) in _BEFORE_QUERY):
+            made += [_at(token, T.SELECT, "SELECT"), _at(token, T.STAR, "*"), _at(token, T.FROM, "FROM")]
+        elif kind == T.WINDOW and after == T.L_PAREN:
+            made.append(_at(token, T.VAR, token.text))
+        elif kind == T.WITH and after in (T.ROLLUP, T.CUBE) and (group := _group_by(made)) is not None:
+            sets = tokens[i + 1]
+            made[group + 1 : group + 1] = [sets, _at(sets, T.L_PAREN, "(")]
+            made.append(_at(sets, T.R_PAREN, ")"))
+        elif not (kind in (T.ROLLUP, T.CUBE) and i and _kind(tokens, i - 1) == T.WITH and _group_by(made) is not None):
+            made.append(token)
+    return made
+
+
+def _group_by(tokens: Sequence[Token]) -> int | None:
+    """Where the GROUP BY stands whose list ends here."""
+    depth = 0
+    for i in range(len(tokens) - 1, -1, -1):
+        kind = tokens[i].token_type
+        depth += (kind == T.R_PAREN) - (kind == T.L_PAREN)
+        if depth < 0 or (depth == 0 and kind == T.SELECT):
+            return None
+        if depth == 0 and kind == T.GROUP_BY:
+            return i
+    return None
+
+
+def _kind(tokens: Sequence[Token], i: int) -> TokenType | None:
+    return tokens[i].token_type if i < len(tokens) else None
+
+
+def _at(token: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end)
