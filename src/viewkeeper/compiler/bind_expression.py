@@ -24,15 +24,7 @@ from viewkeeper.compiler.aggregate_functions import WrittenAggregate, aggregate
 from viewkeeper.compiler.aggregates import call, counted_together, distinct_call, filtered_call
 from viewkeeper.compiler.bind_over import windowed_call
 from viewkeeper.compiler.bind_python import no_function, python_call
-from viewkeeper.compiler.calls import (
-    CONVERSIONS,
-    OPERATORS,
-    AggregateFunction,
-    ScalarCall,
-    has_unit,
-    is_negated,
-    operands,
-)  # fmt: skip
+from viewkeeper.compiler.calls import CONVERSIONS, OPERATORS, AggregateFunction, ScalarCall, is_negated, operands
 from viewkeeper.compiler.conversion import (
     TURNED,
     Refused,
@@ -407,8 +399,6 @@ class ExpressionBinder:
         return Coalesce(arguments[0].type, nullable, self._place(node), tuple(arguments))
 
     def _function(self, node: exp.Expr, clause: Clause) -> Expression:
-        if has_unit(node):
-            raise Refused(f"{node.name} of a unit is not supported yet", NotSupported)
         arguments = [self.bind(argument, clause) for argument in node.expressions]
         if node.name not in CONVERSIONS:
             return bound_call(node.name, arguments, self._place(node), self.zone)

@@ -28,7 +28,7 @@ from viewkeeper.catalog.types import (
     Type,
     decimal,
 )  # fmt: skip
-from viewkeeper.compiler.calls import OPERATORS, SCALARS, ScalarCall
+from viewkeeper.compiler.calls import OPERATORS, SCALARS, ScalarCall, has_unit
 from viewkeeper.compiler.source_text import QueryText, raw_text, written_name
 from viewkeeper.errors import NotSupported
 
@@ -382,12 +382,18 @@ def number_suffix(query: QueryText, node: exp.Expr) -> str | None:
 
 _SUFFIXES = {"BIGINT": "L", "SMALLINT": "S", "TINYINT": "Y", "DOUBLE": "D", "FLOAT": "F", "DECIMAL": "BD"}
 
+
+def _check_call(query: QueryText, node: exp.Expr) -> None:
+    if has_unit(node):
+        raise query.error(f"{node.name} of a unit is not supported yet", node, NotSupported)
+
+
 _CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {
     exp.Join: _check_join, exp.Subquery: _check_subquery, exp.Is: _check_is, exp.Identifier: _check_name,
     exp.Column: _check_column,
     exp.Alias: _check_alias, exp.Select: _check_query, exp.From: _check_from, exp.Group: _check_list,
     exp.Order: _check_list, exp.In: _check_operands, exp.Between: _check_operands,
     **dict.fromkeys(_OPERATORS, _check_operands), **dict.fromkeys(_BIT_OPERATORS, _check_bits),
-    exp.Interval: _check_interval, exp.Placeholder: _check_parameter,
+    ScalarCall: _check_call, exp.Interval: _check_interval, exp.Placeholder: _check_parameter,
     **dict.fromkeys(FUNCTIONS, _check_function),
 }  # fmt: skip
