@@ -13,30 +13,52 @@ and log blocks hold, chosen so that everything of fixed width is a plain number 
 | DATE                       | int32, days since 1970-01-01                                     |
 | TIMESTAMP, TIMESTAMP_NTZ   | int64, microseconds since 1970-01-01 (UTC / as written)          |
 | STRING, BINARY             | large_string, large_binary                                       |
+| ARRAY, STRUCT, MAP         | large_binary, see `catalog.nested`                               |
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from viewkeeper.catalog import nested
 from viewkeeper.catalog.codec import stored
 
 
 @stored(shared=True)
 @dataclass(frozen=True)
 class Type:
-    """A Spark SQL type: `name` in capitals; `precision` and `scale` for DECIMAL only."""
+    """A Spark SQL type: `name` in capitals; `precision` and `scale` for DECIMAL only.
+
+    `parts`, by name: of a STRUCT its fields, of an ARRAY `element`, of a MAP `key` and `value`.
+    """
 
     name: str
     precision: int = 0
     scale: int = 0
+    parts: tuple[tuple[str, Type], ...] = ()
 
     def __str__(self) -> str:
+        if self.name == "STRUCT":
+            return f"STRUCT<{', '.join(f'{_quoted(name)}: {part}' for name, part in self.parts)}>"
+        if self.parts:
+            return f"{self.name}<{', '.join(str(part) for _, part in self.parts)}>"
         return f"DECIMAL({self.precision},{self.scale})" if self.name == "DECIMAL" else self.name
+
+    @property
+    def is_nested(self) -> bool:
+        return self.name in ("ARRAY", "STRUCT", "MAP")
+
+    @property
+    def has_map(self) -> bool:
+        """Whether values cannot be compared: in Spark those of maps cannot."""
+        return self.name == "MAP" or any(part.has_map for _, part in self.parts)
 
     @property
     def is_integer(self) -> bool:
@@ -71,6 +93,26 @@ DATE, TIMESTAMP, TIMESTAMP_NTZ = Type("DATE"), Type("TIMESTAMP"), Type("TIMESTAM
 MAX_PRECISION = 38
 
 
+def _quoted(name: str) -> str:
+    plain = name.replace("_", "a").isalnum() and name.isascii() and not name[0].isdigit()
+    return name if plain else "`" + name.replace("`", "``") + "`"
+
+
+def array_of(element: Type) -> Type:
+    """ARRAY<element>."""
+    return Type("ARRAY", parts=(("element", element),))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    """MAP<key, value>."""
+    return Type("MAP", parts=(("key", key), ("value", value)))
+
+
+def struct_of(fields: Iterable[tuple[str, Type]]) -> Type:
+    """STRUCT of named fields."""
+    return Type("STRUCT", parts=tuple(fields))
+
+
 def decimal(precision: int, scale: int) -> Type:
     """DECIMAL(precision, scale)."""
     return Type("DECIMAL", precision, scale)
@@ -93,18 +135,43 @@ def physical_type(type_: Type) -> pa.DataType:
     """The Arrow type in which states, deltas and logs hold a value of `type_`."""
     if type_.is_decimal:
         return pa.int64() if type_.precision <= 18 else pa.decimal128(type_.precision, type_.scale)
-    return _PHYSICAL[type_.name]
+    return pa.large_binary() if type_.is_nested else _PHYSICAL[type_.name]
 
 
 def logical_type(type_: Type, zone: str = "UTC") -> pa.DataType:
     """The Arrow type in which users get a value of `type_`; `zone` is the database's time zone."""
     if type_.is_decimal:
         return pa.decimal128(type_.precision, type_.scale)
+    if type_.is_nested:
+        parts = [logical_type(part, zone) for _, part in type_.parts]
+        if type_.name == "STRUCT":
+            return pa.struct([pa.field(name, part) for (name, _), part in zip(type_.parts, parts, strict=True)])
+        return pa.list_(*parts) if type_.name == "ARRAY" else pa.map_(*parts)
     return pa.timestamp("us", tz=zone) if type_.name == "TIMESTAMP" else _LOGICAL[type_.name]
+
+
+def type_of(arrow: pa.DataType) -> Type:
+    """The type of which `arrow` is the logical type, in any zone; raises ValueError where there is none."""
+    if pa.types.is_list(arrow):
+        return array_of(type_of(arrow.value_type))
+    if pa.types.is_map(arrow):
+        return map_of(type_of(arrow.key_type), type_of(arrow.item_type))
+    if pa.types.is_struct(arrow):
+        return struct_of((field.name, type_of(field.type)) for field in arrow)
+    if pa.types.is_decimal128(arrow):
+        return decimal(arrow.precision, arrow.scale)
+    if pa.types.is_timestamp(arrow):
+        return TIMESTAMP if arrow.tz else TIMESTAMP_NTZ
+    for name, logical in _LOGICAL.items():
+        if logical == arrow:
+            return Type(name)
+    raise ValueError(f"no type is held as {arrow}")
 
 
 def to_physical(array: pa.Array, type_: Type) -> pa.Array:
     """`array`, of exactly `logical_type(type_)`, in its physical form (no value is lost)."""
+    if type_.is_nested:
+        return nested.encoded(_inside(array, type_, to_physical), _form(type_))
     target = physical_type(type_)
     if type_.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
         return array.view(target)
@@ -118,11 +185,55 @@ def to_logical(array: pa.Array, type_: Type, zone: str = "UTC") -> pa.Array:
     if type_.name == "VOID":
         return pa.nulls(len(array))
     target = logical_type(type_, zone)
+    if type_.is_nested:
+        return _inside(nested.decoded(array, _form(type_)), type_, lambda part, of: to_logical(part, of, zone))
     if type_.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
         return array.view(target)
     if type_.is_decimal and type_.precision <= 18:
         return _scaled(array, target)
     return array.cast(target)
+
+
+def of_parts(values: Sequence[Any], type_: Type) -> pa.Array:
+    """The physical array of values of a nested type, as lists and dicts (a map as a list of dicts) of physical values.
+
+    Raises ValueError where a key stands in a map twice.
+    """
+    form = _form(type_)
+    return nested.encoded(pa.array(values, nested.arrow_type(form)), form)
+
+
+@cache
+def _form(type_: Type) -> nested.Form:
+    """How values of a type are written within others."""
+    if not type_.is_nested:
+        return nested.Leaf(physical_type(type_))
+    parts = tuple(_form(part) for _, part in type_.parts)
+    if type_.name == "ARRAY":
+        return nested.Elements(parts[0])
+    fields = nested.Fields(tuple(name for name, _ in type_.parts), parts)
+    return fields if type_.name == "STRUCT" else nested.Elements(fields, sorted=True)
+
+
+def _inside(array: pa.Array, type_: Type, convert: Callable[[pa.Array, Type], pa.Array]) -> pa.Array:
+    """The array with each value that holds no other converted; a map may be an array of structs, and becomes a map."""
+    if not type_.is_nested:
+        return convert(array, type_)
+    present = None if not array.null_count else array.is_valid()
+    validity = None if present is None else pc.cast(present, pa.bool_()).buffers()[1]
+    if type_.name == "STRUCT":
+        children = [_inside(part, of, convert) for part, (_, of) in zip(array.flatten(), type_.parts, strict=True)]
+        shape = pa.struct([pa.field(name, c.type) for (name, _), c in zip(type_.parts, children, strict=True)])
+        return pa.Array.from_buffers(shape, len(array), [validity], children=children)
+    offsets, values = nested.elements(array)
+    buffers = [validity, pa.py_buffer(offsets.astype(np.int32))]
+    if type_.name == "ARRAY":
+        inner = _inside(values, type_.parts[0][1], convert)
+        return pa.Array.from_buffers(pa.list_(inner.type), len(array), buffers, children=[inner])
+    keys, items = (_inside(part, of, convert) for part, (_, of) in zip(values.flatten(), type_.parts, strict=True))
+    shape = pa.map_(keys.type, items.type)
+    entries = pa.StructArray.from_arrays([keys, items], fields=[shape.key_field, shape.item_field])
+    return pa.Array.from_buffers(shape, len(array), buffers, children=[entries])
 
 
 def _unscaled(array: pa.Array) -> pa.Array:

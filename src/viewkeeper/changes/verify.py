@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import REJECTED
 from viewkeeper.catalog.time_zones import limits
-from viewkeeper.catalog.types import BOOLEAN, Type, physical_type
+from viewkeeper.catalog.types import BOOLEAN, Type, physical_type, to_logical, to_physical
 from viewkeeper.changes import entries
 from viewkeeper.changes.entries import Batch, Decoded
 from viewkeeper.changes.layout import is_null, numbers, words
@@ -138,6 +138,8 @@ def _out_of_type(column: pa.Array, type_: Type, zone: str) -> np.ndarray | None:
         return wide_decimal_overflows(words(column), type_.precision)
     if type_.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
         return outside_time(numbers(column), type_, zone)
+    if type_.is_nested:
+        return _not_nested(column, type_)
     if type_.name == "STRING":
         return _not_utf8(column)
     return None
@@ -161,6 +163,22 @@ def wide_decimal_overflows(pairs: np.ndarray, precision: int) -> np.ndarray:
     least_low, least_high = np.uint64(-most & (2**64 - 1)), -most >> 64
     above = (high > most_high) | ((high == most_high) & (low > most_low))
     return above | (high < least_high) | ((high == least_high) & (low < least_low))
+
+
+def _not_nested(column: pa.Array, type_: Type) -> np.ndarray | None:
+    """bool[n]: what no array, struct or map is written as."""
+    if _is_nested(column, type_):
+        return None
+    return np.array([not _is_nested(column.slice(row, 1), type_) for row in range(len(column))], np.bool_)
+
+
+def _is_nested(column: pa.Array, type_: Type) -> bool:
+    try:
+        values = to_logical(column, type_)
+        values.validate(full=True)
+        return bool(to_physical(values, type_).equals(column))
+    except (ValueError, IndexError, MemoryError):
+        return False
 
 
 def _not_utf8(column: pa.Array) -> np.ndarray | None:

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from viewkeeper.catalog.types import to_logical, to_physical, type_of
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -45,7 +47,7 @@ def compare(expected: pa.Table, found: pa.Table, *, show: int = 20) -> Compariso
         return Comparison(shape, 0, [])
     counts = _counts(expected, found)
     differing = counts.filter(pc.not_equal(counts["expected"], counts["found"]))
-    listed = differing.slice(0, show).to_pylist()
+    listed = _shown(differing.slice(0, show), expected.schema).to_pylist()
     names = expected.column_names
     return Comparison(None, len(differing), [
         Difference({name: row[str(i)] for i, name in enumerate(names)}, row["expected"], row["found"])
@@ -76,8 +78,20 @@ def _counts(expected: pa.Table, found: pa.Table) -> pa.Table:
     return grouped.select([*keys, "expected_sum", "found_sum"]).rename_columns([*keys, "expected", "found"])
 
 
+def _shown(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows of `_counts` with what their columns of nested types hold."""
+    for i, field in enumerate(schema):
+        if pa.types.is_nested(field.type):
+            values = rows.column(i).combine_chunks()
+            rows = rows.set_column(i, str(i), to_logical(values, type_of(field.type)))
+    return rows
+
+
 def canonical_floats(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Floats with one NaN and no -0.0; other types as they are."""
+    """Floats with one NaN and no -0.0; arrays, structs and maps as bytes; other types as they are."""
+    if pa.types.is_nested(column.type):
+        whole = column.combine_chunks()
+        return pa.chunked_array([to_physical(whole, type_of(column.type))])
     if not pa.types.is_floating(column.type):
         return column
     cleaned = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 + 0.0 is 0.0

@@ -8,19 +8,22 @@ from typing import Any
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
-from viewkeeper.catalog.types import logical_type
+from viewkeeper.catalog.types import Type, logical_type, physical_type, to_logical, to_physical, type_of
 from viewkeeper.checker.value_rules import moment
 
 Row = tuple[Any, ...]
 
 
 def rows_of(table: pa.Table) -> list[Row]:
-    """Its rows as tuples; TIMESTAMPs in UTC, since Python never finds a repeated hour of two zones equal."""
+    """Its rows as tuples; TIMESTAMPs in UTC, since Python never finds a repeated hour of two zones equal; arrays,
+    structs and maps as bytes, of which each of them has its own."""
     columns = [_values(column) for column in table.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * len(table)
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
+    if pa.types.is_nested(column.type):
+        return list(to_physical(column.combine_chunks(), type_of(column.type)).to_pylist())
     if not (pa.types.is_timestamp(column.type) and column.type.tz):
         return list(column.to_pylist())
     try:
@@ -34,5 +37,11 @@ def table_of(columns: Sequence[Column], rows: Sequence[Row], zone: str = "UTC") 
     """`rows` as a table of the columns' logical types, nullability as declared."""
     fields = [pa.field(column.name, logical_type(column.type, zone), column.nullable) for column in columns]
     values = zip(*rows, strict=True) if rows else [()] * len(fields)
-    arrays = [pa.array(column, f.type) for column, f in zip(values, fields, strict=True)]
+    arrays = [_array(column, of.type, zone) for column, of in zip(values, columns, strict=True)]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _array(values: Sequence[Any], type_: Type, zone: str) -> pa.Array:
+    if type_.is_nested:
+        return to_logical(pa.array(values, physical_type(type_)), type_, zone)
+    return pa.array(values, logical_type(type_, zone))

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from viewkeeper.catalog.model import Catalog, Column, InParts, Table, View, kind_of
-from viewkeeper.catalog.types import VOID
+from viewkeeper.catalog.types import VOID, Type
 from viewkeeper.compiler.bind_select import SelectBinder, unwrapped
 from viewkeeper.compiler.namespace import Namespace, Noted
+from viewkeeper.compiler.nested_values import refuse_nested
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import (
@@ -70,6 +71,7 @@ def bind_view_query(
     relation = binder.of_view(select)
     assert isinstance(relation, Project)
     _refuse_changing(statement.query, relation)
+    refuse_nested(relation)
     relation = replace(relation, names=column_names(statement.name, statement.columns, relation.names))
     _check_outputs(statement, select, relation)
     key, unique = view_key(relation, names)
@@ -80,13 +82,24 @@ def bind_view_query(
 def bind_query(names: Namespace, statement: SelectStatement) -> Query:
     """Looks up and checks a SELECT; raises as `bind_view`."""
     binder, select = _binder(statement.query, names)
-    return binder.query(select)
+    query = binder.query(select)
+    _refuse_nested_in(query)
+    return query
+
+
+def _refuse_nested_in(query: Query) -> None:
+    refuse_nested(query.relation)
+    for each in query.order:
+        if (type_ := query.relation.columns[each.index].type).is_nested:
+            raise NotSupported(f"ORDER BY a value of type {type_} is not supported yet")
 
 
 def bind_rows_of_view(names: Namespace, statement: SelectStatement) -> Relation:
     """The rows of a view whose query is `statement`; raises as `bind_view`."""
     binder, select = _binder(statement.query, names)
-    return binder.of_view(select)
+    relation = binder.of_view(select)
+    refuse_nested(relation)
+    return relation
 
 
 def bind_table(statement: CreateTable) -> tuple[tuple[Column, ...], tuple[int, ...]]:
@@ -100,6 +113,7 @@ def bind_table(statement: CreateTable) -> tuple[tuple[Column, ...], tuple[int, .
             known = did_you_mean(name.name, [column.name.name for column in statement.columns])
             raise DeclarationError(f"{statement.name} has no column {name}" + known, *name.place)
         key.append(positions[name.name.lower()])
+        _refuse_nested_key(name, statement.columns[key[-1]].type)
     columns = (Column(c.name.name, c.type, c.nullable and i not in key) for i, c in enumerate(statement.columns))
     return tuple(columns), tuple(key)
 
@@ -118,10 +132,16 @@ def bind_index(catalog: Catalog, statement: CreateIndex) -> BoundIndex:
     _refuse_twice(list(statement.columns), "column")
     positions = {column.name.lower(): i for i, column in enumerate(item.columns)}
     for name in statement.columns:
+        _refuse_nested_key(name, next((c.type for c in item.columns if c.name.lower() == name.name.lower()), VOID))
         if name.name.lower() not in positions:
             known = did_you_mean(name.name, [column.name for column in item.columns])
             raise DeclarationError(f"{item.name} has no column {name}" + known, *name.place)
     return BoundIndex(statement.name.name, item.id, tuple(positions[name.name.lower()] for name in statement.columns))
+
+
+def _refuse_nested_key(name: Identifier, type_: Type) -> None:
+    if type_.is_nested:
+        raise NotSupported(f"{name} is of type {type_}, and no key can be", *name.place)
 
 
 def require_free(catalog: Catalog, name: Identifier) -> None:

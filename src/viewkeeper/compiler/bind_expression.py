@@ -254,6 +254,9 @@ class ExpressionBinder:
         except Unresolved as problem:
             elsewhere = None if problem.several else self._elsewhere(node, clause)
             if elsewhere is None:
+                if table and self.scope.is_nested(table.name):
+                    message = "fields of structs are not supported yet"
+                    raise self.query.error(message, node, NotSupported) from None
                 raise self.query.error(str(problem), node) from None
             return elsewhere
         return ColumnRef(column.type, column.nullable, self._place(node), index, name)

@@ -123,10 +123,10 @@ def cannot_fail(source: Type, target: Type) -> bool:
 
 
 def has_cast(source: Type, target: Type) -> bool:
-    """Whether Spark has CAST from `source` to `target` in ANSI mode."""
+    """Whether Spark has CAST from `source` to `target` in ANSI mode (of arrays, structs and maps: may have)."""
     if source in (VOID, target):
         return True
-    if source == STRING or target == STRING:
+    if STRING in (source, target) or source.is_nested or target.is_nested:
         return True
     if source == BOOLEAN or source.is_number:
         return target.is_number or (source.is_number and target in (BOOLEAN, TIMESTAMP))
@@ -136,6 +136,8 @@ def has_cast(source: Type, target: Type) -> bool:
 
 def why_no_native_cast(source: Type, target: Type, stored: bool) -> str | None:
     """Why a cast that Spark has is none of ours, None where it is; `stored`: of a column as it stands in a table."""
+    if source.is_nested or target.is_nested:
+        return "arrays, structs and maps are Spark's"
     if source.is_float and (target == STRING or target.is_decimal):
         return "Java before version 19 prints other digits of some numbers than later ones"
     if source == TIMESTAMP and target.is_decimal:

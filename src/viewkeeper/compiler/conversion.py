@@ -84,8 +84,13 @@ def compared(operator: str, left: Expression, right: Expression, place: TextPlac
     left, right = _beside_decimal(left, right), _beside_decimal(right, left)
     target = common_type(left.type, right.type)
     if target is None:
-        raise Refused(f"{left.type} and {right.type} cannot be compared")
+        raise Refused(f"{left.type} and {right.type} cannot be compared", _kind(left, right))
     return comparison(operator, converted(left, target, zone), converted(right, target, zone), place)
+
+
+def _kind(*expressions: Expression) -> type[DeclarationError]:
+    """What is no common type here may be one to Spark, where it is about arrays, structs or maps."""
+    return NotSupported if any(each.type.is_nested for each in expressions) else DeclarationError
 
 
 TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -116,7 +121,8 @@ def to_common(expressions: list[Expression], what: str, zone: str) -> list[Expre
     target = common_type_of_all([each.type for each in expressions])
     if target is None:
         raise Refused(f"{what} has values of types that do not go together: "
-                      + ", ".join(dict.fromkeys(str(each.type) for each in expressions)))  # fmt: skip
+                      + ", ".join(dict.fromkeys(str(each.type) for each in expressions)),
+                      _kind(*expressions))  # fmt: skip
     return [converted(each, target, zone) for each in expressions]
 
 

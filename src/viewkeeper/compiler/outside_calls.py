@@ -60,7 +60,10 @@ class OutsideCalls:
                 raise query.error("NULL has no type", node, NotSupported)
             if argument not in arguments:
                 arguments.append(argument)
-            pieces.append((*_ends(column), quoted(_name(arguments.index(argument), argument))))
+            name = quoted(_name(arguments.index(argument), argument))
+            if _names_field(column, tokens):  # which is called as the column is
+                name += f" AS {quoted(column.name)}"
+            pieces.append((*_ends(column), name))
         if not arguments:
             raise query.error("a call without columns", node, NotSupported)
         text, start = query.source.text[tokens[0].start : tokens[-1].end + 1], tokens[0].start
@@ -168,9 +171,18 @@ def _columns(source: Script, tokens: Sequence[Token]) -> list[exp.Column]:
     tree = syntax_tree(source, [select, *tokens])
     units = {id(call.expressions[0]) for call in tree.find_all(ScalarCall) if has_unit(call)}
     columns = [column for column in tree.find_all(exp.Column) if id(column) not in units]
+    if any(token.text.lower() == "arrays_zip" for token in tokens):
+        raise source.error("a call that names fields as columns are called", tokens[0].start, NotSupported)
     if tree.find(exp.Star, exp.Subquery, exp.Exists):
         raise source.error("rows, and not a value, in a call", tokens[0].start, NotSupported)
     return columns
+
+
+def _names_field(column: exp.Column, tokens: Sequence[Token]) -> bool:
+    """Whether it stands in struct(...) without a name of its own."""
+    behind = next((token.text for token in tokens if token.start >= _ends(column)[1]), "")
+    field = column.parent
+    return isinstance(field, exp.PropertyEQ) and isinstance(field.this, exp.Identifier) and behind in (",", ")")
 
 
 def _ends(column: exp.Column) -> tuple[int, int]:

@@ -114,6 +114,10 @@ class Scope:
         parts = [part.replace("`", "``") for part in (item.alias, name) if part]
         return ".".join(f"`{part}`" for part in parts) if found == position else None
 
+    def is_nested(self, name: str) -> bool:
+        """Whether a column is called `name` that holds other values."""
+        return any(item.columns[i].type.is_nested for item in self.items for i in item.positions.get(name.lower(), ()))
+
     def says_nothing(self, name: str) -> bool:
         """Whether no column is called `name`."""
         return not any(name.lower() in item.positions for item in self.items)

@@ -22,7 +22,10 @@ from viewkeeper.catalog.types import (
     TIMESTAMP_NTZ,
     TINYINT,
     Type,
+    array_of,
     decimal,
+    map_of,
+    struct_of,
 )  # fmt: skip
 from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.statements import ColumnDeclaration, Identifier, Statement
@@ -39,8 +42,7 @@ _TYPES = {
 _DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
 _OTHER_TYPES = {
     "VARCHAR": "use STRING, which has no length", "CHAR": "use STRING, which has no length",
-    "TEXT": "use STRING", "DATETIME": "use TIMESTAMP", "ARRAY": "arrays are not supported yet",
-    "MAP": "maps are not supported yet", "STRUCT": "structs are not supported yet",
+    "TEXT": "use STRING", "DATETIME": "use TIMESTAMP",
     "INTERVAL": "intervals are not supported yet", "VARIANT": "it is not supported yet",
 }  # fmt: skip
 
@@ -73,12 +75,41 @@ class TokenReader:
             return _TYPES[word]
         if word in _DECIMALS:
             return self._decimal()
+        if word in ("ARRAY", "MAP", "STRUCT"):
+            return self._nested(word)
         self._next -= 1
         if token is None or word in (",", ")", "NOT"):
             raise self._failure("a type")
         known = ", ".join(dict.fromkeys(map(str, _TYPES.values())))
-        advice = _OTHER_TYPES.get(word, f"there are {known} and DECIMAL")
+        advice = _OTHER_TYPES.get(word, f"there are {known}, DECIMAL, ARRAY, MAP and STRUCT")
         raise self._refusal(f"the type {token.text} is not supported; {advice}")
+
+    def _nested(self, word: str) -> Type:
+        self._expect("<")
+        if word == "STRUCT":
+            type_ = struct_of(self._struct_fields())
+        elif word == "ARRAY":
+            type_ = array_of(self._type())
+        else:
+            key = self._type()
+            if key.has_map:
+                self._next -= 1
+                raise self._failure(f"the key of a map cannot be of type {key}", expected=False)
+            self._expect(",")
+            type_ = map_of(key, self._type())
+        self._expect(">")
+        return type_
+
+    def _struct_fields(self) -> list[tuple[str, Type]]:
+        fields: list[tuple[str, Type]] = []
+        while not fields or self._take(","):
+            name = self._identifier("a field").name
+            if any(name.lower() == other.lower() for other, _ in fields):
+                self._next -= 1
+                raise self._failure(f"two fields are called {name}", expected=False)
+            self._take(":")
+            fields.append((name, self._type()))
+        return fields
 
     def _decimal(self) -> Type:
         if not self._take("("):

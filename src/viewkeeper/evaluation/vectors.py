@@ -39,7 +39,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 
 def in_arrow(type_: Type) -> bool:
     """Whether a vector's data of `type_` are Arrow's and not NumPy's."""
-    return type_.is_bytes or (type_.is_decimal and type_.precision > 18)
+    return type_.is_bytes or type_.is_nested or (type_.is_decimal and type_.precision > 18)
 
 
 def dtype(type_: Type) -> Any:

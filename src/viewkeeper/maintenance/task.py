@@ -200,6 +200,9 @@ def _constant(text: str, length: int) -> pa.Array:
 def _text(column: pa.Array, described: object) -> pa.Array:
     type_ = described.type  # type: ignore[attr-defined]
     assert column.type == physical_type(type_)
+    if type_.is_nested:
+        texts = [None if value is None else str(value) for value in to_logical(column, type_).to_pylist()]
+        return pc.fill_null(pa.array(texts, pa.large_string()), "NULL")
     if type_.name == "BINARY":
         return pa.array(["NULL" if v is None else f"X'{v.hex()}'" for v in column.to_pylist()], pa.large_string())
     return pc.fill_null(to_logical(column, type_).cast(pa.large_string()), "NULL")

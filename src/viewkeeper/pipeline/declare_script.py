@@ -150,7 +150,7 @@ class _AsDeclared:
 
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
-        zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None,
+        zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
     ) -> tuple[Column, ...]:  # fmt: skip
         if sql not in self._columns:  # so Spark has refused it then
             raise DeclarationError("Spark computes no such call")

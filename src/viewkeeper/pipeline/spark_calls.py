@@ -62,7 +62,7 @@ def bind_with_spark_calls(
     """
 
     def typed(sql: str, given: tuple[Column, ...]) -> Column:
-        (column,) = analyst.columns(typed_by(sql), {ROWS: given}, (), catalog.zone, ROWS)
+        (column,) = analyst.columns(typed_by(sql), {ROWS: given}, (), catalog.zone, ROWS, None, True)
         return column
 
     def bind(query: QueryText) -> BoundView:

@@ -97,7 +97,7 @@ class _Asked:
         tables = {of.name: of.columns for of in self.objects}
         keys = {of.name.lower(): _key(of) for of in self.objects} if determined else None
         try:
-            return self.analyst.columns(sql, tables, (), self.catalog.zone, None, keys)
+            return self.analyst.columns(sql, tables, (), self.catalog.zone, None, keys, True)
         except DeclarationError as error:
             message, place = str(error), self.query.source.place(self.query.start)
             if error.line is not None and error.column is not None:

@@ -39,8 +39,19 @@ def named_tables(session: SparkSession, tables: Mapping[str, pa.Table]) -> Itera
 
 def in_zone(table: pa.Table, zone: str) -> pa.Table:
     """`table` without metadata, its TIMESTAMPs in the time zone `zone` (Spark gives them in UTC)."""
-    types = [pa.timestamp("us", zone) if pa.types.is_timestamp(f.type) and f.type.tz else f.type for f in table.schema]
-    return table.cast(pa.schema([pa.field(f.name, t) for f, t in zip(table.schema, types, strict=True)]))
+    return table.cast(pa.schema([pa.field(f.name, _type_in_zone(f.type, zone)) for f in table.schema]))
+
+
+def _type_in_zone(type_: pa.DataType, zone: str) -> pa.DataType:
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp("us", zone) if type_.tz else type_
+    if pa.types.is_list(type_):
+        return pa.list_(_type_in_zone(type_.value_type, zone))
+    if pa.types.is_map(type_):
+        return pa.map_(_type_in_zone(type_.key_type, zone), _type_in_zone(type_.item_type, zone))
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(field.name, _type_in_zone(field.type, zone)) for field in type_])
+    return type_
 
 
 def _local(session: SparkSession, table: pa.Table) -> DataFrame:

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewkeeper.catalog.time_zones import to_utc
-from viewkeeper.catalog.types import TIMESTAMP_NTZ, Type, logical_type, physical_type
+from viewkeeper.catalog.types import TIMESTAMP_NTZ, Type, logical_type, of_parts, physical_type, type_of
 from viewkeeper.catalog.types import to_physical as arrow_to_physical
 from viewkeeper.changes.layout import numbers
 from viewkeeper.changes.verify import outside_time
 from viewkeeper.files import Texts
 from viewkeeper.stores.texts import plain, reader
-from viewkeeper.stores.value_conversion import Converter, ValueRefused, to_physical
+from viewkeeper.stores.value_conversion import Converter, ValueRefused, to_parts, to_physical
 
 BLOCK_ROWS = 1024
 """`each` looks so many values through one by one where one among them is bad."""
@@ -55,7 +55,8 @@ class ColumnIntake:
     def __init__(self, type_: Type, zone: str) -> None:
         self.type, self.zone = type_, zone
         self.one = to_physical(type_, zone)
-        self.read = reader(type_, self.one)
+        self.read = reader(type_, to_parts(type_, zone))
+        self._parts = to_parts(type_, zone)
         self._logical, self._physical = logical_type(type_, zone), physical_type(type_)
 
     def from_values(self, values: Sequence[Any]) -> pa.Array:
@@ -63,7 +64,7 @@ class ColumnIntake:
         kinds = set(map(type, values)) - {NoneType}
         if not kinds:
             return pa.nulls(len(values), self._physical)
-        if kinds == {_PLAIN[self.type.name]} and self._is_plain(values):
+        if kinds == {_PLAIN.get(self.type.name)} and self._is_plain(values):
             try:
                 if self.type.name == "FLOAT":
                     return _to_float(pa.array(values, pa.float64()))
@@ -143,6 +144,8 @@ class ColumnIntake:
             return bool(is_.is_timestamp(source))
         if self.type.name == "TIMESTAMP_NTZ":
             return bool(is_.is_timestamp(source) and source.tz is None)
+        if self.type.is_nested:
+            return _is_plainly_nested(source, self.type)
         return bool(_CASTS[self.type.name](source))
 
     def _in_utc(self, column: pa.Array) -> pa.Array:
@@ -161,13 +164,21 @@ class ColumnIntake:
 
     def _one_by_one(self, values: Sequence[Any], convert: Converter | None = None) -> pa.Array:
         physical: list[Any] = []
-        convert = convert or self.one
+        convert = convert or (self._parts if self.type.is_nested else self.one)
         for row, value in enumerate(values):
             try:
                 physical.append(None if value is None else convert(value))
             except ValueRefused as refused:
                 raise BadValue(row, str(refused)) from None
-        return pa.array(physical, self._physical)
+        return of_parts(physical, self.type) if self.type.is_nested else pa.array(physical, self._physical)
+
+
+def _is_plainly_nested(source: pa.DataType, type_: Type) -> bool:
+    """Whether an array of `source` holds just what `type_` is, and no times, whose years are to be looked at."""
+    try:
+        return type_of(source) == type_ and "DATE" not in str(type_) and "TIMESTAMP" not in str(type_)
+    except ValueError:
+        return False
 
 
 _CASTS: dict[str, Callable[[pa.DataType], bool]] = {

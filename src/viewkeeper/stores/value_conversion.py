@@ -15,11 +15,14 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
+
 from viewkeeper.catalog.time_zones import limits
-from viewkeeper.catalog.types import INTEGER_BITS, Type
+from viewkeeper.catalog.types import INTEGER_BITS, Type, of_parts, physical_type, to_logical
 from viewkeeper.changes.layout import scaled, unscaled
 from viewkeeper.errors import Error
 from viewkeeper.files import Number
+from viewkeeper.stores.nested_conversion import array_from, map_from, struct_from
 
 Converter = Callable[[Any], Any]
 
@@ -43,7 +46,22 @@ def to_physical(type_: Type, zone: str) -> Converter:
         return _decimal(type_)
     if type_.name == "TIMESTAMP":
         return _timestamp(zone)
+    if type_.is_nested:
+        convert = to_parts(type_, zone)
+        return lambda value: of_parts([convert(value)], type_)[0].as_py()
     return _CONVERTERS[type_.name]
+
+
+def to_parts(type_: Type, zone: str) -> Converter:
+    """`to_physical`, but of an array, struct or map what `of_parts` takes."""
+    if not type_.is_nested:
+        return to_physical(type_, zone)
+    parts = [to_parts(part, zone) for _, part in type_.parts]
+    if type_.name == "ARRAY":
+        return array_from(parts[0], _refuse, ValueRefused)
+    if type_.name == "MAP":
+        return map_from(parts[0], parts[1], _refuse, ValueRefused)
+    return struct_from([name for name, _ in type_.parts], parts, _refuse, ValueRefused)
 
 
 def to_python(type_: Type, zone: str) -> Converter | None:
@@ -52,6 +70,8 @@ def to_python(type_: Type, zone: str) -> Converter | None:
         return (lambda value: scaled(value, type_.scale)) if type_.precision <= 18 else None
     if type_.name == "TIMESTAMP":
         return aware(zone)
+    if type_.is_nested:
+        return lambda value: to_logical(pa.array([value], physical_type(type_)), type_, zone)[0].as_py()
     return _TO_PYTHON.get(type_.name)
 
 

@@ -22,14 +22,14 @@ class Analyst(Protocol):
 
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
-        zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None,
+        zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
     ) -> tuple[Column, ...]:  # fmt: skip
         """The columns of the query `sql`, where the names in it are tables of these shapes; those of `timed` (None:
         all) have a hidden PART_TIMESTAMP besides.
 
         Raises DeclarationError, with the place in `sql` where one is known; NotByRows where the query takes rows of the
         table `by_rows`, which it reads once, together.  With `keys`, also where the answer depends on the order of rows
-        that an ORDER BY finds equal.
+        that an ORDER BY finds equal.  Arrays, structs and maps are types of columns if `nested`.
         """
 
 
@@ -42,12 +42,12 @@ class LazyAnalyst:
 
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
-        zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None,
+        zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
     ) -> tuple[Column, ...]:  # fmt: skip
         """As `Analyst.columns`."""
         if self._made is None:
             self._made = self._make()
-        return self._made.columns(sql, tables, timed, zone, by_rows, keys)
+        return self._made.columns(sql, tables, timed, zone, by_rows, keys, nested)
 
 
 class NoAnalyst:
@@ -55,7 +55,7 @@ class NoAnalyst:
 
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
-        zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None,
+        zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
     ) -> tuple[Column, ...]:  # fmt: skip
         """Raises Error."""
         raise Error("this view's query is analysed by Spark, which this process does not have; "

@@ -73,6 +73,9 @@ def declare_stream(catalog: Catalog, statement: CreateStream) -> Catalog:
     """The catalog with the stream; raises DeclarationError."""
     require_free(catalog, statement.name)
     columns = tuple(Column(each.name.name, each.type, each.nullable) for each in statement.columns)
+    for each in statement.columns:
+        if each.type.is_nested:
+            raise NotSupported(f"{each.name} is of type {each.type}, which streams do not have yet", *each.name.place)
     for name, problem in refused_names(column.name for column in columns):
         place = [each.name.place for each in statement.columns if each.name.name == name][-1]
         raise DeclarationError(f"{problem}; take another name", *place)
@@ -119,6 +122,10 @@ def new_views(
         views = declare_match(catalog, statement, source, new_id)
     for name, problem in refused_names(column.name for column in views[-1].columns):
         raise DeclarationError(f"{problem}; give {name} another name by AS", *statement.name.place)
+    for column in views[-1].columns:
+        if column.type.is_nested:
+            message = f"{column.name} is of type {column.type}, which views over streams do not have yet"
+            raise NotSupported(message, *statement.name.place)
     return [*views[:-1], replace(views[-1], sql=statement.text)]
 
 

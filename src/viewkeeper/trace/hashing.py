@@ -156,6 +156,7 @@ def _decimal_code(value: Decimal, scale: int) -> int:
 
 
 _VALUE_CODES: dict[str, Callable[..., int]] = {
-    "STRING": lambda text: _bytes_code(text.encode()), "BINARY": _bytes_code,
+    "STRING": lambda text: _bytes_code(text.encode()),
+    **dict.fromkeys(("BINARY", "ARRAY", "STRUCT", "MAP"), _bytes_code),
     "FLOAT": _float32_code, "DOUBLE": _float_code,
 }  # fmt: skip

@@ -19,8 +19,9 @@ from viewkeeper.plans.relations import Filter, InnerJoin, OuterJoin, Relation
 from viewkeeper.plans.rewriting import conjunction, conjuncts, references, renumber
 
 _SOME: dict[str, Any] = {
-    "BOOLEAN": False, "FLOAT": 0.0, "DOUBLE": 0.0, "STRING": "", "BINARY": b"", "DATE": datetime.date(1970, 1, 1),
+    "BOOLEAN": False, "FLOAT": 0.0, "DOUBLE": 0.0, "STRING": "", "DATE": datetime.date(1970, 1, 1),
     "TIMESTAMP": datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC), "TIMESTAMP_NTZ": datetime.datetime(1970, 1, 1),
+    **dict.fromkeys(("BINARY", "ARRAY", "STRUCT", "MAP"), b""),
 }  # fmt: skip
 
 Pair = tuple[Expression, Expression]

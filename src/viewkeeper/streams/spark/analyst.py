@@ -59,7 +59,7 @@ class SparkAnalyst:
 
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
-        zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None,
+        zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
     ) -> tuple[Column, ...]:  # fmt: skip
         """The columns of a query (`PartQuery.sql`) over tables of these shapes, as Spark names and types them.
 
@@ -84,7 +84,7 @@ class SparkAnalyst:
                     self._refuse_changing(query, plan, analysed.deterministic())
                     if keys is not None and (tied := undetermined(plan, keys)) is not None:
                         raise _at(query, tied.names, tied.what)
-                    return _columns(query, frame)
+                    return _columns(query, frame, nested)
             except failures() as error:
                 raise_unless_of_query(error)
                 raise refusal(error, query) from None
@@ -159,11 +159,11 @@ def _empty_tables(
             session.catalog.dropTempView(name)
 
 
-def _columns(query: HiddenQuery, frame: DataFrame) -> tuple[Column, ...]:
+def _columns(query: HiddenQuery, frame: DataFrame, nested: bool) -> tuple[Column, ...]:
     found = []
     for field in frame.schema.fields:
         name, type_ = query.shown(field.name), catalog_type(field.dataType)
-        if type_ is None:
+        if type_ is None or (type_.is_nested and not nested):
             written = field.dataType.simpleString()
             kind = field.dataType.typeName().split("(")[0].split(" ")[0]
             advice = next((text for key, text in _ADVICE.items() if kind.startswith(key) or key in written),

@@ -20,7 +20,10 @@ from viewkeeper.catalog.types import (
     TIMESTAMP_NTZ,
     TINYINT,
     Type,
+    array_of,
     decimal,
+    map_of,
+    struct_of,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -38,6 +41,12 @@ def spark_type(type_: Type) -> types.DataType:
     """Spark's type for a column's."""
     from pyspark.sql import types
 
+    if type_.is_nested:
+        parts = [spark_type(part) for _, part in type_.parts]
+        if type_.name == "STRUCT":
+            return types.StructType([types.StructField(name, part) for (name, _), part in
+                                     zip(type_.parts, parts, strict=True)])  # fmt: skip
+        return types.ArrayType(parts[0]) if type_.name == "ARRAY" else types.MapType(parts[0], parts[1])
     if type_.is_decimal:
         return types.DecimalType(type_.precision, type_.scale)
     found: types.DataType = getattr(types, _NAMES[type_])()
@@ -50,6 +59,16 @@ def catalog_type(type_: types.DataType) -> Type | None:
 
     if isinstance(type_, types.DecimalType):
         return decimal(type_.precision, type_.scale)
+    if isinstance(type_, types.ArrayType):
+        element = catalog_type(type_.elementType)
+        return None if element is None else array_of(element)
+    if isinstance(type_, types.MapType):
+        key, value = catalog_type(type_.keyType), catalog_type(type_.valueType)
+        return None if key is None or value is None else map_of(key, value)
+    if isinstance(type_, types.StructType):
+        fields = [(field.name, part) for field in type_.fields if (part := catalog_type(field.dataType)) is not None]
+        named = {name.lower() for name, _ in fields}
+        return struct_of(fields) if fields and len(named) == len(type_.fields) else None
     found = _BACK.get(type(type_).__name__)
     # A STRING with a collation of its own, say, is another type of the same class.
     return found if found is not None and spark_type(found) == type_ else None

@@ -1,0 +1,84 @@
+"""Where arrays, structs and maps may stand in what our own operators keep: where it matters only whether two are equal.
+
+They are held as bytes (`catalog.nested`), whose order is not that of the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from viewkeeper.catalog.types import Type
+from viewkeeper.errors import NotSupported
+from viewkeeper.plans.expressions import Case, Coalesce, Compare, Expression, IsNull, TextPlace
+from viewkeeper.plans.outside import SparkCall
+from viewkeeper.plans.relations import (
+    GroupBy,
+    InnerJoin,
+    Limit,
+    OuterJoin,
+    Relation,
+    SetOperation,
+    Windows,
+    expressions_of,
+)
+from viewkeeper.plans.rewriting import walk
+from viewkeeper.plans.subqueries import relations_in
+
+_PASSING = (Case, Coalesce, IsNull, SparkCall)
+_EQUALITIES = ("=", "<>")
+
+
+def refuse_nested(relation: Relation) -> None:
+    """Raises NotSupported where more is asked of an array, struct or map in `relation` than what can be said here."""
+    for each in relations_in(relation):
+        for expression in expressions_of(each):
+            for node in walk(expression):
+                _refuse_within(node)
+        for type_, place in _ordered(each):
+            if type_.is_nested:
+                raise _refusal(f"an order of values of type {type_} is not supported yet", place)
+        for type_, place in _told_apart(each):
+            if type_.has_map:
+                raise _refusal(f"rows cannot be told apart by a value of type {type_}", place)
+
+
+def _refuse_within(node: Expression) -> None:
+    nested = [child.type for child in node.children() if child.type.is_nested]
+    if not nested or isinstance(node, _PASSING):
+        return
+    if not isinstance(node, Compare) or node.operator not in _EQUALITIES or any(type_.has_map for type_ in nested):
+        raise _refusal(f"this is not supported yet for a value of type {nested[0]}", node.place)
+
+
+def _ordered(relation: Relation) -> Iterator[tuple[Type, TextPlace | None]]:
+    """Values of which one comes before another, and where that is asked."""
+    if isinstance(relation, GroupBy):
+        for call in relation.calls:
+            if call.argument is not None and call.function not in ("count", "count_distinct"):
+                yield call.argument.type, call.place
+    elif isinstance(relation, Limit):
+        yield from ((column.type, None) for column in relation.columns)
+    elif isinstance(relation, Windows):
+        columns = relation.input.columns
+        for over in relation.calls:
+            orders = [*over.order, *over.ties]
+            yield from ((columns[order.index].type, over.place) for order in orders)
+            yield from ((columns[i].type, over.place) for i in over.arguments if over.function != "count")
+
+
+def _told_apart(relation: Relation) -> Iterator[tuple[Type, TextPlace | None]]:
+    """Values by which rows are told to be of one kind, and where."""
+    keys: Sequence[Expression] = ()
+    if isinstance(relation, GroupBy):
+        keys = (*relation.keys, *(call.argument for call in relation.calls if call.argument is not None))
+    elif isinstance(relation, InnerJoin | OuterJoin):
+        keys = (*relation.left_keys, *relation.right_keys)
+    elif isinstance(relation, SetOperation):
+        yield from ((column.type, None) for column in relation.columns)
+    elif isinstance(relation, Windows):
+        yield from ((relation.input.columns[i].type, None) for i in relation.partition)
+    yield from ((key.type, key.place) for key in keys)
+
+
+def _refusal(message: str, place: TextPlace | None) -> NotSupported:
+    return NotSupported(message, *(place or (None, None)))
