@@ -25,7 +25,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _BYTES = pa.large_binary()
-_NOTHING = pa.scalar(b"", _BYTES)
 _HEAD = 5
 """Bytes before what a text or an array holds: whether it is there, and how much it is."""
 
@@ -47,7 +46,7 @@ class Fields:
     """A struct: names, and what they are of."""
 
     names: tuple[str, ...]
-    parts: tuple[Form, ...]
+    parts: tuple[NestedForm, ...]
 
     @property
     def width(self) -> int | None:
@@ -60,15 +59,15 @@ class Fields:
 class Elements:
     """An array; a map, which is `sorted` by key, is one of structs."""
 
-    part: Form
+    part: NestedForm
     sorted: bool = False
     width: None = None
 
 
-Form = Leaf | Fields | Elements
+NestedForm = Leaf | Fields | Elements
 
 
-def encoded(array: pa.Array, form: Form) -> pa.Array:
+def encoded(array: pa.Array, form: NestedForm) -> pa.Array:
     """`array`, of physical types within, as large_binary; NULL stays NULL.
 
     Raises ValueError where a key stands in a map twice.
@@ -76,7 +75,7 @@ def encoded(array: pa.Array, form: Form) -> pa.Array:
     return pc.if_else(array.is_valid(), _pieces(array, form), pa.scalar(None, _BYTES))
 
 
-def decoded(array: pa.Array, form: Form) -> pa.Array:
+def decoded(array: pa.Array, form: NestedForm) -> pa.Array:
     """The inverse of `encoded`."""
     whole = pc.fill_null(array, bytes(_HEAD) if form.width is None else bytes(form.width))
     if isinstance(form, Fields):
@@ -84,7 +83,7 @@ def decoded(array: pa.Array, form: Form) -> pa.Array:
     return _read(_data(whole), _offsets(whole)[:-1], form)[0]
 
 
-def arrow_type(form: Form) -> pa.DataType:
+def arrow_type(form: NestedForm) -> pa.DataType:
     """The Arrow type of what `encoded` takes; a map as a list of structs."""
     if isinstance(form, Leaf):
         return form.physical
@@ -96,17 +95,17 @@ def arrow_type(form: Form) -> pa.DataType:
 # Writing
 
 
-def _pieces(array: pa.Array, form: Form) -> pa.Array:
+def _pieces(array: pa.Array, form: NestedForm) -> pa.Array:
     """The bytes of each value, those of NULL too."""
     if isinstance(form, Elements):
         return _pieces_of_elements(array, form)
     if isinstance(form, Fields):
         parts = [_head(array)]
         parts += [_pieces(field, part) for field, part in zip(array.flatten(), form.parts, strict=True)]
-        return pc.binary_join_element_wise(*parts, _NOTHING)
+        return _joined(*parts)
     if form.width is None:
         lengths = pc.fill_null(pc.binary_length(array), 0).to_numpy()
-        return pc.binary_join_element_wise(_head(array, lengths), pc.fill_null(array.cast(_BYTES), b""), _NOTHING)
+        return _joined(_head(array, lengths), pc.fill_null(array.cast(_BYTES), b""))
     if not len(array):
         return _rows(np.zeros((0, form.width), np.uint8))
     body = _numbers(array).reshape(len(array), -1)
@@ -125,7 +124,7 @@ def _pieces_of_elements(array: pa.Array, form: Elements) -> pa.Array:
         lengths = np.diff(_offsets(inner)).astype("<u4")
         parts.append(_cut(4 * offsets, lengths.view(np.uint8)))
     parts.append(_cut(_offsets(inner)[offsets], _data(inner)))
-    return pc.binary_join_element_wise(*parts, _NOTHING)
+    return _joined(*parts)
 
 
 def elements(array: pa.Array) -> tuple[np.ndarray, pa.Array]:
@@ -164,6 +163,11 @@ def _by_key(offsets: np.ndarray, entries: pa.Array, form: Elements) -> pa.Array:
     return entries.take(order)
 
 
+def _joined(*parts: pa.Array) -> pa.Array:
+    """What stands in a row of each, one behind the other."""
+    return pc.binary_join_element_wise(*parts, pa.scalar(b"", _BYTES))
+
+
 def _head(array: pa.Array, counts: np.ndarray | None = None) -> pa.Array:
     present = _present(array).view(np.uint8)[:, None]
     if counts is None:
@@ -184,7 +188,7 @@ def _numbers(array: pa.Array) -> np.ndarray:
 # Reading
 
 
-def _read(data: np.ndarray, starts: np.ndarray, form: Form) -> tuple[pa.Array, np.ndarray]:
+def _read(data: np.ndarray, starts: np.ndarray, form: NestedForm) -> tuple[pa.Array, np.ndarray]:
     """The values that begin at `starts`, and where they have ended."""
     if isinstance(form, Elements):
         return _read_elements(data, starts, form)

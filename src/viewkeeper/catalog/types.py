@@ -204,7 +204,7 @@ def of_parts(values: Sequence[Any], type_: Type) -> pa.Array:
 
 
 @cache
-def _form(type_: Type) -> nested.Form:
+def _form(type_: Type) -> nested.NestedForm:
     """How values of a type are written within others."""
     if not type_.is_nested:
         return nested.Leaf(physical_type(type_))

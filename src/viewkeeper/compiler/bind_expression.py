@@ -49,7 +49,7 @@ from viewkeeper.compiler.supported import (
     number_suffix,
     typed_literal,
 )
-from viewkeeper.errors import NotSupported
+from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.expressions import (
     And,
     Case,
@@ -254,10 +254,8 @@ class ExpressionBinder:
         except Unresolved as problem:
             elsewhere = None if problem.several else self._elsewhere(node, clause)
             if elsewhere is None:
-                if table and self.scope.is_nested(table.name):
-                    message = "fields of structs are not supported yet"
-                    raise self.query.error(message, node, NotSupported) from None
-                raise self.query.error(str(problem), node) from None
+                kind = NotSupported if table and self.scope.is_nested(table.name) else DeclarationError
+                raise self.query.error(str(problem), node, kind) from None
             return elsewhere
         return ColumnRef(column.type, column.nullable, self._place(node), index, name)
 

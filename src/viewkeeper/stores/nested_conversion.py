@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-Converter = Callable[[Any], Any]
+Inner = Callable[[Any], Any]
 Refuse = Callable[[Any, str], Exception]
 """Makes the refusal of a value that is not what is expected."""
 
 
-def array_from(element: Converter, refuse: Refuse, refused: type[Exception]) -> Converter:
+def array_from(element: Inner, refuse: Refuse, refused: type[Exception]) -> Inner:
     """What makes a list of a list, tuple or NumPy array."""
 
     def convert(value: Any) -> list[Any]:
@@ -22,9 +22,7 @@ def array_from(element: Converter, refuse: Refuse, refused: type[Exception]) -> 
     return convert
 
 
-def struct_from(
-    names: Sequence[str], parts: Sequence[Converter], refuse: Refuse, refused: type[Exception]
-) -> Converter:
+def struct_from(names: Sequence[str], parts: Sequence[Inner], refuse: Refuse, refused: type[Exception]) -> Inner:
     """What makes a dict of a dict (fields that are not named are NULL), a tuple, or a Row."""
     known = {name.lower(): name for name in names}
 
@@ -48,7 +46,7 @@ def struct_from(
     return convert
 
 
-def map_from(key: Converter, item: Converter, refuse: Refuse, refused: type[Exception]) -> Converter:
+def map_from(key: Inner, item: Inner, refuse: Refuse, refused: type[Exception]) -> Inner:
     """What makes keys and values of a dict, or a list of pairs."""
 
     def convert(value: Any) -> list[dict[str, Any]]:
@@ -72,7 +70,7 @@ def map_from(key: Converter, item: Converter, refuse: Refuse, refused: type[Exce
     return convert
 
 
-def _within(convert: Converter, value: Any, way: str, refused: type[Exception]) -> Any:
+def _within(convert: Inner, value: Any, way: str, refused: type[Exception]) -> Any:
     if value is None:
         return None
     try:
