@@ -40,6 +40,9 @@ OF_ALL_VALUES = [
     "median(i)", "median(p)", "median(d)", "median(DISTINCT i)", "percentile(l, 0.3)", "percentile(i, 1)",
     "percentile(p, 0.77)", "percentile(d, 0.9) FILTER (WHERE d < 100)", "mode(s, true)", "mode(b, true)",
     "mode(i, true) FILTER (WHERE l > 1)", "mode(p, true)", "bit_and(i)", "bit_or(l)", "bit_xor(l)", "bit_xor(i)",
-    "median(i / 2)",
+    "median(i / 2)", "percentile_cont(0.3) WITHIN GROUP (ORDER BY i)", "mode() WITHIN GROUP (ORDER BY s)",
+    "percentile_cont(0.77) WITHIN GROUP (ORDER BY i DESC)", "percentile_cont(0.77) WITHIN GROUP (ORDER BY p DESC)",
+    "percentile_disc(0.5) WITHIN GROUP (ORDER BY d)", "percentile_disc(0.6) WITHIN GROUP (ORDER BY p DESC)",
+    "percentile_disc(0) WITHIN GROUP (ORDER BY l) FILTER (WHERE i > 1)", "mode() WITHIN GROUP (ORDER BY i DESC)",
 ]  # fmt: skip
 """What is computed by key."""

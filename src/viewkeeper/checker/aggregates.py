@@ -20,7 +20,7 @@ from viewkeeper.checker.value_rules import NAN, Raised, canonical, exact_sum, or
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.product_sums import PRODUCTS
 from viewkeeper.plans.relations import AggregateCall
-from viewkeeper.plans.value_functions import fraction_of
+from viewkeeper.plans.value_functions import fraction_of, is_descending, is_discrete
 
 VARIANCES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 
@@ -55,10 +55,14 @@ def further(call: AggregateCall, argument: Expression, values: Sequence[Any]) ->
         return _of_pairs(function, [tuple(map(float, pair)) for pair in values])
     fraction = fraction_of(function)
     if fraction is not None:
-        return _percentile(sorted(values, key=order_key), fraction)
-    if function == "mode":
+        ordered = sorted(values, key=order_key, reverse=is_descending(function))
+        if is_discrete(function):
+            return float(ordered[max(math.ceil(len(ordered) * fraction) - 1, 0)])
+        return _percentile(ordered, fraction)
+    if function in ("mode", "mode desc"):
         numbers = Counter(values)
-        return min((value for value in numbers if numbers[value] == max(numbers.values())), key=order_key)
+        first = max if function == "mode desc" else min
+        return first((value for value in numbers if numbers[value] == max(numbers.values())), key=order_key)
     if function.startswith("bit_"):
         return reduce({"bit_and": and_, "bit_or": or_, "bit_xor": xor}[function], values)
     raise TypeError(f"no such aggregate: {function}")

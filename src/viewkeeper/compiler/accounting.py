@@ -32,7 +32,7 @@ _OWN: dict[type[exp.Expr], tuple[TokenType, ...]] = {
     exp.NullSafeEQ: (T.NULLSAFE_EQ,), exp.Add: (T.PLUS,), exp.Sub: (T.DASH,), exp.Neg: (T.DASH,),
     exp.Mul: (T.STAR,), exp.Div: (T.SLASH,), exp.Mod: (T.MOD,), exp.Star: (T.STAR,),
     **dict.fromkeys(FUNCTIONS, (T.L_PAREN, T.R_PAREN)), ScalarCall: (T.L_PAREN, T.R_PAREN),
-    AggregateFunction: (T.L_PAREN, T.R_PAREN),
+    AggregateFunction: (T.L_PAREN, T.R_PAREN), exp.WithinGroup: (T.L_PAREN, T.R_PAREN),
     exp.Distinct: (T.DISTINCT,), exp.With: (T.WITH,), exp.CTE: (T.L_PAREN, T.R_PAREN), exp.Values: (T.VALUES,),
     exp.Union: (T.UNION,), exp.Intersect: (T.INTERSECT,), exp.Except: (T.EXCEPT,),
     exp.Exists: (T.L_PAREN, T.R_PAREN), exp.Tuple: (T.L_PAREN, T.R_PAREN),

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from sqlglot import exp
+
 from viewkeeper.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID, Type
 from viewkeeper.compiler.aggregates import (
     UngroupedCall,
@@ -18,11 +20,12 @@ from viewkeeper.compiler.aggregates import (
     only_where,
     together,
 )  # fmt: skip
+from viewkeeper.compiler.calls import AggregateFunction
 from viewkeeper.compiler.conversion import Refused, converted
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import Expression, Literal, TextPlace, unless_null
 from viewkeeper.plans.raising import can_raise
-from viewkeeper.plans.value_functions import percentile_name
+from viewkeeper.plans.value_functions import fraction_of, percentile_name
 
 
 @dataclass(frozen=True)
@@ -37,12 +40,46 @@ class WrittenAggregate:
     zone: str
 
 
-def aggregate(written: WrittenAggregate) -> UngroupedCall:
-    """The call of one of `calls.AGGREGATES`.  Raises Refused."""
-    count, make = _MAKE[written.function]
-    if len(written.arguments) != count:
-        raise Refused(f"{written.function} takes {count} argument{'s' * (count > 1)} here", NotSupported)
+def aggregate(
+    node: exp.Expr, bind: Callable[[exp.Expr], Expression], name: str, place: TextPlace | None, zone: str
+) -> UngroupedCall:  # fmt: skip
+    """The call of one of `calls.AGGREGATES` that `node` is, WITHIN GROUP included; `bind` binds its arguments.  Raises
+    Refused."""
+    inner = node.this if isinstance(node, exp.WithinGroup) else node
+    assert isinstance(inner, AggregateFunction)
+    function, given = inner.name, inner.expressions
+    distinct = bool(given) and isinstance(given[0], exp.Distinct)
+    if distinct:
+        given = given[0].expressions
+    if isinstance(node, exp.WithinGroup):
+        terms = node.expression.expressions
+        if distinct or len(terms) != 1:
+            raise Refused("WITHIN GROUP is not supported like this yet", NotSupported)
+        arguments = [bind(each) for each in (terms[0].this, *given)]
+        written = WrittenAggregate(function, arguments, False, name, place, zone)
+        return _in_order(written, descending=bool(terms[0].args.get("desc")))
+    if function not in _MAKE:
+        raise Refused(f"{function} stands with WITHIN GROUP (ORDER BY ...)", NotSupported)
+    written = WrittenAggregate(function, [bind(each) for each in given], distinct, name, place, zone)
+    count, make = _MAKE[function]
+    if len(given) != count:
+        raise Refused(f"{function} takes {count} argument{'s' * (count > 1)} here", NotSupported)
     return make(written)
+
+
+def _in_order(written: WrittenAggregate, *, descending: bool) -> UngroupedCall:
+    """`function(...) WITHIN GROUP (ORDER BY the first argument)`.  Raises Refused."""
+    if written.function == "mode" and len(written.arguments) == 1:
+        least = Literal(BOOLEAN, False, written.place, True)
+        plain = _mode(replace(written, arguments=(*written.arguments, least)))
+        return replace(plain, function="mode desc") if descending else plain
+    if written.function not in ("percentile_cont", "percentile_disc") or len(written.arguments) != 2:
+        raise Refused(f"{written.function} WITHIN GROUP is not supported yet", NotSupported)
+    plain = _percentile(written)
+    fraction = fraction_of(plain.function)
+    assert fraction is not None
+    function = percentile_name(fraction, discrete=written.function == "percentile_disc", descending=descending)
+    return replace(plain, function=function)
 
 
 def _plain(of: str) -> _Make:

@@ -20,7 +20,7 @@ from viewkeeper.catalog.types import (
     Type,
 )  # fmt: skip
 from viewkeeper.compiler import bind_subquery, literals
-from viewkeeper.compiler.aggregate_functions import WrittenAggregate, aggregate
+from viewkeeper.compiler.aggregate_functions import aggregate
 from viewkeeper.compiler.aggregates import call, counted_together, distinct_call, filtered_call
 from viewkeeper.compiler.bind_over import windowed_call
 from viewkeeper.compiler.bind_python import no_function, python_call
@@ -444,13 +444,8 @@ class ExpressionBinder:
     def _further_aggregate(self, node: exp.Expr, clause: Clause) -> Expression:
         if clause.no_aggregates:
             raise Refused(clause.no_aggregates)
-        first = node.expressions[0] if node.expressions else None
-        distinct = isinstance(first, exp.Distinct)
-        given = first.expressions if first is not None and distinct else node.expressions
         inside = Clause() if clause.over else Clause(_IN_ANOTHER)
-        arguments = [self.bind(each, inside) for each in given]
-        name, place = self.name(node), self._place(node)
-        return aggregate(WrittenAggregate(node.name, arguments, distinct, name, place, self.zone))
+        return aggregate(node, lambda each: self.bind(each, inside), self.name(node), self._place(node), self.zone)
 
     def _filtered(self, node: exp.Expr, clause: Clause) -> Expression:
         if clause.no_aggregates:
@@ -485,7 +480,7 @@ class ExpressionBinder:
 _Bind = Callable[[ExpressionBinder, exp.Expr, Clause], Expression]
 _BINDERS: dict[type[exp.Expr], _Bind] = {
     **dict.fromkeys(INFIX, ExpressionBinder._infix),
-    AggregateFunction: ExpressionBinder._further_aggregate,
+    **dict.fromkeys((AggregateFunction, exp.WithinGroup), ExpressionBinder._further_aggregate),
     **dict.fromkeys(FUNCTIONS, ExpressionBinder._aggregate), ScalarCall: ExpressionBinder._function,
     **dict.fromkeys(OPERATORS, ExpressionBinder._operator), exp.Escape: ExpressionBinder._operator,
     exp.Anonymous: ExpressionBinder._python, exp.Column: ExpressionBinder._column,

@@ -57,9 +57,9 @@ SCALARS = frozenset(BY_NAME) | FORMS | frozenset(CONVERSIONS)
 AGGREGATES = frozenset(
     (
         "any", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "corr", "count_if", "covar_pop", "covar_samp",
-        "every", "mean", "median", "mode", "percentile", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept",
-        "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "some", "std", "stddev", "stddev_pop",
-        "stddev_samp", "try_avg", "try_sum", "var_pop", "var_samp", "variance",
+        "every", "mean", "median", "mode", "percentile", "percentile_cont", "percentile_disc", "regr_avgx", "regr_avgy",
+        "regr_count", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "some", "std",
+        "stddev", "stddev_pop", "stddev_samp", "try_avg", "try_sum", "var_pop", "var_samp", "variance",
     )
 )  # fmt: skip
 """Aggregates beside COUNT, SUM, AVG, MIN and MAX (aggregate_functions.py)."""

@@ -64,6 +64,10 @@ class Namer:
             return (
                 f"{FUNCTIONS[kind]}({', '.join('1' if isinstance(a, exp.Star) else self.name(a) for a in arguments)})"
             )
+        if isinstance(node, exp.WithinGroup):
+            term = node.expression.expressions[0]
+            turned = bool(term.args.get("desc")) != (node.this.name == "mode")  # which Spark shows the other way round
+            return f"{self.name(node.this)} WITHIN GROUP (ORDER BY {self.name(term.this)}{' DESC' if turned else ''})"
         if isinstance(node, AggregateFunction):
             distinct = next((each for each in node.expressions if isinstance(each, exp.Distinct)), None)
             listed = ", ".join(map(self.name, (distinct or node).expressions))

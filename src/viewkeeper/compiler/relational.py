@@ -26,6 +26,7 @@ RELATIONAL: dict[type[exp.Expr], frozenset[str]] = {
     exp.Window: frozenset(("this", "partition_by", "order", "spec", "alias", "over")),
     exp.WindowSpec: frozenset(("kind", "start", "start_side", "end", "end_side")),
     exp.IgnoreNulls: frozenset(("this",)), exp.RespectNulls: frozenset(("this",)), **FUNCTION_PARTS,
+    exp.WithinGroup: frozenset(("this", "expression")),
     exp.Count: ADMITTED[exp.Count] | {"expressions"}, AggregateFunction: frozenset(("this", "expressions")),
     exp.Anonymous: frozenset(("this", "expressions")),
     **dict.fromkeys((exp.Rollup, exp.Cube, exp.GroupingSets, exp.Grouping, exp.GroupingId),
@@ -122,7 +123,9 @@ def _check_call(query: QueryText, node: exp.Expr) -> None:
 
 
 def _check_order(query: QueryText, node: exp.Expr) -> None:
-    if not node.expressions or not isinstance(node.parent, (exp.Select, exp.SetOperation, exp.Values, exp.Window)):
+    if not node.expressions or not isinstance(
+        node.parent, (exp.Select, exp.SetOperation, exp.Values, exp.Window, exp.WithinGroup)
+    ):
         raise query.error("this is not SQL: ORDER BY names what it orders by", node)
     if any(map(is_all, node.expressions)) and (len(node.expressions) > 1 or isinstance(node.parent, exp.Window)):
         raise query.error("ALL stands alone in an ORDER BY, and means all outputs", node, NotSupported)

@@ -14,14 +14,16 @@ from viewkeeper.evaluation.casts import cast
 from viewkeeper.evaluation.vectors import numbers, read, write
 
 
-def percentile(values: pa.Array, type_: Type, counts: np.ndarray, starts: np.ndarray, fraction: float) -> pa.Array:
+def percentile(
+    values: pa.Array, type_: Type, counts: np.ndarray, starts: np.ndarray, fraction: float, *, discrete: bool = False
+) -> pa.Array:  # fmt: skip
     """That of each group: its values, none of them NULL, are those from `starts[i]` to `starts[i + 1]`, in order, each
-    `counts` times.  NULL of no values."""
+    `counts` times.  NULL of no values.  `discrete`: the first value that is not below that fraction of all."""
     ends = np.cumsum(counts)
     bounds = np.concatenate([[0], ends])[starts]
     total = np.diff(bounds)
     none = total == 0
-    position = np.maximum(total - 1, 0) * fraction
+    position = np.maximum(np.ceil(total * fraction) - 1, 0) if discrete else np.maximum(total - 1, 0) * fraction
     low, high = np.floor(position), np.ceil(position)
     if none.all():
         return pa.array(np.zeros(len(none)), mask=none)

@@ -10,7 +10,7 @@ from viewkeeper.evaluation.percentiles import percentile
 from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer, KeyedRows
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.key_functions import ValueCall, ValuesOfGroup
-from viewkeeper.plans.value_functions import fraction_of
+from viewkeeper.plans.value_functions import fraction_of, is_descending, is_discrete
 from viewkeeper.trace.keys import canonical, numbers, order_code
 from viewkeeper.trace.rows import Rows
 
@@ -34,20 +34,22 @@ def _value(call: ValueCall, values: pa.Array, group: np.ndarray, counts: np.ndar
     """What `call` says of each group: `values` with their numbers `counts`, each of group `group`."""
     there = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
     codes = order_code(values)[there]
+    if is_descending(call.function):
+        codes = ~codes
     order = np.lexsort((codes, group[there]))
     rows, codes = there[order], codes[order]
     values, group, counts = values.take(pa.array(rows)), group[rows], counts[rows]
     starts = np.searchsorted(group, np.arange(groups + 1))
     fraction = fraction_of(call.function)
     if fraction is not None:
-        return percentile(values, call.of, counts, starts, fraction)
-    if call.function == "mode":
+        return percentile(values, call.of, counts, starts, fraction, discrete=is_discrete(call.function))
+    if call.function.startswith("mode"):
         return values.take(_most_frequent(codes, group, counts, groups))
     return _bits(call.function, numbers(values), counts, starts).cast(values.type)
 
 
 def _most_frequent(codes: np.ndarray, group: np.ndarray, counts: np.ndarray, groups: int) -> pa.Array:
-    """Where the value stands that is there most often, the least of several; NULL for a group without one."""
+    """Where the value stands that is there most often, the first of several; NULL for a group without one."""
     new = np.ones(len(codes), dtype=bool)
     new[1:] = (codes[1:] != codes[:-1]) | (group[1:] != group[:-1])
     first = np.flatnonzero(new)
