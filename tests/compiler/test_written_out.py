@@ -1,4 +1,4 @@
-"""What Spark writes shorter than sqlglot reads."""
+"""What Spark writes shorter than sqlglot reads, and what it alone reads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def test_outputs_are_called_as_in_spark(query: str, names: list[str]) -> None:
     [
         "SELECT window(at, '1 hour') FROM orders", "SELECT dateadd(MONTH, 1, day) FROM orders",
         "SELECT date_diff(hour, at, at) FROM orders", "SELECT id FROM orders ORDER BY ALL, id",
-        "SELECT row_number() OVER (ORDER BY ALL) FROM orders",
+        "SELECT row_number() OVER (ORDER BY ALL) FROM orders", "SELECT * FROM range(3)",
+        "SELECT id FROM orders JOIN range(3) USING (id)", "SELECT ceil(price, 1) FROM orders",
+        "SELECT CAST(id AS VARCHAR(9)) FROM orders", "WITH w AS (SELECT id FROM orders) (SELECT id FROM w)",
     ],
 )  # fmt: skip
 def test_what_only_spark_knows_is_left_to_it(query: str) -> None:

@@ -18,7 +18,7 @@ from viewkeeper.compiler.calls import IS_SIGN, MARKS, AggregateFunction, ScalarC
 from viewkeeper.compiler.source_text import IS_CALL, QueryText
 from viewkeeper.compiler.supported import FUNCTIONS, number_suffix
 from viewkeeper.compiler.written_out import written_out
-from viewkeeper.errors import NotSupported
+from viewkeeper.errors import DeclarationError, NotSupported
 
 T = TokenType
 
@@ -66,7 +66,9 @@ def refuse_unaccounted(query: QueryText, tokens: Sequence[Token]) -> None:
         read[type_] += max(-most, min(most, written[type_] - read[type_]))
     for token in tokens:
         if token.token_type in _COUNTED and written[token.token_type] > read[token.token_type]:
-            raise query.source.error(f"this is not SQL: {_text(query, token)} is out of place", _last(tokens, token))
+            said = f"this is not SQL: {_text(query, token)} is out of place"
+            kind = NotSupported if token.token_type in (T.L_PAREN, T.R_PAREN) else DeclarationError  # as in VARCHAR(9)
+            raise query.source.error(said, _last(tokens, token), kind)
     for type_ in _COUNTED - {T.ON}:  # a JOIN without ON has one to sqlglot
         if written[type_] < read[type_]:
             if type_ in (T.L_PAREN, T.R_PAREN):  # sqlglot adds them where its reading needs them

@@ -32,14 +32,15 @@ def bound_call(name: str, arguments: Arguments, place: TextPlace | None, zone: s
     least, most, make = form
     if not least <= len(arguments) <= most:
         count = str(least) if least == most else f"{least} or more"
-        raise Refused(f"{name} takes {count} argument{'s' * (least > 1)}, not {len(arguments)}")
+        raise Refused(f"{name} takes {count} argument{'s' * (least > 1)}, not {len(arguments)}", NotSupported)
     return make(arguments, place, zone)
 
 
 def called(function: Function, name: str, arguments: Arguments, place: TextPlace | None, zone: str) -> FunctionCall:
     """A call of `function`, by this name of it."""
     if not function.least <= len(arguments) <= function.most:
-        raise Refused(f"{name} takes {function.accepts}, not {len(arguments)} argument{'s' * (len(arguments) != 1)}")
+        count = f"{len(arguments)} argument{'s' * (len(arguments) != 1)}"
+        raise Refused(f"{name} takes {function.accepts}, not {count}", NotSupported)
     missing = function.defaults[len(arguments) - (function.most - len(function.defaults)) :]
     default = [Literal(STRING if isinstance(value, str) else INT, False, place, value) for value in missing]
     given = [*arguments, *default]

@@ -383,6 +383,11 @@ def number_suffix(query: QueryText, node: exp.Expr) -> str | None:
 _SUFFIXES = {"BIGINT": "L", "SMALLINT": "S", "TINYINT": "Y", "DOUBLE": "D", "FLOAT": "F", "DECIMAL": "BD"}
 
 
+def _check_table(query: QueryText, node: exp.Expr) -> None:
+    if isinstance(node.this, exp.Func):
+        raise query.error(f"{node.this.name}(...) in FROM is not supported yet", node, NotSupported)
+
+
 def _check_call(query: QueryText, node: exp.Expr) -> None:
     if has_unit(node):
         raise query.error(f"{node.name} of a unit is not supported yet", node, NotSupported)
@@ -394,6 +399,6 @@ _CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {
     exp.Alias: _check_alias, exp.Select: _check_query, exp.From: _check_from, exp.Group: _check_list,
     exp.Order: _check_list, exp.In: _check_operands, exp.Between: _check_operands,
     **dict.fromkeys(_OPERATORS, _check_operands), **dict.fromkeys(_BIT_OPERATORS, _check_bits),
-    ScalarCall: _check_call, exp.Interval: _check_interval, exp.Placeholder: _check_parameter,
+    ScalarCall: _check_call, exp.Table: _check_table, exp.Interval: _check_interval, exp.Placeholder: _check_parameter,
     **dict.fromkeys(FUNCTIONS, _check_function),
 }  # fmt: skip
