@@ -416,6 +416,8 @@ def _column_type(written: Any) -> Type:
         (column,) = table.columns
     except (DeclarationError, ValueError) as error:
         raise InputError(f"returns={written!r} is no type that a column can have, such as 'DOUBLE'") from error
+    if column.type.is_nested:
+        raise InputError(f"returns={written!r}: a function gives no arrays, structs or maps yet")
     return column.type
 
 

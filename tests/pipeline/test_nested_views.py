@@ -28,7 +28,7 @@ ON_THE_DELTA = {
     "bags": "SELECT split(s, ',') AS parts, map('b', x, 'a', m) AS m FROM t",
     "grouped": "SELECT split(s, ',') AS parts, count(*) AS n FROM t GROUP BY split(s, ',')",
     "over_it": "SELECT p.id, size(p.parts) AS n, p.parts, element_at(p.m, 1) AS one FROM parts p JOIN t ON p.id = t.id",
-    "equal": "SELECT p.id FROM parts p JOIN parts q ON p.parts = q.parts WHERE p.a <> q.a OR q.a IS NULL",
+    "equal": "SELECT p.id FROM parts p JOIN parts q ON p.parts = q.parts WHERE NOT p.a <=> q.a OR q.a IS NULL",
     "distinct_parts": "SELECT DISTINCT parts, a FROM parts",
     "held": "SELECT a, s, m, size(a) AS n, map_keys(m) AS keys FROM n WHERE s IS NOT NULL",
     "held_arrays": "SELECT a, count(*) AS n, count(DISTINCT a) AS k FROM n GROUP BY a",

@@ -25,7 +25,7 @@ from viewkeeper.plans.rewriting import walk
 from viewkeeper.plans.subqueries import relations_in
 
 _PASSING = (Case, Coalesce, IsNull, SparkCall)
-_EQUALITIES = ("=", "<>")
+_EQUALITIES = ("=", "<>", "<=>")
 
 
 def refuse_nested(relation: Relation) -> None:
