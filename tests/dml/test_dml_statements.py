@@ -115,6 +115,14 @@ class TestUpdate:
         db.sql("INSERT INTO bag VALUES (1, 1), (1, 1), (2, 1); UPDATE bag SET x = 2 WHERE x = 1")
         assert rows(db, "bag") == [(2, Decimal("1.00"))] * 3
 
+    def test_a_nested_column_is_copied_or_made_null(self, db: Database) -> None:
+        db.sql("CREATE TABLE nested (id INT PRIMARY KEY, a ARRAY<INT>, b ARRAY<INT>)")
+        db.table("nested").put_many([{"id": 1, "a": [1, None]}, {"id": 2, "a": [], "b": [7]}])
+        db.sql("UPDATE nested SET b = a, a = NULL WHERE id = 1")
+        assert [db.table("nested").get(i) for i in (1, 2)] == [
+            {"id": 1, "a": None, "b": [1, None]}, {"id": 2, "a": [], "b": [7]}
+        ]  # fmt: skip
+
     def test_a_row_for_which_an_expression_raises_changes_nothing(self, db: Database) -> None:
         refused(db, "UPDATE t SET n = 1 / (id - 3)", "DIVIDE_BY_ZERO", ViewBroken)
         refused(db, "UPDATE t SET id = 9223372036854775808 WHERE id = 1", "CAST_OVERFLOW", ViewBroken)

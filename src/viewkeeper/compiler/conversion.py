@@ -60,11 +60,11 @@ def cast_to(expression: Expression, target: Type, place: TextPlace | None, tried
     source = expression.type
     if not has_cast(source, target):
         raise Refused(f"{source} cannot be cast to {target}")
+    if source == VOID:
+        return Literal(target, True, place, None)
     reason = why_no_native_cast(source, target, isinstance(expression, ColumnRef))
     if reason is not None:
         raise Refused(f"a cast from {source} to {target} is not supported yet: {reason}", NotSupported)
-    if source == VOID:
-        return Literal(target, True, place, None)
     if source == STRING and target.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ") and _may_mean_now(expression):
         raise Refused(f"a text such as 'now' is another {target} each time; write a moment", NotSupported)
     nullable = expression.nullable or may_become_null(source, target) or (tried and cast_may_raise(source, target))
