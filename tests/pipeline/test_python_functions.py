@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -184,6 +185,36 @@ def test_other_code_builds_the_views_anew_beside_those_that_are_read(database: D
         database.sql("CREATE VIEW y AS SELECT n, upper(s) AS s FROM u WHERE n BETWEEN f(n) AND 3")
         local_maintenance.catch_up(database)
         database.function("f", lambda n: n > 2, returns="BOOLEAN")
+
+
+ALIKE = {
+    "a try around more": """def f(s):
+    try: w = float(s); w = 10 / (w - 3)
+    except (ValueError, ZeroDivisionError): return -1.0
+    return w""",
+    "a try around less": """def f(s):
+    w = float(s);
+    try: w = 10 / (w - 3)
+    except (ValueError, ZeroDivisionError): return -1.0
+    return w""",
+    "a set": "names = {'a', 'b', 'c', 'd', 'e'}\ndef f(s): return s in names or s in {'v', 'w', 'x', 'y', 'z'}",
+}
+TOLD = """import sys
+from viewkeeper.catalog.types import DOUBLE
+from viewkeeper.spark.python_functions import python_function
+for text in sys.argv[1:]:
+    names = {}
+    exec(text, names)
+    print(python_function("f", names["f"], DOUBLE, True).fingerprint)
+"""
+
+
+def test_the_same_code_is_known_in_every_process_and_other_code_is_never_taken_for_it() -> None:
+    """What a try covers stands in a table of its own; the elements of a set come in another order in each process."""
+    told = [subprocess.run([sys.executable, "-c", TOLD, *ALIKE.values()], env={**os.environ, "PYTHONHASHSEED": seed},
+                           capture_output=True, text=True, check=True).stdout.split() for seed in "123"]  # fmt: skip
+    assert told[0] == told[1] == told[2]
+    assert len(set(told[0])) == len(ALIKE)
 
 
 def test_what_cannot_be_declared_or_called_is_refused_with_the_reason(database: Database) -> None:

@@ -62,21 +62,30 @@ def _takes_arrow(f: Callable[..., Any]) -> bool:
 
 
 def _fingerprint(f: Callable[..., Any]) -> str:
+    return hashlib.sha256(_pickled(f)).hexdigest()
+
+
+def _pickled(value: object) -> bytes:
+    """The same bytes for the same code and values, in every process."""
     from pyspark.cloudpickle import cloudpickle
 
     class Pickler(cloudpickle.CloudPickler):
-        """Leaves out where the lines of the code stand."""
+        """Leaves out where the lines of the code stand, and in which order a process holds the elements of a set."""
 
         dispatch_table = ChainMap({CodeType: _without_places}, cloudpickle.CloudPickler.dispatch_table)
 
+        def persistent_id(self, each: object) -> object:
+            return (type(each).__name__, sorted(map(_pickled, each))) if isinstance(each, set | frozenset) else None
+
     buffer = io.BytesIO()
-    Pickler(buffer).dump(f)
-    return hashlib.sha256(buffer.getvalue()).hexdigest()
+    Pickler(buffer).dump(value)
+    return buffer.getvalue()
 
 
 def _without_places(code: CodeType) -> Any:
-    kept = (code.co_name, code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars,
-            code.co_argcount, code.co_kwonlyargcount, code.co_flags, code.co_consts)  # fmt: skip
+    kept = (code.co_name, code.co_code, code.co_exceptiontable, code.co_names, code.co_varnames, code.co_freevars,
+            code.co_cellvars, code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags,
+            code.co_consts)  # fmt: skip
     return tuple, (kept,)
 
 
