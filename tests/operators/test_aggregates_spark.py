@@ -5,18 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
 from aggregate_queries import MOMENTS, OF_ALL_VALUES, REWRITTEN, ROWS, TABLE
 from bags import bag
 from compiler_catalog import catalog_of, query_of
-from viewkeeper.catalog.types import logical_type, to_logical, to_physical
-from viewkeeper.checker.row_evaluator import Answer, evaluate
-from viewkeeper.maintenance.ad_hoc import run_query
+from one_table import answered_twice, show
 from viewkeeper.plans.relations import Relation
-from viewkeeper.trace.rows import Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,21 +25,12 @@ NO_ROWS = "WHERE id > 100"
 
 
 def ours(relation: Relation) -> list[tuple[Any, ...]]:
-    """What our operators and the checker say, which is the same."""
-    columns = [pa.array([row[i] for row in ROWS], logical_type(c.type)) for i, c in enumerate(SCAN.columns)]
-    physical = [to_physical(array, c.type) for array, c in zip(columns, SCAN.columns, strict=True)]
-    found = run_query(relation, lambda id_: Rows(physical, np.ones(len(ROWS), dtype=np.int64))).repeated()
-    logical = [to_logical(array, c.type).to_pylist() for array, c in zip(found.columns, relation.columns, strict=True)]
-    rows = list(zip(*logical, strict=True))
-    judged = evaluate(relation, {SCAN.id: Answer(ROWS)})
-    assert not judged.errors and bag(rows) == bag(judged.rows)
-    return rows
+    return answered_twice(relation, SCAN, ROWS)
 
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession) -> SparkSession:
-    types = ", ".join(f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in SCAN.columns)
-    spark.createDataFrame(ROWS, types).coalesce(1).createOrReplaceTempView("t")
+    show(spark, SCAN, ROWS)
     return spark
 
 

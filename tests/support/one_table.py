@@ -1,0 +1,38 @@
+"""A query over one table of a few rows, by our operators, by the checker and by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from bags import bag
+from viewkeeper.catalog.model import Scannable
+from viewkeeper.catalog.types import logical_type, to_logical, to_physical
+from viewkeeper.checker.row_evaluator import Answer, evaluate
+from viewkeeper.maintenance.ad_hoc import run_query
+from viewkeeper.plans.relations import Relation
+from viewkeeper.trace.rows import Rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def answered_twice(relation: Relation, scan: Scannable, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """What our operators and the checker say over the `rows` of `scan`, which is the same."""
+    columns = [pa.array([row[i] for row in rows], logical_type(c.type)) for i, c in enumerate(scan.columns)]
+    physical = [to_physical(array, c.type) for array, c in zip(columns, scan.columns, strict=True)]
+    found = run_query(relation, lambda id_: Rows(physical, np.ones(len(rows), dtype=np.int64))).repeated()
+    logical = [to_logical(array, c.type).to_pylist() for array, c in zip(found.columns, relation.columns, strict=True)]
+    answer = list(zip(*logical, strict=True))
+    judged = evaluate(relation, {scan.id: Answer(list(rows))})
+    assert not judged.errors and bag(answer) == bag(judged.rows)
+    return answer
+
+
+def show(spark: SparkSession, scan: Scannable, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Makes `rows` the table `t` of the session."""
+    types = ", ".join(f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in scan.columns)
+    spark.createDataFrame(rows, types).coalesce(1).createOrReplaceTempView("t")
