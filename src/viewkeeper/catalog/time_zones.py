@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import datetime
 import operator
+import zoneinfo
 from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache, partial
+from importlib.resources import files
 from itertools import accumulate, compress, count, repeat
+from pathlib import Path
+from struct import Struct
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 _EPOCH = datetime.datetime(1970, 1, 1)
-_SECOND, _DAY = datetime.timedelta(seconds=1), datetime.timedelta(days=1)
+_SECOND, _WEEK = datetime.timedelta(seconds=1), datetime.timedelta(days=7)
 _MICROSECONDS = 1_000_000
 
 _BEFORE_CHANGES = datetime.datetime(1800, 1, 1)
@@ -28,6 +32,9 @@ _RULED = datetime.datetime(2100, 1, 1)
 """From here on every zone follows a rule; files list changes up to 2087."""
 _CYCLE = datetime.timedelta(days=146_097)
 """400 years: so many days later the same rule finds the same weekdays again."""
+
+_HEADER = Struct(">4xc15x6l")
+"""Of a zone's file: its version, and how many it has of each kind of entry; of interest are changes and their types."""
 
 _EARLIEST, _LATEST = datetime.datetime.min, datetime.datetime.max
 
@@ -92,36 +99,72 @@ def limits(zone: str) -> tuple[int, int]:
 @lru_cache(maxsize=64)
 def _changes(zone: str) -> Changes:
     in_zone = ZoneInfo(zone)
-    first = _offset(in_zone, _BEFORE_CHANGES)
-    listed = _found(in_zone, _BEFORE_CHANGES, _RULED, _DAY)
-    ruled = _found(in_zone, _RULED, _RULED + _CYCLE, 7 * _DAY) if _has_rule(in_zone) else ()
-    (listed_local, listed_offsets), (ruled_local, ruled_offsets) = (
-        np.array([*changes], np.int64).reshape(-1, 2).T for changes in (listed, ruled)
+    offsets = [_offset(in_zone, _BEFORE_CHANGES)]
+    local: list[int] = []
+    for instant, offset in zip(*_listed(zone), strict=True):
+        if offset != offsets[-1]:
+            local.append(instant + max(offsets[-1], offset))
+            offsets.append(offset)
+    last = _EPOCH + local[-1] * _SECOND if local else _BEFORE_CHANGES
+    early, cycle = list(_found(in_zone, last, _RULED)), list[tuple[int, int]]()
+    if _has_rule(in_zone):
+        cycle = list(_found(in_zone, _RULED, _RULED + _CYCLE))
+    (early_local, early_offsets), (cycle_local, cycle_offsets) = (
+        np.array(changes, np.int64).reshape(-1, 2).T for changes in (early, cycle)
     )
     cycles = np.arange((_LATEST - _RULED) // _CYCLE + 1)[:, None] * (_CYCLE // _SECOND)
-    local = np.concatenate([listed_local, (cycles + ruled_local).ravel()])
-    offsets = np.concatenate([[first], listed_offsets, np.tile(ruled_offsets, len(cycles))])
-    instants = local - np.maximum(offsets[:-1], offsets[1:])
-    return Changes(instants * _MICROSECONDS, local * _MICROSECONDS, offsets * _MICROSECONDS)
+    all_local = np.concatenate([np.array(local, np.int64), early_local, (cycles + cycle_local).ravel()])
+    all_offsets = np.concatenate([np.array(offsets, np.int64), early_offsets, np.tile(cycle_offsets, len(cycles))])
+    instants = all_local - np.maximum(all_offsets[:-1], all_offsets[1:])
+    return Changes(instants * _MICROSECONDS, all_local * _MICROSECONDS, all_offsets * _MICROSECONDS)
+
+
+def _listed(zone: str) -> tuple[list[int], list[int]]:
+    """When clocks changed, in UTC, and how far ahead they were then, as the zone's file lists it (RFC 8536)."""
+    content, at, time = _file(zone), 0, ">i4"
+    version, *counts = _HEADER.unpack_from(content)
+    if version != b"\0":  # the old and short table of each file of today is followed by a whole one
+        at, time = _HEADER.size + sum(map(operator.mul, counts, (1, 1, 8, 5, 6, 1))), ">i8"
+        version, *counts = _HEADER.unpack_from(content, at)
+    times, types = counts[3:5]
+    instants = np.frombuffer(content, time, times, at := at + _HEADER.size)
+    type_of_each = np.frombuffer(content, np.uint8, times, at := at + instants.nbytes)
+    offset_of_type = np.frombuffer(content, [("ahead", ">i4"), ("rest", "V2")], types, at + times)["ahead"]
+    return instants.tolist(), offset_of_type[type_of_each].tolist()
+
+
+def _file(zone: str) -> bytes:
+    """The file that ZoneInfo reads: the system's, else that of the package tzdata."""
+    for folder in zoneinfo.TZPATH:
+        if (path := Path(folder, zone)).is_file():
+            return path.read_bytes()
+    *folders, name = zone.split("/")
+    return files(".".join(["tzdata.zoneinfo", *folders])).joinpath(name).read_bytes()
 
 
 def _has_rule(zone: ZoneInfo) -> bool:
     """Whether clocks change in the first two of the years in which a rule holds; then they do in each, else in none."""
-    return next(_found(zone, _RULED, _RULED + 104 * 7 * _DAY, 7 * _DAY), None) is not None
+    return next(_found(zone, _RULED, _RULED + 104 * _WEEK), None) is not None
 
 
-def _found(
-    zone: ZoneInfo, begin: datetime.datetime, end: datetime.datetime, step: datetime.timedelta
-) -> Iterator[tuple[int, int]]:
-    """From when on, in seconds of local time, clocks are how far ahead, at each change; changes are `step` apart."""
-    moments = accumulate(repeat(step, (end - begin) // step), operator.add, initial=begin)
-    offsets = list(map(zone.utcoffset, moments))  # nothing of Python's own in a loop of so many days
+def _found(zone: ZoneInfo, begin: datetime.datetime, end: datetime.datetime) -> Iterator[tuple[int, int]]:
+    """From when on, in seconds of local time, clocks are how far ahead, at each change that a rule makes.
+
+    Such changes are more than a week apart, and come at two times of the week mostly: as in the year before.
+    """
+    moments = accumulate(repeat(_WEEK, (end - begin) // _WEEK + 1), operator.add, initial=begin)
+    offsets = list(map(zone.utcoffset, moments))  # nothing of Python's own in a loop of so many weeks
+    usual: dict[datetime.timedelta | None, int] = {}
     for n in compress(count(), map(operator.ne, offsets, offsets[1:])):
-        before, after = begin + n * step, offsets[n + 1]
+        before, after = begin + n * _WEEK, offsets[n + 1]
         changed = partial(_is_ahead, zone, before, after)
         # Fold 0: the offset before a change holds to the end of its gap or overlap.
-        at = before + bisect_left(range(step // _SECOND), True, key=changed) * _SECOND
-        yield (at - _EPOCH) // _SECOND, _offset(zone, at)
+        seconds = usual.get(after)
+        if seconds is None or changed(seconds - 1) or not changed(seconds):
+            seconds = usual[after] = bisect_left(range(_WEEK // _SECOND), True, key=changed)
+        at = before + seconds * _SECOND
+        if at < end:
+            yield (at - _EPOCH) // _SECOND, _offset(zone, at)
 
 
 def _is_ahead(zone: ZoneInfo, begin: datetime.datetime, offset: datetime.timedelta | None, seconds: int) -> bool:
