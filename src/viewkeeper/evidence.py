@@ -117,9 +117,11 @@ class DatabaseEvidence:
         kinds, masks, nodes, sequences = (column.to_pylist() for column in rows.columns[width : width + 4])
         key = table.key or (width - 1,)
         for i, (kind, mask, node, sequence) in enumerate(zip(kinds, masks, nodes, sequences, strict=True)):
-            named = {} if kind == DELETE else {c.name: columns[j][i] for j, c in enumerate(table.columns)
+            whole = {c.name: columns[j][i] for j, c in enumerate(table.columns)}
+            named = {} if kind == DELETE else {c.name: whole[c.name] for j, c in enumerate(table.columns)
                                                if mask[j // 8] >> j % 8 & 1}  # fmt: skip
-            yield LoggedOperation(_KINDS[kind], tuple(columns[j][i] for j in key), named, node, sequence)
+            unnamed = {name: value for name, value in whole.items() if name not in named}
+            yield LoggedOperation(_KINDS[kind], tuple(columns[j][i] for j in key), named, node, sequence, unnamed)
 
     def _rejected_keys(self, table: Table) -> Iterator[Key]:
         """The keys of rejected operations, as far as their bytes name one."""

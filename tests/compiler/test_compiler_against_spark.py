@@ -21,7 +21,7 @@ from viewkeeper.catalog.types import (
     TIMESTAMP_NTZ,
     Type,
 )
-from viewkeeper.compiler.bind_changes import can_be_stored
+from viewkeeper.compiler.conversion import can_be_stored
 from viewkeeper.compiler.literals import convert
 from viewkeeper.errors import DeclarationError
 from viewkeeper.plans.expressions import Literal

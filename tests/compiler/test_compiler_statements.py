@@ -36,7 +36,8 @@ def one(sql: str) -> Statement:
 def table(sql: str) -> tuple[tuple[Column, ...], tuple[int, ...]]:
     statement = one(sql)
     assert isinstance(statement, CreateTable)
-    return bind_table(statement)
+    bound = bind_table(statement, "UTC")
+    return bound.columns, bound.key
 
 
 def test_a_script_is_split_at_semicolons_outside_texts_names_and_comments() -> None:
@@ -120,8 +121,11 @@ def test_a_key_can_stand_beside_its_column(declared: str) -> None:
         ("CREATE TABLE t (a INT(3))", "INT has no length", (1, 22)),
         ("CREATE TABLE t (a DECIMAL(39, 2))", "1 to 38", None),
         ("CREATE TABLE t (a DECIMAL(3, 4))", "at most the first", None),
-        ("CREATE TABLE t (a INT DEFAULT 3)", "DEFAULT is not supported in a column", (1, 23)),
-        ("CREATE TABLE t (a INT COMMENT 'x')", "COMMENT is not supported in a column", (1, 23)),
+        ("CREATE TABLE t (a INT COMMENT 'x')", "COMMENT is not supported here", (1, 23)),
+        ("CREATE TABLE t (a INT DEFAULT 1 DEFAULT 2)", "DEFAULT is not supported here", (1, 33)),
+        ("CREATE TABLE t (a INT DEFAULT, b INT)", "expected a constant", (1, 30)),
+        ("CREATE TABLE t (a DATE DEFAULT current_date())", "another value each time", (1, 32)),
+        ("CREATE STREAM s (ts TIMESTAMP DEFAULT NULL)", "DEFAULT is not supported in a column of a stream", (1, 31)),
         ("CREATE TABLE t (a INT) USING parquet", "USING is not supported in CREATE TABLE", (1, 24)),
         ("CREATE TABLE t (a INT) PARTITIONED BY (a)", "is not supported in CREATE TABLE", (1, 24)),
         ("CREATE TABLE t AS SELECT 1", "CREATE TABLE ... AS is not supported", (1, 16)),
@@ -131,6 +135,7 @@ def test_a_key_can_stand_beside_its_column(declared: str) -> None:
         ("CREATE TEMPORARY VIEW v AS SELECT 1", "CREATE TEMPORARY is not supported", (1, 8)),
         ("CREATE FUNCTION f AS 'x'", "CREATE FUNCTION is not supported", (1, 8)),
         ("ALTER TABLE t ADD COLUMN a INT", "ALTER TABLE ... ADD is not supported yet", (1, 15)),
+        ("ALTER TABLE t ALTER COLUMN a SET NOT NULL", "expected DEFAULT", (1, 34)),
         ("ALTER INDEX i RENAME TO j", "ALTER INDEX is not supported yet", (1, 7)),
         ("INSERT OVERWRITE t VALUES (1)", "INSERT OVERWRITE is not supported", (1, 8)),
         ("TRUNCATE TABLE t", "TRUNCATE is not supported yet", (1, 1)),

@@ -31,8 +31,8 @@ def catalog_of(script: str, catalog: Catalog | None = None) -> Catalog:
         id_ = catalog.next_id
         catalog = replace(catalog, next_id=id_ + 1)
         if isinstance(statement, CreateTable):
-            columns, key = bind_table(statement)
-            catalog = catalog.adding(Table(id_, statement.name.name, columns, key, NOWHERE))
+            bound = bind_table(statement, catalog.zone)
+            catalog = catalog.adding(Table(id_, statement.name.name, bound.columns, bound.key, NOWHERE, bound.details))
         else:
             assert isinstance(statement, CreateView)
             v = bind_view(catalog, statement)

@@ -81,8 +81,8 @@ class MemoryEngine:
         for text in tables:
             (statement,) = parse_script(text)
             assert isinstance(statement, CreateTable)
-            columns, key = bind_table(statement)
-            self.catalog = declare_tables.declare_table(self.catalog, statement.name.name, columns, key)
+            bound = bind_table(statement, self.catalog.zone)
+            self.catalog = declare_tables.declare_table(self.catalog, statement.name.name, bound)
 
     def declare(self, views: Sequence[str], *, together: bool = False) -> None:
         """Declares views, one after another or in one declaration (then none reads another)."""

@@ -201,7 +201,7 @@ class MemoryStore(Store):
         old = stored.get(key)
         set_ = [i for i in range(len(form.types)) if mask[i // 8] >> i % 8 & 1]
         if kind == PUT:
-            new = [None] * len(form.types) if old is None else list(old)
+            new = list(values if old is None else old)
             for i in (*form.key, *set_):
                 new[i] = values[i]
             stored[key] = new

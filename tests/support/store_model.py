@@ -39,7 +39,8 @@ BAG = make_table(22, "bag", [("x", INT), ("s", STRING)])
 def apply_put(model: Model, table: Table, row: Mapping[str, Any]) -> None:
     """Put into a table with a key."""
     key = tuple(row[table.columns[i].name] for i in table.key)
-    old = model.get(key, {column.name: None for column in table.columns})
+    values = [default and default.value for default in table.defaults]
+    old = model.get(key, dict(zip((column.name for column in table.columns), values, strict=True)))
     new = {**old, **row}
     if any(not column.nullable and new[column.name] is None for column in table.columns):
         raise InputError("a NOT NULL column is left unset")
@@ -54,7 +55,7 @@ def replay(table: Table, operations: Iterable[tuple[int, Rows]], model: Model | 
         key = tuple(row["values"][names[i]] for i in table.key) or (row["row id"],)
         named = [name for i, name in enumerate(names) if row["set"][i // 8] >> i % 8 & 1]
         if row["kind"] == 0:
-            old = result.get(key, dict.fromkeys(names))
+            old = result.get(key, row["values"])
             result[key] = {**old, **{name: row["values"][name] for name in named}}
         elif row["kind"] == 1:
             result.pop(key, None)

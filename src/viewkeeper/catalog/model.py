@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.types import BIGINT, BINARY, INT, STRING, Type
@@ -57,15 +57,38 @@ class Stored:
 
 @stored
 @dataclass(frozen=True)
+class Default:
+    """What a column of a new row gets that does not name it: a constant, as it is written, and as a physical value."""
+
+    text: str
+    value: Any
+
+
+@stored
+@dataclass(frozen=True)
+class ColumnDetails:
+    """What is declared of a column of a table beside its name and type."""
+
+    default: Default | None = None
+
+
+@stored
+@dataclass(frozen=True)
 class Table:
     """A base table.  `key` holds column positions; empty: a hidden row id (BIGINT) is the key, the first column of the
-    state, shown to nobody.  The state is its DELTA."""
+    state, shown to nobody.  The state is its DELTA.  `details` are those of the columns; empty: nothing is declared."""
 
     id: int
     name: str
     columns: tuple[Column, ...]
     key: tuple[int, ...]
     stored: Stored
+    details: tuple[ColumnDetails, ...] = ()
+
+    @cached_property
+    def defaults(self) -> tuple[Default | None, ...]:
+        """Of each column."""
+        return tuple(each.default for each in self.details) or (None,) * len(self.columns)
 
 
 @stored

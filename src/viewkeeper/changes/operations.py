@@ -1,7 +1,7 @@
 """Operations on one table, as a client's call makes them and as zone 1 gets them.
 
 A call makes operations of one kind on one table, and does not know their sequences yet (`Operations`).  Read back from
-the logs they are `Rows` (`as_rows`), all weights 1: the declared columns in their order (physical; NULL where not set);
+the logs they are `Rows` (`as_rows`), all weights 1: the declared columns in their order (physical; see `Operations`);
 the hidden row id (BIGINT) where the table has no key; then `kind` (int8: 0 put, 1 delete of the row, 2 delete of
 columns), `set` (fixed-size binary: bit i of byte i // 8 says that the put, or the delete of columns, names declared
 column i), `node` (int32), `sequence` and `stamp` (int64).  They stand in any order; zone 1 orders them by key and
@@ -33,8 +33,9 @@ ROW_ID_NODE_BITS = 48
 class Operations:
     """Operations of one kind on one table, in order.
 
-    `columns` are physical, those that `TableForm.carried` names for the kind; NULL where not named.  `named` (uint8[n,
-    set_bytes], a bit a declared column) says which columns a put sets or a column delete clears; None: all of them.
+    `columns` are physical, those that `TableForm.carried` names for the kind.  `named` (uint8[n, set_bytes], a bit a
+    declared column) says which columns a put sets or a column delete clears; None: all of them.  A column that a put
+    does not name holds what it gets where the put makes a new row: its default, or NULL.
     """
 
     kind: int
@@ -71,6 +72,7 @@ class TableForm:
         self.values = tuple(i for i in range(len(self.types)) if i not in table.key)
         self.set_bytes = (len(self.types) + 7) // 8
         self.required = tuple(i for i in self.values if not table.columns[i].nullable)
+        self.defaults = tuple(None if default is None else default.value for default in table.defaults)
         self.key_layout = RowLayout([BIGINT] if self.keyless else [self.types[i] for i in self.key], nullable=False)
         self.value_layout = RowLayout([self.types[i] for i in self.values])
         described = ",".join(str(type_) for type_ in self.types) + "/" + ",".join(map(str, self.key))
@@ -93,6 +95,11 @@ class TableForm:
         """How an entry holds operations, by their kind and whether they say which columns they name."""
         keys = [(kind, with_set) for kind in (PUT, DELETE, DELETE_COLUMNS) for with_set in (False, True)]
         return {key: EntryShape(self.carried_types(key[0]), self.set_bytes if key[1] else 0) for key in keys}
+
+    def unnamed(self, i: int, length: int) -> pa.Array:
+        """Column `i` of puts that do not name it."""
+        type_, default = physical_type(self.types[i]), self.defaults[i]
+        return pa.nulls(length, type_) if default is None else pa.repeat(pa.scalar(default, type_), length)
 
     def physical(self, i: int, column: pa.Array) -> pa.Array:
         """A raw column that is known to be right, as column `i`."""

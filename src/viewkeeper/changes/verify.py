@@ -114,7 +114,8 @@ def _judgements(form: TableForm, operations: Operations) -> Iterator[tuple[np.nd
             yield ~bits(named, i), f"does not name key column {table.columns[i].name}"
         if form.keyless:
             for i in form.required:
-                yield ~bits(named, i), f"leaves column {table.columns[i].name}, which is NOT NULL, unset"
+                unset = ~bits(named, i) & is_null(operations.columns[i])
+                yield unset, f"leaves column {table.columns[i].name}, which is NOT NULL, unset"
     if form.keyless and kind != PUT:
         yield is_null(operations.columns[0]), "names no row"
         return

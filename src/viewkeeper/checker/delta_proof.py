@@ -6,7 +6,7 @@ The log is replayed row by row, by plain code of the checker's own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +24,8 @@ class LoggedOperation:
     """One operation of the log, decoded.
 
     `kind` is "put", "delete" or "delete_columns"; `key` holds the key columns' values (the hidden row id where a table
-    has no primary key); `columns` the columns named, with their values where it is a put.
+    has no primary key); `columns` the columns named, with their values where it is a put; `unnamed` what a new row
+    gets, where a put makes one, in the others.
     """
 
     kind: str
@@ -32,6 +33,7 @@ class LoggedOperation:
     columns: dict[str, Any]
     node: int
     sequence: int
+    unnamed: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ def replay(start: dict[Key, dict[str, Any]], operations: Iterable[LoggedOperatio
                 rows[key] = {**rows[key], **dict.fromkeys(operation.columns)}
         else:
             named = dict(zip(table.key, key, strict=True))
-            row = {**rows.get(key, dict.fromkeys(table.names)), **operation.columns, **named}
+            before = rows[key] if key in rows else {**dict.fromkeys(table.names), **operation.unnamed}
+            row = {**before, **operation.columns, **named}
             if any(row[name] is None for name in required):
                 rejected.add(key)
             else:

@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from viewkeeper.catalog.model import Catalog, Column, InParts, Table, View, kind_of
+from viewkeeper.catalog.model import Catalog, Column, ColumnDetails, InParts, Table, View, kind_of
 from viewkeeper.catalog.types import VOID, Type
 from viewkeeper.compiler.bind_select import SelectBinder, unwrapped
+from viewkeeper.compiler.column_defaults import bound_default
 from viewkeeper.compiler.namespace import Namespace, Noted
 from viewkeeper.compiler.nested_values import refuse_nested
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import (
+    ColumnDeclaration,
     CreateIndex,
     CreateTable,
     CreateView,
@@ -102,8 +104,18 @@ def bind_rows_of_view(names: Namespace, statement: SelectStatement) -> Relation:
     return relation
 
 
-def bind_table(statement: CreateTable) -> tuple[tuple[Column, ...], tuple[int, ...]]:
-    """The columns of a CREATE TABLE, and the positions of its key's (none: a hidden row id is the key)."""
+@dataclass(frozen=True)
+class BoundTable:
+    """A table as declared: `key` are the positions of its key's columns (none: a hidden row id is the key), `details`
+    what else is said of each column."""
+
+    columns: tuple[Column, ...]
+    key: tuple[int, ...]
+    details: tuple[ColumnDetails, ...]
+
+
+def bind_table(statement: CreateTable, zone: str) -> BoundTable:
+    """Checks CREATE TABLE; raises DeclarationError or NotSupported with line and column."""
     _refuse_twice([column.name for column in statement.columns], "column")
     positions = {column.name.name.lower(): i for i, column in enumerate(statement.columns)}
     _refuse_twice(list(statement.key), "key column")
@@ -115,7 +127,22 @@ def bind_table(statement: CreateTable) -> tuple[tuple[Column, ...], tuple[int, .
         key.append(positions[name.name.lower()])
         _refuse_nested_key(name, statement.columns[key[-1]].type)
     columns = (Column(c.name.name, c.type, c.nullable and i not in key) for i, c in enumerate(statement.columns))
-    return tuple(columns), tuple(key)
+    for i in key:
+        refuse_default_of_key(statement.columns[i].name, statement.columns[i].default)
+    details = tuple(column_details(column, zone) for column in statement.columns)
+    return BoundTable(tuple(columns), tuple(key), details)
+
+
+def refuse_default_of_key(name: Identifier, default: QueryText | None) -> None:
+    """Raises DeclarationError where a key column has a default."""
+    if default is not None:
+        raise default.error(f"{name} is in the key, which each row says for itself; leave out DEFAULT", default.tree)
+
+
+def column_details(column: ColumnDeclaration, zone: str) -> ColumnDetails:
+    """What is declared of a column of a table beside its name and type."""
+    default = None if column.default is None else bound_default(column.default, column.name, column.type, zone)
+    return ColumnDetails(default)
 
 
 def bind_index(catalog: Catalog, statement: CreateIndex) -> BoundIndex:

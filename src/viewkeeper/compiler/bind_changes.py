@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from viewkeeper.catalog.model import Catalog, Column, Scannable, Table, kind_of
-from viewkeeper.catalog.types import BIGINT, BOOLEAN, INT, STRING, VOID, Type
+from viewkeeper.catalog.types import BIGINT, BOOLEAN, INT
 from viewkeeper.compiler.bind_select import SelectBinder, unwrapped
-from viewkeeper.compiler.conversion import Refused, converted
+from viewkeeper.compiler.column_defaults import python_value
+from viewkeeper.compiler.conversion import Refused, can_be_stored, converted
 from viewkeeper.compiler.namespace import Beside, Derived
-from viewkeeper.compiler.parse_changes import MATCHED, NOT_MATCHED, TARGET
+from viewkeeper.compiler.parse_changes import DEFAULT, MATCHED, NOT_MATCHED, TARGET
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import (
@@ -27,11 +28,10 @@ from viewkeeper.compiler.statements import (
 from viewkeeper.errors import DeclarationError
 from viewkeeper.plans.changes import DELETE, INSERT, NOTHING, TARGET_ID, UPDATE, BoundChange, ChangedRows
 from viewkeeper.plans.expressions import Case, ColumnRef, Expression, Literal
-from viewkeeper.plans.relations import GroupBy, Project, Relation
+from viewkeeper.plans.relations import Constants, GroupBy, Project, Relation, UnionAll
 from viewkeeper.plans.rewriting import identity
 
 _ACTIONS = {"UPDATE": UPDATE, "DELETE": DELETE, "INSERT": INSERT}
-_TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
 
 
 def bind_change(catalog: Catalog, statement: RowStatement) -> BoundChange:
@@ -82,12 +82,19 @@ class _Binder:
 
     def inserted(self, statement: Insert) -> ChangedRows:
         query, tree = statement.query, unwrapped(statement.query.tree)
-        binder = SelectBinder(query, self._names)
-        rows = binder.values(tree, typed=False) if isinstance(tree, exp.Values) else binder.of_view(tree)
+        binder, marks = SelectBinder(query, self._names), dict[int, Sequence[bool]]()
+        if isinstance(tree, exp.Values):
+            marks = _default_marks(tree)
+            rows = binder.values(tree, typed=False)
+        else:
+            rows = binder.of_view(tree)
         given = [ColumnRef(c.type, c.nullable, (1, 1), i, c.name) for i, c in enumerate(rows.columns)]
         values: dict[int, Expression] = {}
         for i, value in zip(self._places(statement, rows), given, strict=True):
             values[i] = self._stored(query, i, value)
+            if value.index in marks:
+                rows, is_default = _beside(rows, marks[value.index])
+                values[i] = _chosen([is_default, None], [self._default(i), values[i]])
         outputs = [self._literal(INSERT), *self._row(values)]
         return ChangedRows(_project(rows, outputs), of_table=False, written=True)
 
@@ -144,7 +151,7 @@ class _Binder:
         self, query: QueryText, clause: MergeClause, values: Sequence[tuple[str, Expression]]
     ) -> dict[int, Expression]:  # fmt: skip
         if clause.columns is not None:
-            return self._assigned(query, clause.columns, [value for _, value in values])
+            return self._assigned(query, clause.columns, values)
         named = {name.lower(): value for name, value in values}
         found: dict[int, Expression] = {}
         for i, column in enumerate(self._table.columns):
@@ -167,11 +174,11 @@ class _Binder:
         return relation.input, list(zip(relation.names, relation.outputs, strict=True))
 
     def _assigned(
-        self, query: QueryText, columns: Sequence[Identifier], values: Sequence[Expression | tuple[str, Expression]]
+        self, query: QueryText, columns: Sequence[Identifier], values: Sequence[tuple[str, Expression]]
     ) -> dict[int, Expression]:  # fmt: skip
-        bound = [value[1] if isinstance(value, tuple) else value for value in values]
         places = self._positions_of(columns)
-        return {i: self._stored(query, i, value) for i, value in zip(places, bound, strict=True)}
+        return {i: self._default(i) if name == DEFAULT else self._stored(query, i, value)
+                for i, (name, value) in zip(places, values, strict=True)}  # fmt: skip
 
     def _positions_of(self, columns: Sequence[Identifier]) -> list[int]:
         places: list[int] = []
@@ -220,20 +227,48 @@ class _Binder:
         return [old[i] for i in self._table.key]
 
     def _row(self, values: Mapping[int, Expression], old: Sequence[Expression] | None = None) -> list[Expression]:
-        """All columns of a row: those of `values`, the others as they are in `old`, or NULL."""
-        columns = enumerate(self._table.columns)
-        return [values[i] if i in values else old[i] if old else Literal(column.type, True, None, None)
-                for i, column in columns]  # fmt: skip
+        """All columns of a row: those of `values`, the others as they are in `old`, or their defaults."""
+        return [values[i] if i in values else old[i] if old else self._default(i)
+                for i in range(len(self._table.columns))]  # fmt: skip
+
+    def _default(self, i: int) -> Literal:
+        column, default = self._table.columns[i], self._table.defaults[i]
+        value = None if default is None else python_value(default, column.type)
+        return Literal(column.type, value is None, None, value)
 
     def _literal(self, action: int) -> Expression:
         return Literal(INT, False, None, action)
 
 
-def can_be_stored(source: Type, target: Type) -> bool:
-    """Whether a column of type `target` takes values of type `source`: Spark's `Cast.canANSIStoreAssign`."""
-    if source in (VOID, target) or target == STRING:
-        return True
-    return (source.is_number and target.is_number) or (source.name in _TIMES and target.name in _TIMES)
+def _default_marks(tree: exp.Values) -> dict[int, Sequence[bool]]:
+    """By the number of a column of VALUES in which there is any: which of its rows say DEFAULT, which NULL takes the
+    place of."""
+    marks: dict[int, list[bool]] = {}
+    for at, row in enumerate(tree.expressions):
+        for i, value in enumerate(row.expressions):
+            if isinstance(value, exp.Column) and value.name == DEFAULT:
+                value.replace(exp.Null())
+                marks.setdefault(i, [False] * len(tree.expressions))[at] = True
+    return dict(marks)
+
+
+def _beside(rows: Relation, marks: Sequence[bool]) -> tuple[Relation, ColumnRef]:
+    """The rows of VALUES with one more column, which says `marks`; and that column."""
+    literals = [Literal(BOOLEAN, False, None, mark) for mark in marks]
+    name, width = f"mark {len(rows.columns)}", len(rows.columns)
+    if isinstance(rows, Constants):
+        made = tuple((*row, mark) for row, mark in zip(rows.rows, literals, strict=True))
+        marked: Relation = Constants(made, (*rows.columns, Column(name, BOOLEAN, False)))
+    else:
+        each = [Project(row.input, (*row.outputs, mark), (*row.names, name))
+                for row, mark in zip(_single(rows), literals, strict=True)]  # fmt: skip
+        marked = each[0] if len(each) == 1 else UnionAll(tuple(each))
+    return marked, ColumnRef(BOOLEAN, False, None, width, name)
+
+
+def _single(rows: Relation) -> list[Project]:
+    parts = rows.inputs if isinstance(rows, UnionAll) else (rows,)
+    return [part for part in parts if isinstance(part, Project)]
 
 
 def _chosen(

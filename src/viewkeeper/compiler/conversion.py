@@ -32,6 +32,8 @@ from viewkeeper.plans.expressions import (
 from viewkeeper.plans.raising import cast_may_raise
 from viewkeeper.plans.rewriting import walk
 
+_TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
+
 
 class Refused(Exception):
     """A conversion that is refused: the reason, and the kind of error that it is."""
@@ -53,6 +55,13 @@ def converted(expression: Expression, target: Type, zone: str) -> Expression:
             raise Refused(str(reason)) from None
         return Literal(target, expression.nullable or may_become_null(source, target), expression.place, value)
     return cast_to(expression, target, expression.place)
+
+
+def can_be_stored(source: Type, target: Type) -> bool:
+    """Whether a column of type `target` takes values of type `source`: Spark's `Cast.canANSIStoreAssign`."""
+    if source in (VOID, target) or target == STRING:
+        return True
+    return (source.is_number and target.is_number) or (source.name in _TIMES and target.name in _TIMES)
 
 
 def cast_to(expression: Expression, target: Type, place: TextPlace | None, tried: bool = False) -> Expression:

@@ -8,20 +8,17 @@ from itertools import pairwise
 
 from sqlglot.tokens import TokenType
 
-from viewkeeper.compiler.parse_changes import ChangeReader
 from viewkeeper.compiler.parse_streams import QUERY_WORDS, AnyView
+from viewkeeper.compiler.parse_tables import TableReader
 from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.statements import (
-    ColumnDeclaration,
     CreateIfAbsent,
     CreateIndex,
-    CreateTable,
     Describe,
     Drop,
     ExplainCreateView,
     ExplainQuery,
     ExplainView,
-    Identifier,
     ReplaceView,
     SelectStatement,
     Show,
@@ -71,7 +68,7 @@ def _read(source: Script) -> tuple[Statement, ...]:
     return tuple(statements)
 
 
-class _StatementParser(ChangeReader):
+class _StatementParser(TableReader):
     """Reads the tokens of one statement from left to right."""
 
     def statement(self) -> Statement:
@@ -142,37 +139,6 @@ class _StatementParser(ChangeReader):
             raise self._source.error("this is not SQL: OR REPLACE and IF NOT EXISTS say different things",
                                      self._source.offset(self._if_absent.place))  # fmt: skip
         return ReplaceView(*self._whole(), view)
-
-    def _create_table(self) -> CreateTable:
-        name = self._new_name("a table")
-        if self._peek() == "AS":
-            raise self._refusal("CREATE TABLE ... AS is not supported; create the table, then put its rows")
-        columns: list[ColumnDeclaration] = []
-        key: tuple[Identifier, ...] | None = None
-        self._expect("(")
-        while True:
-            if self._peek() in ("PRIMARY KEY", "CONSTRAINT"):
-                if self._take("CONSTRAINT"):
-                    self._identifier("a constraint")
-                self._begin_key(key)
-                key = self._identifiers("a key column")
-            else:
-                columns.append(self._column())
-                if self._peek() == "PRIMARY KEY":
-                    self._begin_key(key)
-                    key = (columns[-1].name,)
-                    columns[-1] = self._nullability(columns[-1])
-            if not self._take(","):
-                break
-        self._expect(")")
-        if not columns:
-            raise self._failure("a table needs columns", expected=False)
-        return self._ended(CreateTable(*self._whole(), name, tuple(columns), key or ()), "CREATE TABLE")
-
-    def _begin_key(self, key: tuple[Identifier, ...] | None) -> None:
-        if key is not None:
-            raise self._failure("a table has one PRIMARY KEY", expected=False)
-        self._expect("PRIMARY KEY")
 
     def _create_index(self) -> CreateIndex:
         name = self._new_name("an index")

@@ -27,6 +27,9 @@ from viewkeeper.errors import NotSupported
 TARGET = "\0target"
 """What the table that is changed is called in the query that a statement is read as."""
 
+DEFAULT = "\0default"
+"""What a value is called in such a query that is the default of its column."""
+
 MATCHED, NOT_MATCHED, BY_SOURCE = "MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"
 """The kinds of a MERGE's clauses."""
 
@@ -57,7 +60,7 @@ class ChangeReader(StreamReader):
         if self._peek() not in QUERY_WORDS:
             raise self._failure("VALUES or a query")
         if self._peek() == "VALUES":
-            self._tokens = [*self._tokens[: self._next], *self._defaults(self._tokens[self._next :], 1)]
+            self._tokens = [*self._tokens[: self._next], *self._defaults(self._tokens[self._next :])]
         query, parts = self._select()
         if parts is not None:
             raise self._source.error("parts of streams cannot be inserted yet", query.start, NotSupported)
@@ -171,7 +174,7 @@ class ChangeReader(StreamReader):
         self._expect("(")
         values: list[list[Token]] = []
         while not values or self._take(","):
-            values.append(self._value((",", ")")))
+            values.append(self._until((",", ")"), "a value"))
         self._expect(")")
         if len(values) != len(columns):
             self._next = opening
@@ -187,7 +190,7 @@ class ChangeReader(StreamReader):
                 self._next += 2  # the table's name or alias, which says nothing new
             assigned.append(self._identifier("a column"))
             self._expect("=")
-            values.append(self._named(self._value((",", *ends)), assigned[-1]))
+            values.append(self._named(self._until((",", *ends), "a value"), assigned[-1]))
         return tuple(assigned), values
 
     def _named(self, value: Sequence[Token], column: Identifier) -> list[Token]:
@@ -195,24 +198,23 @@ class ChangeReader(StreamReader):
         start = self._source.offset(column.place)
         quoted = self._source.text[start] == "`"
         line, place = column.place
-        alias = Token(T.VAR, f"\0{column}", line, place, start, start if quoted else start + len(column.name) - 1)
-        return [*value, *self._alias(alias)]
+        default = len(value) == 1 and _is_default(value[0])
+        name = DEFAULT if default else f"\0{column}"
+        alias = Token(T.VAR, name, line, place, start, start if quoted else start + len(column.name) - 1)
+        written = [self._unwritten(T.NULL, "NULL", value[0])] if default else self._in_parentheses(value)
+        return [*written, *self._alias(alias)]
 
     def _alias(self, name: Token) -> list[Token]:
         return [self._unwritten(T.ALIAS, "AS", name), name]
 
-    def _value(self, ends: tuple[str, ...]) -> list[Token]:
-        tokens = self._until(ends, "a value")
-        return self._in_parentheses(list(self._defaults(tokens, 0)))
-
-    def _defaults(self, tokens: Sequence[Token], depth: int) -> Iterator[Token]:
-        """`tokens` with NULL in place of each DEFAULT that is a whole value within so many parentheses."""
-        at = 0
+    def _defaults(self, tokens: Sequence[Token]) -> Iterator[Token]:
+        """`tokens` of VALUES with the name `DEFAULT` in place of each DEFAULT that is a value of a row."""
+        depth = 0
         for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
-            at += (token.token_type == T.L_PAREN) - (token.token_type == T.R_PAREN)
+            depth += (token.token_type == T.L_PAREN) - (token.token_type == T.R_PAREN)
             alone = all(each is None or each.text in ("(", ",", ")") for each in (before, after))
-            named = token.token_type != T.IDENTIFIER and token.text.upper() == "DEFAULT"
-            yield self._unwritten(T.NULL, "NULL", token) if at == depth and alone and named else token
+            given = depth == 1 and alone and _is_default(token)
+            yield self._unwritten(T.VAR, DEFAULT, token) if given else token
 
     def _target(self) -> tuple[Identifier, list[Token]]:
         """The table to be changed, and the tokens that stand for it in FROM."""
@@ -259,3 +261,7 @@ class ChangeReader(StreamReader):
         """A token that is not written, where `at` stands."""
         place = at or self._tokens[0]
         return Token(kind, text, place.line, place.col, place.start, place.end)
+
+
+def _is_default(token: Token) -> bool:
+    return token.token_type != T.IDENTIFIER and token.text.upper() == "DEFAULT"

@@ -97,12 +97,12 @@ class StreamReader(LengthReader):
             )
         self._next += 1
         name = self._identifier(f"a {kind.lower()}")
+        if kind == "TABLE":
+            return self._alter_table(name)
         text, place = self._whole()
         if self._take("RENAME"):
             self._expect("TO")
             return self._ended(Rename(text, place, kind, name, self._identifier("the new name")))
-        if kind == "TABLE":
-            raise self._refusal(f"ALTER TABLE ... {self._peek()} is not supported yet; there is RENAME TO")
         if self._take("REBUILD"):
             self._expect("FROM")
             return self._ended(RebuildView(text, place, name, self._signed_number()))
@@ -114,6 +114,10 @@ class StreamReader(LengthReader):
         self._next += 1
         view = self._definition(name, columns, self._as_created(name, behind))
         return AlterView(text, place, view, since)
+
+    def _alter_table(self, name: Identifier) -> Statement:
+        """Behind ALTER TABLE and its name."""
+        raise NotImplementedError
 
     def _as_created(self, name: Identifier, behind: int) -> str:
         """The text of a view's definition, whatever stands before its name: what it says from `behind` on."""

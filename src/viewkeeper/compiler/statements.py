@@ -33,9 +33,12 @@ class Statement:
 
 @dataclass(frozen=True)
 class ColumnDeclaration:
+    """`default` is a SELECT of the constant, without FROM."""
+
     name: Identifier
     type: Type
     nullable: bool
+    default: QueryText | None = None
 
 
 @dataclass(frozen=True)
@@ -227,6 +230,15 @@ class Rename(Statement):
 
 
 @dataclass(frozen=True)
+class SetDefault(Statement):
+    """ALTER TABLE table ALTER COLUMN column SET DEFAULT default; None: DROP DEFAULT."""
+
+    table: Identifier
+    column: Identifier
+    default: QueryText | None
+
+
+@dataclass(frozen=True)
 class ReplaceView(Statement):
     """CREATE OR REPLACE VIEW ...: `view` takes the place of what is called so, if anything is."""
 
@@ -243,7 +255,8 @@ class RebuildView(Statement):
 
 @dataclass(frozen=True)
 class Insert(Statement):
-    """INSERT INTO table [(columns) | BY NAME] query; without `columns` all are meant, in their order."""
+    """INSERT INTO table [(columns) | BY NAME] query; without `columns` all are meant, in their order.  In VALUES the
+    name `parse_changes.DEFAULT` stands for the column's default."""
 
     table: Identifier
     query: QueryText
@@ -254,7 +267,7 @@ class Insert(Statement):
 @dataclass(frozen=True)
 class Update(Statement):
     """UPDATE table SET ... WHERE ...: `query` is a SELECT of the values of the columns `assigned`, from the table as
-    `parse_changes.TARGET`."""
+    `parse_changes.TARGET`.  What is called `parse_changes.DEFAULT` is the column's default."""
 
     table: Identifier
     query: QueryText

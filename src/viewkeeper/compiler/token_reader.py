@@ -62,7 +62,7 @@ class TokenReader:
             self._expect("NULL")
             return ColumnDeclaration(column.name, column.type, False)
         if self._peek() not in ("", ",", ")", "PRIMARY KEY"):
-            raise self._refusal(f"{self._peek()} is not supported in a column; there are NOT NULL and PRIMARY KEY")
+            raise self._refusal(f"{self._peek()} is not supported in a column of a stream; there is NOT NULL")
         return column
 
     def _type(self) -> Type:

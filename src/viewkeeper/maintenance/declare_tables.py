@@ -21,7 +21,7 @@ from viewkeeper.catalog.model import (
     View,
 )
 from viewkeeper.catalog.types import BIGINT
-from viewkeeper.compiler.bind import BoundView
+from viewkeeper.compiler.bind import BoundTable, BoundView
 from viewkeeper.maintenance.builder import PlanBuilder
 from viewkeeper.maintenance.rules.rewriter import rewritten
 from viewkeeper.maintenance.sharing import MEMBER
@@ -31,15 +31,15 @@ from viewkeeper.plans.relations import Scan
 ROW_ID = Column("row id", BIGINT, False)
 
 
-def declare_table(catalog: Catalog, name: str, columns: tuple[Column, ...], key: tuple[int, ...]) -> Catalog:
+def declare_table(catalog: Catalog, name: str, bound: BoundTable) -> Catalog:
     """`catalog` with a base table, and its DELTA."""
-    builder = PlanBuilder(catalog)
+    builder, columns, key = PlanBuilder(catalog), bound.columns, bound.key
     id_ = builder.new_id()
     order = list(key) + [i for i in range(len(columns)) if i not in key]
     held = tuple(columns[i] for i in order) if key else (ROW_ID, *columns)
     state = StateSpec(builder.new_id(), "keyed", held, max(1, len(key)))
     places = tuple(order.index(i) for i in range(len(columns))) if key else tuple(range(1, len(columns) + 1))
-    table = Table(id_, name, columns, key, Stored(state, places))
+    table = Table(id_, name, columns, key, Stored(state, places), bound.details)
     identity = ((name, tuple((columns[i].name, i) for i in key) or ((ROW_ID.name, len(columns)),)),)
     required = tuple(i for i, c in enumerate(columns) if not c.nullable and i not in key)
     stream = columns if key else (*columns, ROW_ID)

@@ -34,10 +34,12 @@ from viewkeeper.compiler.statements import (
     RebuildView,
     Rename,
     ReplaceView,
+    SetDefault,
     Statement,
 )
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.maintenance import declare_tables
+from viewkeeper.pipeline import alter_tables
 from viewkeeper.pipeline.declare_functions import with_function, without_function
 from viewkeeper.pipeline.replacing import begun, exchanged, replacement_of, together, views_and_indexes
 from viewkeeper.pipeline.spark_calls import typed_by
@@ -179,8 +181,8 @@ class _Declaring:
         self.flush()
         if isinstance(statement, CreateTable):
             self._require_free(statement.name)
-            columns, key = bind_table(statement)
-            self.catalog = declare_tables.declare_table(self.catalog, statement.name.name, columns, key)
+            bound = bind_table(statement, self.catalog.zone)
+            self.catalog = declare_tables.declare_table(self.catalog, statement.name.name, bound)
             self._made("TABLE", statement.name)
         elif isinstance(statement, CreateIndex):
             self._require_free(statement.name)
@@ -198,6 +200,9 @@ class _Declaring:
             self._made("VIEW", statement.name)
         elif isinstance(statement, Rename):
             self._rename(statement)
+        elif isinstance(statement, SetDefault):
+            self.catalog = alter_tables.with_default(self.catalog, statement)
+            self._made("TABLE", statement.table, "ALTER")
         elif isinstance(statement, ReplaceView):
             self._replace(statement)
         elif isinstance(statement, AlterView) and isinstance(old := self.catalog.find(statement.view.name.name), View):

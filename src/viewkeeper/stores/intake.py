@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import physical_type
@@ -55,6 +56,8 @@ class TableIntake:
         self.intakes = [ColumnIntake(type_, zone) for type_ in form.types]
         self.names = ColumnNames(self.table.name, self.table.columns)
         self._everything = tuple(range(len(form.types)))
+        needed = form.required if form.keyless else form.key
+        self._must_be_named = tuple(i for i in needed if form.defaults[i] is None)
 
     def named(self, names: Iterable[Any]) -> tuple[int, ...]:
         """The columns called `names`, in their order, each once."""
@@ -63,10 +66,10 @@ class TableIntake:
         return positions
 
     def row(self, row: Mapping[str, Any]) -> tuple[tuple[int, ...], list[Any]]:
-        """One row: the columns that it names, and physical values of all columns (None where not named)."""
+        """One row: the columns that it names, and physical values of all columns (their defaults where not named)."""
         row = as_mapping(row, self.table.name)
         named = self.named(row)
-        values: list[Any] = [None] * len(self.intakes)
+        values: list[Any] = list(self.form.defaults)
         for i, value in zip(named, row.values(), strict=True):
             column = self.table.columns[i]
             if value is not None:
@@ -76,6 +79,8 @@ class TableIntake:
                     raise self._bad_value(i, str(refused), row) from None
             elif i in self.form.key or not column.nullable:
                 raise self._bad_value(i, self._no_null(i), row)
+            else:
+                values[i] = None
         if self.form.keyless:
             return self._everything, values
         for i in self.form.key:
@@ -171,8 +176,7 @@ class TableIntake:
         named = self.named(names)
         places = {i: at for at, i in enumerate(named)}
         columns = self._converted(places, lambda i: take(i, places[i]))
-        whole = [columns[i] if i in columns else pa.nulls(length, physical_type(type_))
-                 for i, type_ in enumerate(self.form.types)]  # fmt: skip
+        whole = [columns[i] if i in columns else self.form.unnamed(i, length) for i in self._everything]
         full = self.form.keyless or len(named) == len(whole)
         return self._judged(Operations(PUT, whole, None if full else np.tile(self.form.mask(named), (length, 1))))
 
@@ -181,8 +185,12 @@ class TableIntake:
         gathered, named = by_column(rows, len(rows), len(self.form.types), self.named)
         columns = self._converted(self._everything, lambda i: self.intakes[i].from_values(gathered[i]))
         masks = {positions: self.form.mask(positions) for positions in set(named)}
-        mask = None if self.form.keyless else np.array([masks[positions] for positions in named])
-        return self._judged(Operations(PUT, [columns[i] for i in self._everything], mask))
+        mask = np.array([masks[positions] for positions in named])
+        for i, default in enumerate(self.form.defaults):
+            if default is not None:
+                columns[i] = pc.if_else(pa.array(bits(mask, i)), columns[i], pa.scalar(default, columns[i].type))
+        return self._judged(Operations(PUT, [columns[i] for i in self._everything],
+                                       None if self.form.keyless else mask))  # fmt: skip
 
     def _converted(self, positions: Iterable[int], convert: Callable[[int], pa.Array]) -> dict[int, pa.Array]:
         """The columns at `positions`, the key's first, so that what is wrong elsewhere can name the key."""
@@ -209,8 +217,9 @@ class TableIntake:
         return puts
 
     def _complete(self, named: Sequence[int]) -> None:
-        """Refuse rows that leave out a key column, or what can have no NULL in a table without a key."""
-        for i in self.form.required if self.form.keyless else self.form.key:
+        """Refuse rows that leave out a key column, or what can have no NULL in a table without a key; unless it has a
+        default."""
+        for i in self._must_be_named:
             if i not in named:
                 raise InputError(
                     f"{self.table.name}: column {self.table.columns[i].name} is missing; {self._no_null(i)}"

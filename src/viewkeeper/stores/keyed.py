@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.changes.layout import is_null
 from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, Operations, bits
 from viewkeeper.errors import InputError, RowError
 from viewkeeper.stores.access import Apply, TableAccess
@@ -33,7 +34,7 @@ def plan(access: TableAccess, operations: Operations, numbers: np.ndarray) -> Ap
 
 
 def plan_one(access: TableAccess, key: bytes, named: Sequence[int], values: Sequence[Any]) -> Apply:
-    """`plan` of a single put, of physical values of all columns (None where not named)."""
+    """`plan` of a single put, of physical values of all columns (their defaults where not named)."""
     form = access.form
     if all(i in named for i in form.values):
         row = form.value_layout.pack([values[i] for i in form.values])
@@ -41,14 +42,16 @@ def plan_one(access: TableAccess, key: bytes, named: Sequence[int], values: Sequ
 
     def merge(node: Node, txn: Any, first: int) -> None:
         old = txn.get(key, db=node.rows)
-        merged = form.value_layout.unpack(old) if old is not None else [None] * len(form.values)
         if old is None:
             for i in form.required:
-                if i not in named:
+                if values[i] is None:
                     raise _left_unset(access, i)
-        for at, i in enumerate(form.values):
-            if i in named:
-                merged[at] = values[i]
+            merged = [values[i] for i in form.values]
+        else:
+            merged = form.value_layout.unpack(old)
+            for at, i in enumerate(form.values):
+                if i in named:
+                    merged[at] = values[i]
         txn.put(key, form.value_layout.pack(merged), db=node.rows)
 
     return merge
@@ -80,7 +83,8 @@ def _clear(access: TableAccess, operations: Operations, node: Node, txn: Any, ke
 def _merge(
     access: TableAccess, puts: Operations, node: Node, txn: Any, keys: Sequence[bytes], numbers: np.ndarray
 ) -> None:
-    """Set the named columns; of several puts of one key the later wins, column by column."""
+    """Set the named columns; of several puts of one key the later wins, column by column.  A row that is not there yet
+    begins as the first of them has its columns, named or not."""
     assert puts.named is not None, "a partial put says which columns it names"
     form, length = access.form, len(puts)
     encoded = pa.array(keys, pa.large_binary()).dictionary_encode()
@@ -91,7 +95,7 @@ def _merge(
     found = dict(txn.cursor(node.rows).getmulti(distinct))
     exists = np.fromiter((key in found for key in distinct), bool, len(distinct))
     for i in form.required:
-        unset = ~exists & ~bits(puts.named, i)[order[starts]]
+        unset = ~exists & is_null(puts.columns[i])[order[starts]]
         if unset.any():
             raise _left_unset(access, i, int(numbers[order[starts][unset].min()]))
     old, _ = form.value_layout.decode([found[key] for key in distinct if key in found])
@@ -100,9 +104,9 @@ def _merge(
     for at, i in enumerate(form.values):
         places = np.where(bits(puts.named, i)[order], np.arange(length), -1)
         last = np.maximum.reduceat(places, starts)
-        source = np.where(last >= 0, order[last], length + in_old)
+        source = np.where(last >= 0, order[last], np.where(exists, length + in_old, order[starts]))
         both = pa.concat_arrays([puts.columns[i], form.physical(i, old[at])])
-        columns.append(both.take(pa.array(source, mask=(last < 0) & ~exists)))
+        columns.append(both.take(pa.array(source)))
     _put(node, txn, distinct, form.value_layout.encode(columns, len(distinct)))
 
 

@@ -147,9 +147,12 @@ def _describe(version: Version, name: str) -> Result:
     else:
         columns, key = found.columns, found.key
         note = _key_note(found)
+    defaults = found.defaults if isinstance(found, Table) else (None,) * len(columns)
     rows = [{"col_name": column.name, "data_type": str(column.type).lower(), "nullable": column.nullable,
-             "key": key.index(i) + 1 if i in key else None} for i, column in enumerate(columns)]  # fmt: skip
-    schema = {"col_name": pa.string(), "data_type": pa.string(), "nullable": pa.bool_(), "key": pa.int32()}
+             "key": key.index(i) + 1 if i in key else None, "default": None if default is None else default.text}
+            for i, (column, default) in enumerate(zip(columns, defaults, strict=True))]  # fmt: skip
+    schema = {"col_name": pa.string(), "data_type": pa.string(), "nullable": pa.bool_(), "key": pa.int32(),
+              "default": pa.string()}  # fmt: skip
     return _listed(rows, schema, note)
 
 

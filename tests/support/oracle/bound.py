@@ -36,8 +36,8 @@ class BoundCase:
                     self._declare_view(statement)
 
     def _declare_table(self, statement: CreateTable) -> None:
-        columns, key = bind_table(statement)
-        table = Table(self.catalog.next_id, statement.name.name, columns, key, _NOWHERE)
+        bound = bind_table(statement, self.catalog.zone)
+        table = Table(self.catalog.next_id, statement.name.name, bound.columns, bound.key, _NOWHERE, bound.details)
         self.catalog = replace(self.catalog.adding(table), next_id=table.id + 1)
 
     def _declare_view(self, statement: CreateView) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from viewkeeper.maintenance.task import Sent, Task
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.grouping import Groups, group_rows
-from viewkeeper.trace.keys import canonical, equal_rows
+from viewkeeper.trace.keys import canonical, equal_rows, valid
 from viewkeeper.trace.rows import Rows
 
 PUT, DELETE_ROW, DELETE_COLUMNS = 0, 1, 2
@@ -48,6 +48,12 @@ class KeyOperations:
     def last(self, condition: np.ndarray) -> np.ndarray:
         """For each key the last position in `groups.order` where `condition` holds, -1 where none does."""
         return np.maximum.reduceat(np.where(condition, np.arange(len(condition)), -1), self.groups.starts)
+
+    def next(self, condition: np.ndarray, after: np.ndarray) -> np.ndarray:
+        """For each key the first position behind `after` where `condition` holds; len(condition) where none does."""
+        places = np.arange(len(condition))
+        behind = condition & (places > np.repeat(after, self.groups.lengths))
+        return np.minimum.reduceat(np.where(behind, places, len(places)), self.groups.starts)
 
 
 @dataclass
@@ -114,28 +120,31 @@ def _fold(
         live = kind[starts + operations.groups.lengths - 1] == PUT
         index = pa.array(operations.groups.lasts, mask=~live)
         return Folded(live, [operations.rows.columns[i].take(index) for i in others])
-    put = (kind == PUT) & ~_rejected(operator, operations, named, found, task)
+    put = (kind == PUT) & ~_rejected(operator, operations, found, task)
     last_delete = operations.last(kind == DELETE_ROW)
     live = (operations.last(put) > last_delete) | ((last_delete < 0) & found)
+    # The put that makes the row where it is a new one: before it, what deletes columns does nothing.
+    is_new = (last_delete >= 0) | ~found
+    making = np.where(is_new & live, operations.next(put, last_delete), -1)
     columns = []
     for i, before in zip(others, old, strict=True):
         touched = operations.last((put | (kind == DELETE_COLUMNS)) & named[i])
-        # Position in (operations, old rows): the last operation that names the column, else the old value, else NULL.
-        place = np.where(touched > last_delete, order[touched], len(order) + np.arange(len(starts)))
-        null = ~live | ((touched <= last_delete) & (last_delete >= 0))
+        # Position in (operations, old rows): the last operation that names the column, else what the put that makes the
+        # row has for it, else the old value.
+        rest = np.where(is_new, order[making], len(order) + np.arange(len(starts)))
+        place = np.where(touched >= np.maximum(making, 0), order[touched], rest)
         both = pa.concat_arrays([operations.rows.columns[i], before])
-        columns.append(both.take(pa.array(place, mask=null)))
+        columns.append(both.take(pa.array(place, mask=~live)))
     return Folded(live, columns)
 
 
-def _rejected(
-    operator: plan.Delta, operations: KeyOperations, named: dict[int, np.ndarray], found: np.ndarray, task: Task
-) -> np.ndarray:
+def _rejected(operator: plan.Delta, operations: KeyOperations, found: np.ndarray, task: Task) -> np.ndarray:
     """Puts that would leave a NOT NULL column unset: of a row that is not there at that moment."""
     kind, groups = operations.kind, operations.groups
     complete = np.ones(len(kind), dtype=bool)
-    for i in operator.required:
-        complete &= named[i]
+    unset = {i: _is_null(operations.rows.columns[i])[groups.order] for i in operator.required}
+    for missing in unset.values():
+        complete &= ~missing
     complete &= kind == PUT
     decides = complete | (kind == DELETE_ROW)
     group = np.repeat(np.arange(len(groups.starts)), groups.lengths)
@@ -147,14 +156,19 @@ def _rejected(
     rejected = (kind == PUT) & ~complete & ~exists
     if rejected.any():
         wrong = np.flatnonzero(rejected)
-        missing = [[operator.columns[i].name for i in operator.required if not named[i][w]] for w in wrong]
+        names = [[operator.columns[i].name for i in operator.required if unset[i][w]] for w in wrong]
         reasons = [
-            f"put of a row that does not exist leaves {', '.join(names)} unset, which is NOT NULL" for names in missing
+            f"put of a row that does not exist leaves {', '.join(each)} unset, which is NOT NULL" for each in names
         ]
         task.context.reject(
             task.program.table(operator.table), operations.rows.take(groups.order[wrong]), reasons
         )  # fmt: skip
     return rejected
+
+
+def _is_null(column: pa.Array) -> np.ndarray:
+    present = valid(column)
+    return np.zeros(len(column), dtype=bool) if present is None else ~present
 
 
 def _write(

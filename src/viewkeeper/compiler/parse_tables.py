@@ -1,0 +1,103 @@
+"""CREATE TABLE and ALTER TABLE, token by token."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot.tokens import TokenType
+
+from viewkeeper.compiler.parse_changes import ChangeReader
+from viewkeeper.compiler.source_text import QueryText
+from viewkeeper.compiler.statements import ColumnDeclaration, CreateTable, Identifier, Rename, SetDefault, Statement
+
+T = TokenType
+
+
+class TableReader(ChangeReader):
+    """Reads what declares and changes base tables."""
+
+    def _create_table(self) -> CreateTable:
+        name = self._new_name("a table")
+        if self._peek() == "AS":
+            raise self._refusal("CREATE TABLE ... AS is not supported; create the table, then put its rows")
+        columns: list[ColumnDeclaration] = []
+        key: tuple[Identifier, ...] | None = None
+        self._expect("(")
+        while True:
+            if self._peek() in ("PRIMARY KEY", "CONSTRAINT"):
+                if self._take("CONSTRAINT"):
+                    self._identifier("a constraint")
+                self._begin_key(key)
+                key = self._identifiers("a key column")
+            else:
+                columns.append(self._table_column())
+                if self._peek() == "PRIMARY KEY":
+                    self._begin_key(key)
+                    key = (columns[-1].name,)
+                    columns[-1] = self._options(columns[-1])
+            if not self._take(","):
+                break
+        self._expect(")")
+        if not columns:
+            raise self._failure("a table needs columns", expected=False)
+        return self._ended(CreateTable(*self._whole(), name, tuple(columns), key or ()), "CREATE TABLE")
+
+    def _begin_key(self, key: tuple[Identifier, ...] | None) -> None:
+        if key is not None:
+            raise self._failure("a table has one PRIMARY KEY", expected=False)
+        self._expect("PRIMARY KEY")
+
+    def _table_column(self) -> ColumnDeclaration:
+        return self._options(ColumnDeclaration(self._identifier("a column"), self._type(), True))
+
+    def _options(self, column: ColumnDeclaration) -> ColumnDeclaration:
+        """What stands behind a column's type, in any order."""
+        while self._peek() not in ("", ",", ")", "PRIMARY KEY"):
+            if self._take("NOT"):
+                self._expect("NULL")
+                column = replace(column, nullable=False)
+            elif self._peek() == "DEFAULT" and column.default is None:
+                self._next += 1
+                column = replace(column, default=self._default())
+            else:
+                raise self._refusal(f"{self._peek()} is not supported here; a column may have NOT NULL, DEFAULT and "
+                                    "PRIMARY KEY, each once")  # fmt: skip
+        return column
+
+    def _default(self) -> QueryText:
+        """The constant behind DEFAULT, as the SELECT of it."""
+        first, depth = self._next, 0
+        while self._next < len(self._tokens) and (depth or not self._ends_default(first)):
+            kind = self._tokens[self._next].token_type
+            depth += (kind == T.L_PAREN) - (kind == T.R_PAREN)
+            self._next += 1
+        tokens = self._tokens[first : self._next]
+        if not tokens:
+            raise self._failure("a constant")
+        tree = self._admitted_tree(self._source, [self._unwritten(T.SELECT, "SELECT", tokens[0]), *tokens])
+        return QueryText(tree, self._source, tokens[0].start, tokens[-1].end + 1)
+
+    def _ends_default(self, first: int) -> bool:
+        word = self._peek()
+        if word == "NOT":  # NULL behind it, and no IS before it: the column is NOT NULL
+            is_null = self._tokens[self._next + 1 : self._next + 2]
+            before = self._tokens[self._next - 1].text.upper() if self._next > first else ""
+            return bool(is_null) and is_null[0].token_type == T.NULL and before != "IS"
+        return word in (",", ")", "PRIMARY KEY", "DEFAULT")
+
+    def _alter_table(self, name: Identifier) -> Statement:
+        text, place = self._whole()
+        if self._take("RENAME"):
+            self._expect("TO")
+            return self._ended(Rename(text, place, "TABLE", name, self._identifier("the new name")))
+        if self._take("ALTER"):
+            self._take("COLUMN")
+            column = self._identifier("a column")
+            if self._take("DROP"):
+                self._expect("DEFAULT")
+                return self._ended(SetDefault(text, place, name, column, None))
+            self._expect("SET")
+            self._expect("DEFAULT")
+            return self._ended(SetDefault(text, place, name, column, self._default()))
+        raise self._refusal(f"ALTER TABLE ... {self._peek()} is not supported yet; there are RENAME TO, and ALTER "
+                            "COLUMN ... SET DEFAULT and DROP DEFAULT")  # fmt: skip
