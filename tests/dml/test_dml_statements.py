@@ -123,6 +123,25 @@ class TestUpdate:
             {"id": 1, "a": None, "b": [1, None]}, {"id": 2, "a": [], "b": [7]}
         ]  # fmt: skip
 
+    def test_nested_values_are_made_of_others(self, db: Database) -> None:
+        """Of the types that the columns have: what does not fit raises, and changes nothing."""
+        db.sql("CREATE TABLE made (id INT PRIMARY KEY, a ARRAY<BIGINT>, s STRUCT<x: DOUBLE, y: STRING>, "
+               "m MAP<STRING, TINYINT>)")  # fmt: skip
+        db.sql("INSERT INTO made VALUES (1, array(1, NULL), named_struct('x', 1, 'y', 'a'), map('k', 2)), "
+               "(2, array(), named_struct('X', 2.5, 'y', NULL), map())")  # fmt: skip
+        assert db.sql("UPDATE made SET a = array(a[0], id), m = map(s.y, 7), s = struct(size(a) AS x, 'b') "
+                      "WHERE s.y = 'a'").affected == 1  # fmt: skip
+        refused(db, "UPDATE made SET m = map('k', 300) WHERE id = 2", "CAST_OVERFLOW", ViewBroken)
+        refused(db, "UPDATE made SET m = map('k', 'x')", "is not stored as", DeclarationError)
+        refused(db, "UPDATE made SET a = array(a[9])", "INVALID_ARRAY_INDEX", ViewBroken)
+        refused(db, "DELETE FROM made WHERE a < array(2L)", "not supported yet for a value of type ARRAY", NotSupported)
+        assert [db.table("made").get(i) for i in (1, 2)] == [
+            {"id": 1, "a": [1, 1], "s": {"x": 2.0, "y": "b"}, "m": [("a", 7)]},
+            {"id": 2, "a": [], "s": {"x": 2.5, "y": None}, "m": []},
+        ]  # fmt: skip
+        copied = "INSERT INTO made SELECT id + 10, a, s, m FROM made WHERE array_contains(a, 1) AND m['a'] = 7"
+        assert db.sql(copied).affected == 1
+
     def test_a_row_for_which_an_expression_raises_changes_nothing(self, db: Database) -> None:
         refused(db, "UPDATE t SET n = 1 / (id - 3)", "DIVIDE_BY_ZERO", ViewBroken)
         refused(db, "UPDATE t SET id = 9223372036854775808 WHERE id = 1", "CAST_OVERFLOW", ViewBroken)

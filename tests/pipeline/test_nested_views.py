@@ -30,13 +30,14 @@ ON_THE_DELTA = {
     "over_it": "SELECT p.id, size(p.parts) AS n, p.parts, element_at(p.m, 1) AS one FROM parts p JOIN t ON p.id = t.id",
     "equal": "SELECT p.id FROM parts p JOIN parts q ON p.parts = q.parts WHERE NOT p.a <=> q.a OR q.a IS NULL",
     "distinct_parts": "SELECT DISTINCT parts, a FROM parts",
+    "structs": "SELECT id, named_struct('s', s, 'in', array(struct(m, d))) AS n, array(m) AS o FROM t",
+    "lambdas": "SELECT transform(a, e -> e + 1) AS t, s.k, a[0] AS first FROM n WHERE s.k IS NOT NULL AND size(a) > 0",
+    "taken": "SELECT s.k, count(*) AS n, sum(a[0]) AS x FROM n WHERE size(a) > 0 OR s.v[0]['b'] > 1 GROUP BY s.k",
     "held": "SELECT a, s, m, size(a) AS n, map_keys(m) AS keys FROM n WHERE s IS NOT NULL",
     "held_arrays": "SELECT a, count(*) AS n, count(DISTINCT a) AS k FROM n GROUP BY a",
 }  # fmt: skip
 AS_A_WHOLE = {
-    "structs": "SELECT id, named_struct('s', s, 'in', array(struct(m, d))) AS n, array(m) AS o FROM t",
     "sets": "SELECT m, sort_array(collect_set(s)) AS s, max(struct(id, s)) AS last FROM t GROUP BY m",
-    "lambdas": "SELECT transform(a, e -> e + 1) AS t, s.k, a[0] AS first FROM n WHERE s.k IS NOT NULL AND size(a) > 0",
     "zipped": "SELECT id, to_json(arrays_zip(parts, a)) AS z FROM parts",
     "elements": "SELECT id, e FROM parts LATERAL VIEW OUTER explode(parts) AS e",
 }  # fmt: skip

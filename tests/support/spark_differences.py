@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from compiler_catalog import catalog_of, query_of
 from viewkeeper.catalog.types import Type, logical_type, to_logical, to_physical
+from viewkeeper.checker.functions_of_nested import closed, opened
 from viewkeeper.checker.row_evaluator import Answer, evaluate
 from viewkeeper.evaluation.error_codes import ERROR_CODES, unpack_error
 from viewkeeper.evaluation.evaluate import evaluate as computed
@@ -44,6 +45,8 @@ def ours(types: Sequence[Type], rows: Sequence[tuple[Any, ...]], expressions: Se
     (scan,) = [table.id for table in catalog.tables]
     physical = [to_physical(array, type_) for array, type_ in zip(_logical(types, rows), types, strict=True)]
     found = []
+    held = [tuple(physical[i][n].as_py() if type_.is_nested else row[i] for i, type_ in enumerate(types))
+            for n, row in enumerate(rows)]  # fmt: skip
     for sql in expressions:
         relation = query_of(catalog, f"SELECT {sql} FROM edges").relation
         assert isinstance(relation, Project)
@@ -52,11 +55,11 @@ def ours(types: Sequence[Type], rows: Sequence[tuple[Any, ...]], expressions: Se
         values = to_logical(array, output.type).to_pylist()
         codes = {} if errors is None else {int(n): _code(errors[n]) for n in np.flatnonzero(errors)}
         for n, row in enumerate(rows):
-            judged = evaluate(relation, {scan: Answer([row])}, ZONE)
+            judged = evaluate(relation, {scan: Answer([held[n]])}, ZONE)
             code = judged.errors[0].code if judged.errors else None
             assert code == codes.get(n), (sql, row, "checker", code, "operators", codes.get(n))
             if code is None:
-                value = judged.rows[0][0]
+                (value,) = map(opened, judged.rows[0], [output.type])
                 assert same(value, values[n]), (sql, row, "checker", value, "operators", values[n])
                 assert output.nullable or value is not None, (sql, row, "is NULL")
         found.append(Ours(sql, relation.names[0], output.type, values, codes))
@@ -81,7 +84,8 @@ def compare_with_spark(
     spark.createDataFrame(table, schema).createOrReplaceTempView("edges")
     fields = spark.sql(f"SELECT {', '.join(expressions)} FROM edges").schema
     for one, field in zip(found, fields, strict=True):
-        our, their = (one.name, str(one.type).lower()), (field.name, field.dataType.simpleString())
+        type_ = str(one.type).lower().replace(", ", ",").replace(": ", ":")
+        our, their = (one.name, type_), (field.name, field.dataType.simpleString())
         assert our == their, (one.sql, our, their)
     cases = [f"CASE WHEN n IN (-1{''.join(f', {n}' for n in one.codes)}) THEN NULL ELSE {one.sql} END" for one in found]
     for n, *answer in spark.sql(f"SELECT n, {', '.join(cases)} FROM edges").collect():
@@ -99,6 +103,10 @@ def same(left: Any, right: Any) -> bool:
     """Of one type too; NaN is NaN, and -0.0 is not 0.0."""
     if isinstance(left, float) and isinstance(right, float):
         return left == right and math.copysign(1, left) == math.copysign(1, right) or (left != left and right != right)
+    if isinstance(left, dict) and isinstance(right, dict):
+        return list(left) == list(right) and all(same(value, right[name]) for name, value in left.items())
+    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        return len(left) == len(right) and all(map(same, left, right))
     if isinstance(left, bytearray):
         left = bytes(left)
     return bool(left == right) and (
@@ -107,7 +115,16 @@ def same(left: Any, right: Any) -> bool:
 
 
 def _aware(value: Any, type_: Type) -> Any:
-    return value.astimezone() if type_.name == "TIMESTAMP" and value is not None else value
+    """As Arrow gives it: a time with its zone, a struct and a map as a dict and pairs in the order of the keys."""
+    if value is None or not type_.parts:
+        return value.astimezone() if type_.name == "TIMESTAMP" and value is not None else value
+    of = [part for _, part in type_.parts]
+    if type_.name == "ARRAY":
+        return [_aware(each, of[0]) for each in value]
+    if type_.name == "STRUCT":
+        return {name: _aware(each, part) for each, (name, part) in zip(value, type_.parts, strict=True)}
+    pairs = [(_aware(key, of[0]), _aware(each, of[1])) for key, each in value.items()]
+    return opened(closed(pairs, type_), type_)
 
 
 def _raised(spark: SparkSession, sql: str, row: int) -> str:

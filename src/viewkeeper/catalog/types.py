@@ -171,7 +171,7 @@ def type_of(arrow: pa.DataType) -> Type:
 def to_physical(array: pa.Array, type_: Type) -> pa.Array:
     """`array`, of exactly `logical_type(type_)`, in its physical form (no value is lost)."""
     if type_.is_nested:
-        return nested.encoded(_inside(array, type_, to_physical), _form(type_))
+        return nested.encoded(_inside(array, type_, to_physical), form_of(type_))
     target = physical_type(type_)
     if type_.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
         return array.view(target)
@@ -186,7 +186,7 @@ def to_logical(array: pa.Array, type_: Type, zone: str = "UTC") -> pa.Array:
         return pa.nulls(len(array))
     target = logical_type(type_, zone)
     if type_.is_nested:
-        return _inside(nested.decoded(array, _form(type_)), type_, lambda part, of: to_logical(part, of, zone))
+        return _inside(nested.decoded(array, form_of(type_)), type_, lambda part, of: to_logical(part, of, zone))
     if type_.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
         return array.view(target)
     if type_.is_decimal and type_.precision <= 18:
@@ -199,16 +199,16 @@ def of_parts(values: Sequence[Any], type_: Type) -> pa.Array:
 
     Raises ValueError where a key stands in a map twice.
     """
-    form = _form(type_)
+    form = form_of(type_)
     return nested.encoded(pa.array(values, nested.arrow_type(form)), form)
 
 
 @cache
-def _form(type_: Type) -> nested.NestedForm:
+def form_of(type_: Type) -> nested.NestedForm:
     """How values of a type are written within others."""
     if not type_.is_nested:
         return nested.Leaf(physical_type(type_))
-    parts = tuple(_form(part) for _, part in type_.parts)
+    parts = tuple(form_of(part) for _, part in type_.parts)
     if type_.name == "ARRAY":
         return nested.Elements(parts[0])
     fields = nested.Fields(tuple(name for name, _ in type_.parts), parts)

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from viewkeeper.catalog.types import INTEGER_BITS, Type
+from viewkeeper.checker.functions_of_nested import closed, opened
 from viewkeeper.checker.text_readings import as_boolean, as_date, as_decimal, as_float, as_integer, as_moment
 from viewkeeper.checker.value_rules import Raised, convert, fit_decimal, instant
 from viewkeeper.plans.expressions import TextPlace
@@ -22,11 +23,32 @@ _EPOCH, _MICROSECOND = datetime.datetime(1970, 1, 1), datetime.timedelta(microse
 def cast(value: Any, source: Type, target: Type, zone: str, place: TextPlace | None, tried: bool = False) -> Any:
     """`value` of type `source` as one of `target`; raises `Raised`, or is None with `tried`, where there is none."""
     try:
+        if value is not None and source.is_nested and source != target:
+            return closed(_within(opened(value, source), source, target, zone, place, tried), target)
         return None if value is None else _cast(value, source, target, zone, place)
     except Raised as raised:
         if tried and raised.code != "DATETIME_OVERFLOW":  # Spark has what is beyond the years
             return None
         raise
+
+
+def _within(
+    value: Any, source: Type, target: Type, zone: str, place: TextPlace | None, tried: bool
+) -> Any:  # fmt: skip
+    """Each of the values that stand within one."""
+    if value is None or source == target:
+        return value
+    pairs = [(old, new) for (_, old), (_, new) in zip(source.parts, target.parts, strict=True)]
+
+    def cast_part(part: Any, old: Type, new: Type) -> Any:
+        return (_within if old.is_nested else cast)(part, old, new, zone, place, tried)
+
+    if source.name == "ARRAY":
+        return [cast_part(each, *pairs[0]) for each in value]
+    if source.name == "MAP":
+        return [(cast_part(key, *pairs[0]), cast_part(each, *pairs[1])) for key, each in value]
+    names = [name for name, _ in target.parts]
+    return {name: cast_part(each, *pair) for name, each, pair in zip(names, value.values(), pairs, strict=True)}
 
 
 def _cast(value: Any, source: Type, target: Type, zone: str, place: TextPlace | None) -> Any:

@@ -11,6 +11,7 @@ import zlib
 from typing import Any
 
 from viewkeeper.checker.functions_of_moments import OF_MOMENTS
+from viewkeeper.checker.functions_of_nested import OF_NESTED, OF_NULLS, of_nested
 from viewkeeper.checker.functions_of_numbers import OF_NUMBERS
 from viewkeeper.checker.value_rules import order_key
 from viewkeeper.functions.letter_case import LOWER_SINCE_14, UPPER_SINCE_14
@@ -23,8 +24,10 @@ def called(values: _Values, node: FunctionCall, zone: str) -> Any:
     """The function of `node` of these values; raises `Raised` where Spark does."""
     if node.function in _OF_NULLS:
         return _OF_NULLS[node.function](values)
-    if None in values:
+    if None in values and node.function not in OF_NULLS:
         return None
+    if node.function in OF_NESTED:
+        return of_nested(values, node)
     if node.function in _OF_TEXTS:
         return _OF_TEXTS[node.function](*values)
     known = OF_NUMBERS.get(node.function) or OF_MOMENTS[node.function]

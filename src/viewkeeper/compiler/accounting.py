@@ -156,6 +156,9 @@ def _tokens_of(query: QueryText, node: exp.Expr) -> Iterator[TokenType]:
         yield from (T.L_PAREN, T.R_PAREN)
     elif node.args.get("negate"):
         yield T.NOT
+    elif isinstance(node, exp.DataType) and node.args.get("nested"):
+        items = len(node.expressions)
+        yield from (T.LT, T.GT)
     elif isinstance(node, exp.DataType) and node.expressions and node.parent and not number_suffix(query, node.parent):
         items = len(node.expressions)
         yield from (T.L_PAREN, T.R_PAREN)
@@ -166,7 +169,9 @@ def _tokens_of(query: QueryText, node: exp.Expr) -> Iterator[TokenType]:
     elif isinstance(node, exp.TableAlias) and node.args.get("columns"):
         items = len(node.args["columns"])
         yield from (T.L_PAREN, T.R_PAREN)
-    elif isinstance(node, exp.Column) and node.args.get("table"):
+    elif isinstance(node, exp.Column):
+        yield from (T.DOT for part in ("table", "db", "catalog") if node.args.get(part))
+    elif isinstance(node, exp.Dot):
         yield T.DOT
     elif isinstance(node, exp.Case) and node.args.get("default"):
         yield T.ELSE

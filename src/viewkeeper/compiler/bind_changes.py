@@ -12,6 +12,7 @@ from viewkeeper.compiler.bind_select import SelectBinder, unwrapped
 from viewkeeper.compiler.column_defaults import python_value
 from viewkeeper.compiler.conversion import Refused, can_be_stored, converted
 from viewkeeper.compiler.namespace import Beside, Derived
+from viewkeeper.compiler.nested_values import refuse_nested
 from viewkeeper.compiler.parse_changes import DEFAULT, MATCHED, NOT_MATCHED, TARGET
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source_text import QueryText
@@ -47,6 +48,8 @@ def bind_change(catalog: Catalog, statement: RowStatement) -> BoundChange:
         rows = (binder.deleted(statement),)
     else:
         rows = binder.merged(statement)
+    for each in rows:
+        refuse_nested(each.relation)
     return BoundChange(table, rows)
 
 

@@ -9,17 +9,8 @@ from decimal import InvalidOperation
 from sqlglot import exp
 
 from viewkeeper.catalog.model import PythonFunction
-from viewkeeper.catalog.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    VOID,
-    Type,
-)  # fmt: skip
-from viewkeeper.compiler import bind_subquery, literals
+from viewkeeper.catalog.types import BINARY, BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID, Type
+from viewkeeper.compiler import bind_subquery, fields, literals
 from viewkeeper.compiler.aggregate_functions import aggregate
 from viewkeeper.compiler.aggregates import call, counted_together, distinct_call, filtered_call
 from viewkeeper.compiler.bind_over import windowed_call
@@ -54,7 +45,6 @@ from viewkeeper.plans.expressions import (
     And,
     Case,
     Coalesce,
-    ColumnRef,
     Expression,
     In,
     IsNull,
@@ -103,15 +93,15 @@ class ExpressionBinder:
     ) -> None:  # fmt: skip
         self.query, self.scope, self.zone = query, scope, zone
         self._outer, self._bind_subquery, self._functions = outer, subquery, functions
-        self._namer = Namer(self._shown, self._shown_sides)
+        self._namer = Namer(self._shown, self._shown_sides, lambda node: fields.shown(scope, node))
         self._depth = 0
 
     def name(self, node: exp.Expr) -> str:
         """Spark's name for an output without alias; that of a cast of a column is the column's."""
-        cast = node.unnest()
-        if isinstance(cast, (exp.Cast, exp.TryCast)) and isinstance(cast.this.unnest(), exp.Column):
-            return self._namer.name(cast.this)
-        return self._namer.name(node)
+        column = node.unnest()
+        if isinstance(column, (exp.Cast, exp.TryCast)) and fields.is_plain(self.scope, column.this.unnest()):
+            column = column.this.unnest()
+        return fields.last_name(column) or self._namer.name(node)
 
     def predicate(self, node: exp.Expr, clause: Clause, what: str) -> Expression:
         """The condition of WHERE, ON, HAVING or WHEN."""
@@ -250,34 +240,41 @@ class ExpressionBinder:
                 raise self.query.error(f"{name} is ambiguous: {len(meant)} outputs have that name", node)
             return meant[0]
         try:
-            index, column = self.scope.resolve(name, table.name if table else None)
+            return fields.reference(self.scope, node, self._place(node))
         except Unresolved as problem:
             elsewhere = None if problem.several else self._elsewhere(node, clause)
             if elsewhere is None:
-                kind = NotSupported if table and self.scope.is_nested(table.name) else DeclarationError
+                kind = NotSupported if any(map(self.scope.is_nested, fields.dotted(node)[:-1])) else DeclarationError
                 raise self.query.error(str(problem), node, kind) from None
             return elsewhere
-        return ColumnRef(column.type, column.nullable, self._place(node), index, name)
 
     def _elsewhere(self, node: exp.Expr, clause: Clause) -> Expression | None:
         """What a name means that is no column here: an output before, or a column of the query around."""
-        meant = (clause.before or {}).get(node.name.lower(), []) if node.args.get("table") is None else []
+        name, *more = fields.dotted(node)
+        meant = ((more and clause.outputs) or clause.before or {}).get(name.lower(), [])
         if len(meant) > 1:
-            raise self.query.error(f"{node.name} is ambiguous: {len(meant)} outputs before have that name", node)
-        if meant:
-            return meant[0]
+            raise self.query.error(f"{name} is ambiguous: {len(meant)} outputs before have that name", node)
+        if meant and (not more or meant[0].type.is_nested):
+            return fields.with_fields(meant[0], more, self._place(node))
         return self._outer.column(node, self._place(node)) if self._outer is not None else None
 
     def lookup(self, node: exp.Expr) -> Expression | None:
         """What a name in a subquery means for the rows here; None for nothing."""
-        table = node.args.get("table")
         try:
-            index, column = self.scope.resolve(node.name, table.name if table else None)
+            return fields.reference(self.scope, node, self._place(node))
         except Unresolved as problem:
             if problem.several:
                 raise self.query.error(str(problem), node) from None
             return self._outer.column(node, self._place(node)) if self._outer is not None else None
-        return ColumnRef(column.type, column.nullable, self._place(node), index, node.name)
+
+    def _field(self, node: exp.Expr, clause: Clause) -> Expression:
+        return fields.field(self.bind(node.this, clause), node.expression.name, self._place(node))
+
+    def _item(self, node: exp.Expr, clause: Clause) -> Expression:
+        value, *index = (self.bind(each, clause) for each in (node.this, *node.expressions))
+        if len(index) != 1:
+            raise Refused("[] takes one value")
+        return fields.item(value, index[0], self._place(node), self.zone)
 
     def _star(self, node: exp.Expr, clause: Clause) -> Expression:
         raise self.query.error("* can stand in a SELECT list, alone or as table.*, and in COUNT(*) only", node)
@@ -400,7 +397,9 @@ class ExpressionBinder:
         return Coalesce(arguments[0].type, nullable, self._place(node), tuple(arguments))
 
     def _function(self, node: exp.Expr, clause: Clause) -> Expression:
-        arguments = [self.bind(argument, clause) for argument in node.expressions]
+        arguments = [self.bind(argument.unalias(), clause) for argument in node.expressions]
+        if node.name == "struct":
+            arguments = fields.struct_arguments(node.expressions, arguments, self._place(node))
         if node.name not in CONVERSIONS:
             return bound_call(node.name, arguments, self._place(node), self.zone)
         if len(arguments) != 1:
@@ -484,7 +483,8 @@ _BINDERS: dict[type[exp.Expr], _Bind] = {
     **dict.fromkeys(FUNCTIONS, ExpressionBinder._aggregate), ScalarCall: ExpressionBinder._function,
     **dict.fromkeys(OPERATORS, ExpressionBinder._operator), exp.Escape: ExpressionBinder._operator,
     exp.Anonymous: ExpressionBinder._python, exp.Column: ExpressionBinder._column,
-    exp.Star: ExpressionBinder._star, exp.Paren: ExpressionBinder._paren,
+    exp.Star: ExpressionBinder._star, exp.Paren: ExpressionBinder._paren, exp.Dot: ExpressionBinder._field,
+    exp.Bracket: ExpressionBinder._item,
     exp.NEQ: ExpressionBinder._not_equal, exp.And: ExpressionBinder._connected, exp.Or: ExpressionBinder._connected,
     exp.Not: ExpressionBinder._not, exp.Is: ExpressionBinder._is, exp.Neg: ExpressionBinder._negate,
     exp.In: ExpressionBinder._in, exp.Between: ExpressionBinder._between, exp.Case: ExpressionBinder._case,

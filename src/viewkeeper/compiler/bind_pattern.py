@@ -95,7 +95,7 @@ class _Expressions(ExpressionBinder):
 
     def __init__(self, query: QueryText, scope: Scope, zone: str) -> None:
         super().__init__(query, scope, zone)
-        self._namer = _Namer(self._shown, self._shown_sides)
+        self._namer = _Namer(self._shown, self._shown_sides, lambda node: str(node.name))
         self._before = sum(len(item.names) for item in scope.items)
 
     def bind(self, node: exp.Expr, clause: Clause) -> Expression:

@@ -74,7 +74,7 @@ class _WindowNamer(Namer):
     """Spark's names of what is here beyond the core."""
 
     def __init__(self, inner: Namer, query: QueryText) -> None:
-        super().__init__(inner._literal, inner._compared)
+        super().__init__(inner._literal, inner._compared, inner._column)
         self._query = query
 
     def name(self, node: exp.Expr) -> str:

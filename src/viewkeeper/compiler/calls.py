@@ -46,7 +46,7 @@ CONVERSIONS = {
 FORMS = frozenset(
     (
         "date_part", "datepart", "extract", "if", "ifnull", "isnotnull", "isnull", "mod", "nanvl", "negative", "nullif",
-        "nvl", "nvl2",
+        "nvl", "nvl2", "struct",
     )
 )  # fmt: skip
 """Functions that are other expressions (forms.py)."""

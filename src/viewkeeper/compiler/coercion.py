@@ -34,6 +34,8 @@ def common_type(left: Type, right: Type) -> Type | None:
         return right
     if left.is_number and right.is_number:
         return _common_number(left, right)
+    if left.is_nested or right.is_nested:
+        return _common_nested(left, right)
     if STRING in (left, right):
         return _common_with_string(right if left == STRING else left)
     pair = {left, right}
@@ -49,6 +51,22 @@ def common_type_of_all(types: list[Type]) -> Type | None:
         if result is not None:
             result = common_type(result, type_)
     return result
+
+
+def _common_nested(left: Type, right: Type) -> Type | None:
+    if not same_shape(left, right):
+        return None
+    parts = [common_type(a, b) for (_, a), (_, b) in zip(left.parts, right.parts, strict=True)]
+    names = [name for name, _ in left.parts]
+    if left.name == "STRUCT" and [name.lower() for name in names] != [name.lower() for name, _ in right.parts]:
+        return None
+    found = [part for part in parts if part is not None]
+    return Type(left.name, parts=tuple(zip(names, found, strict=True))) if len(found) == len(parts) else None
+
+
+def same_shape(left: Type, right: Type) -> bool:
+    """Whether both are arrays, maps, or structs with as many fields."""
+    return left.is_nested and left.name == right.name and len(left.parts) == len(right.parts)
 
 
 def _common_with_string(other: Type) -> Type:
@@ -137,7 +155,7 @@ def has_cast(source: Type, target: Type) -> bool:
 def why_no_native_cast(source: Type, target: Type, stored: bool) -> str | None:
     """Why a cast that Spark has is none of ours, None where it is; `stored`: of a column as it stands in a table."""
     if source.is_nested or target.is_nested:
-        return "arrays, structs and maps are Spark's"
+        return _why_no_nested_cast(source, target)
     if source.is_float and (target == STRING or target.is_decimal):
         return "Java before version 19 prints other digits of some numbers than later ones"
     if source == TIMESTAMP and target.is_decimal:
@@ -152,10 +170,25 @@ def why_no_native_cast(source: Type, target: Type, stored: bool) -> str | None:
     return None
 
 
+def _why_no_nested_cast(source: Type, target: Type) -> str | None:
+    if not same_shape(source, target):
+        return "what holds other values is Spark's"
+    if source.name == "MAP" and not is_injective(source.parts[0][1], target.parts[0][1]):
+        return "two keys may become one"
+    for (_, old), (_, new) in zip(source.parts, target.parts, strict=True):
+        reason = None if old in (new, VOID) else why_no_native_cast(old, new, True)
+        if reason is not None or not has_cast(old, new):
+            return reason or f"{old} cannot be cast to {new}"
+    return None
+
+
 def is_injective(source: Type, target: Type) -> bool:
     """Whether two different values of `source` are still different as `target`."""
     if source == target:
         return True
+    if source.is_nested:
+        pairs = zip(source.parts, target.parts, strict=True)
+        return all(is_injective(old, new) for (_, old), (_, new) in pairs)
     if target == DOUBLE:
         return source.name in ("TINYINT", "SMALLINT", "INT", "FLOAT")
     # A zone's clock shows some hours twice, so two written times may be one moment.
@@ -164,7 +197,7 @@ def is_injective(source: Type, target: Type) -> bool:
 
 def may_become_null(source: Type, target: Type) -> bool:
     """Whether Spark's schema calls a conversion nullable even where its input is not."""
-    if source in (VOID, target):
+    if source in (VOID, target) or source.is_nested:
         return False
     if source == STRING:
         return target != BINARY

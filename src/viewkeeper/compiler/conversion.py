@@ -15,6 +15,7 @@ from viewkeeper.compiler.coercion import (
     decimal_result,
     has_cast,
     may_become_null,
+    same_shape,
     why_no_native_cast,
 )  # fmt: skip
 from viewkeeper.compiler.literals import convert, is_plain, smallest_decimal
@@ -59,8 +60,10 @@ def converted(expression: Expression, target: Type, zone: str) -> Expression:
 
 def can_be_stored(source: Type, target: Type) -> bool:
     """Whether a column of type `target` takes values of type `source`: Spark's `Cast.canANSIStoreAssign`."""
-    if source in (VOID, target) or target == STRING:
+    if source in (VOID, target) or (target == STRING and not source.is_nested):
         return True
+    if same_shape(source, target):
+        return all(can_be_stored(old, new) for (_, old), (_, new) in zip(source.parts, target.parts, strict=True))
     return (source.is_number and target.is_number) or (source.name in _TIMES and target.name in _TIMES)
 
 

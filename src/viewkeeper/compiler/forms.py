@@ -107,6 +107,18 @@ def negated(argument: Expression, place: TextPlace | None, zone: str) -> Express
     return Negate(argument.type, argument.nullable, place, argument)
 
 
+def _array(arguments: Arguments, place: TextPlace | None, zone: str) -> Expression:
+    return called(FUNCTIONS["array"], "array", to_common(list(arguments), "ARRAY", zone), place, zone)
+
+
+def _map(arguments: Arguments, place: TextPlace | None, zone: str) -> Expression:
+    keys, items = (to_common(list(arguments[i::2]), "MAP", zone) for i in (0, 1))
+    if len(keys) != len(items):
+        raise Refused("map takes keys, each with a value", NotSupported)
+    entries = [each for pair in zip(keys, items, strict=True) for each in pair]
+    return called(FUNCTIONS["map"], "map", entries, place, zone)
+
+
 def _extreme(name: str) -> Callable[[Arguments, TextPlace | None, str], Expression]:
     def make(arguments: Arguments, place: TextPlace | None, zone: str) -> Expression:
         return called(FUNCTIONS[name], name, to_common(list(arguments), name, zone), place, zone)
@@ -162,7 +174,9 @@ _FORMS: dict[str, tuple[int, int, Callable[[Arguments, TextPlace | None, str], E
     "if": (3, 3, _if), "nvl": (2, 2, _first_that_is), "ifnull": (2, 2, _first_that_is), "nvl2": (3, 3, _by_null),
     "nullif": (2, 2, _unless_equal), "nanvl": (2, 2, _unless_nan), "isnull": (1, 1, _is_null),
     "isnotnull": (1, 1, _is_not_null), "negative": (1, 1, lambda a, place, zone: negated(a[0], place, zone)),
+    "struct": (2, 2000, lambda a, place, zone: called(FUNCTIONS["named_struct"], "struct", a, place, zone)),
     "mod": (2, 2, lambda a, place, zone: arithmetic("%", a[0], a[1], place, zone)),
+    "array": (0, 1000, _array), "map": (0, 1000, _map),
     "greatest": (2, 1000, _extreme("greatest")), "least": (2, 1000, _extreme("least")),
     **dict.fromkeys(("extract", "date_part", "datepart"), (2, 2, _extract)),
 }  # fmt: skip

@@ -31,13 +31,14 @@ _SHIFTS: dict[type[exp.Expr], str] = {exp.BitwiseLeftShift: "<<", exp.BitwiseRig
 
 class Namer:
     """`literal` answers how a constant node is shown, None for a node that is no constant; `compared` answers how the
-    two sides of an infix operator are shown, None for a side that is shown as it is written."""
+    two sides of an infix operator are shown, None for a side that is shown as it is written; `column` how a column is
+    within others."""
 
     def __init__(
         self, literal: Callable[[exp.Expr], str | None],
-        compared: Callable[[exp.Expr], tuple[str | None, str | None]],
+        compared: Callable[[exp.Expr], tuple[str | None, str | None]], column: Callable[[exp.Expr], str],
     ) -> None:  # fmt: skip
-        self._literal, self._compared = literal, compared
+        self._literal, self._compared, self._column = literal, compared, column
 
     def name(self, node: exp.Expr) -> str:
         constant = self._literal(node)
@@ -48,7 +49,13 @@ class Namer:
         if isinstance(node, exp.Paren):
             return self.name(node.this)
         if isinstance(node, exp.Column):
-            return str(node.name)
+            return self._column(node)
+        if isinstance(node, exp.Dot):
+            return f"{self.name(node.this)}.{node.expression.name}"
+        if isinstance(node, exp.Bracket):
+            return f"{self.name(node.this)}[{', '.join(map(self.name, node.expressions))}]"
+        if isinstance(node, exp.Alias):
+            return f"{self.name(node.this)} AS {node.alias}"
         kind = type(node)
         if kind in INFIX:
             left, right = self._compared(node)
@@ -116,9 +123,10 @@ class Namer:
         if isinstance(node, exp.Neg):
             return f"(- {self.name(node.this)})"
         if isinstance(node, (exp.Cast, exp.TryCast)):
-            return (
-                f"{'TRY_' if node.args.get('safe') else ''}CAST({self.name(node.this)} AS {cast_type(node.args['to'])})"
-            )
+            if node.args["to"].args.get("nested"):  # to an array, struct or map: Spark does not show it
+                return self.name(node.this)
+            tried = "TRY_" if node.args.get("safe") else ""
+            return f"{tried}CAST({self.name(node.this)} AS {cast_type(node.args['to'])})"
         if isinstance(node, exp.NEQ):
             return f"(NOT ({self.name(node.this)} = {self.name(node.expression)}))"
         if isinstance(node, exp.Is):

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from viewkeeper.catalog.types import Type
+from viewkeeper.catalog.types import VOID, Type
 from viewkeeper.errors import NotSupported
-from viewkeeper.plans.expressions import Case, Coalesce, Compare, Expression, IsNull, TextPlace
+from viewkeeper.functions.registry import FUNCTIONS
+from viewkeeper.plans.expressions import Case, Cast, Coalesce, Compare, Expression, FunctionCall, IsNull, TextPlace
 from viewkeeper.plans.outside import SparkCall
 from viewkeeper.plans.relations import (
     GroupBy,
@@ -24,12 +25,15 @@ from viewkeeper.plans.relations import (
 from viewkeeper.plans.rewriting import walk
 from viewkeeper.plans.subqueries import relations_in
 
-_PASSING = (Case, Coalesce, IsNull, SparkCall)
+_PASSING = (Case, Cast, Coalesce, IsNull, SparkCall)
 _EQUALITIES = ("=", "<>", "<=>")
 
 
 def refuse_nested(relation: Relation) -> None:
     """Raises NotSupported where more is asked of an array, struct or map in `relation` than what can be said here."""
+    for column in relation.columns:
+        if column.type.parts and _has_nothing(column.type):
+            raise NotSupported(f"the output {column.name} is of type {column.type}; write a CAST to a type")
     for each in relations_in(relation):
         for expression in expressions_of(each):
             for node in walk(expression):
@@ -42,9 +46,14 @@ def refuse_nested(relation: Relation) -> None:
                 raise _refusal(f"rows cannot be told apart by a value of type {type_}", place)
 
 
+def _has_nothing(type_: Type) -> bool:
+    return type_ == VOID or any(_has_nothing(part) for _, part in type_.parts)
+
+
 def _refuse_within(node: Expression) -> None:
     nested = [child.type for child in node.children() if child.type.is_nested]
-    if not nested or isinstance(node, _PASSING):
+    passed_on = isinstance(node, _PASSING) or (isinstance(node, FunctionCall) and FUNCTIONS[node.function].nested)
+    if not nested or passed_on:
         return
     if not isinstance(node, Compare) or node.operator not in _EQUALITIES or any(type_.has_map for type_ in nested):
         raise _refusal(f"this is not supported yet for a value of type {nested[0]}", node.place)

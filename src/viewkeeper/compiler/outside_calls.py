@@ -181,11 +181,11 @@ def _columns(source: Script, tokens: Sequence[Token]) -> list[exp.Column]:
 def _names_field(column: exp.Column, tokens: Sequence[Token]) -> bool:
     """Whether it stands in struct(...) without a name of its own."""
     behind = next((token.text for token in tokens if token.start >= _ends(column)[1]), "")
-    field = column.parent
-    return isinstance(field, exp.PropertyEQ) and isinstance(field.this, exp.Identifier) and behind in (",", ")")
+    call = column.parent
+    return isinstance(call, ScalarCall) and call.name == "struct" and behind in (",", ")")
 
 
 def _ends(column: exp.Column) -> tuple[int, int]:
     """Where a column's name begins in the text, what stands before its dot included, and where it has ended."""
-    parts = [part.meta for part in (column.args.get("table"), column.this) if part is not None]
+    parts = [part.meta for name in ("catalog", "db", "table", "this") if (part := column.args.get(name)) is not None]
     return parts[0]["start"], parts[-1]["end"] + 1

@@ -28,7 +28,9 @@ RELATIONAL: dict[type[exp.Expr], frozenset[str]] = {
     exp.IgnoreNulls: frozenset(("this",)), exp.RespectNulls: frozenset(("this",)), **FUNCTION_PARTS,
     exp.WithinGroup: frozenset(("this", "expression")),
     exp.Count: ADMITTED[exp.Count] | {"expressions"}, AggregateFunction: frozenset(("this", "expressions")),
-    exp.Anonymous: frozenset(("this", "expressions")),
+    exp.Anonymous: frozenset(("this", "expressions")), exp.Bracket: frozenset(("this", "expressions")),
+    exp.DataType: ADMITTED[exp.DataType] | {"nested"}, exp.ColumnDef: frozenset(("this", "kind")),
+    exp.Dot: frozenset(("this", "expression")), exp.Column: ADMITTED[exp.Column] | {"db", "catalog"},
     **dict.fromkeys((exp.Rollup, exp.Cube, exp.GroupingSets, exp.Grouping, exp.GroupingId),
                     frozenset(("expressions",))),
 }  # fmt: skip

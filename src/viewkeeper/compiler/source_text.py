@@ -117,8 +117,9 @@ def offset_of(node: exp.Expr) -> int | None:
         own = (here._meta or {}).get("start")
         if own is not None:
             return int(own)
-        if isinstance(here, exp.Column) and here.args.get("table"):
-            waiting.append(here.args["table"])  # sqlglot keeps the name before the table in front of it
+        outer = [here.args[part] for part in ("catalog", "db", "table") if here.args.get(part)]
+        if isinstance(here, exp.Column) and outer:
+            waiting.append(outer[0])  # sqlglot keeps the name before what stands in front of it
         else:
             waiting.extend(reversed(list(here.iter_expressions())))
     return None

@@ -26,7 +26,10 @@ from viewkeeper.catalog.types import (
     TIMESTAMP_NTZ,
     TINYINT,
     Type,
+    array_of,
     decimal,
+    map_of,
+    struct_of,
 )  # fmt: skip
 from viewkeeper.compiler.calls import OPERATORS, SCALARS, ScalarCall, has_unit
 from viewkeeper.compiler.source_text import QueryText, raw_text, written_name
@@ -244,7 +247,8 @@ def _check_column(query: QueryText, node: exp.Expr) -> None:
 
 
 def _check_alias(query: QueryText, node: exp.Expr) -> None:
-    if not isinstance(node.parent, exp.Select):
+    of_field = isinstance(node.parent, ScalarCall) and node.parent.name == "struct"
+    if not (of_field or isinstance(node.parent, exp.Select)):
         raise query.error("an alias can stand behind a whole output only", node)
     if isinstance(node.args["alias"], exp.Placeholder):
         raise query.error("a parameter is a value, and no name", node)
@@ -359,7 +363,22 @@ def cast_type(node: exp.Expr) -> Type | None:
     if name == "DECIMAL" and len(parameters) <= 2 and all(part.isdigit() for part in parameters):
         precision, scale = ([int(part) for part in parameters] + [10, 0][len(parameters) :])[:2]
         return decimal(precision, scale) if 0 < precision <= MAX_PRECISION and scale <= precision else None
-    return None if parameters or node.args.get("nested") else _CAST_TYPES.get(name)
+    if node.args.get("nested"):
+        return _nested_type(name, node.expressions)
+    return None if parameters else _CAST_TYPES.get(name)
+
+
+def _nested_type(name: str, given: list[exp.Expr]) -> Type | None:
+    types = [cast_type(part.args["kind"] if isinstance(part, exp.ColumnDef) else part) for part in given]
+    parts = [type_ for type_ in types if type_ is not None]
+    if len(parts) != len(given) or len(parts) != {"ARRAY": 1, "MAP": 2}.get(name, len(parts) or 1):
+        return None
+    if name == "STRUCT":
+        fields = [(field.name, part) for field, part in zip(given, parts, strict=True)]
+        return struct_of(fields) if len({each.lower() for each, _ in fields}) == len(fields) else None
+    if name == "ARRAY":
+        return array_of(*parts)
+    return map_of(*parts) if name == "MAP" and not parts[0].has_map else None
 
 
 _CAST_TYPES = {"BIGINT": BIGINT, "BINARY": BINARY, "BOOLEAN": BOOLEAN, "DATE": DATE, "DOUBLE": DOUBLE, "FLOAT": FLOAT,

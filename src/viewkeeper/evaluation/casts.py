@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.time_zones import start_of_day, to_local, to_utc
 from viewkeeper.catalog.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
+from viewkeeper.evaluation.casts_of_nested import nested_cast
 from viewkeeper.evaluation.casts_of_numbers import number_cast
 from viewkeeper.evaluation.casts_of_text import text_cast
 from viewkeeper.evaluation.casts_to_text import as_text
@@ -30,7 +31,7 @@ def cast(source: Type, target: Type, place: TextPlace | None, tried: bool = Fals
 
     Raises TypeError for a pair that no conversion has.
     """
-    run = _cast(source, target, place)
+    run = _cast(source, target, place, tried)
     if not tried:
         return run
 
@@ -46,11 +47,13 @@ def cast(source: Type, target: Type, place: TextPlace | None, tried: bool = Fals
     return run_tried
 
 
-def _cast(source: Type, target: Type, place: TextPlace | None) -> CastFunction:
+def _cast(source: Type, target: Type, place: TextPlace | None, tried: bool) -> CastFunction:
     if source.name == "VOID":
         return lambda argument, _: null(target)
     if source == target:
         return lambda argument, _: argument
+    if source.is_nested:
+        return nested_cast(source, target, lambda old, new: cast(old, new, place, tried))
     pair = source, target
     if pair in _MOMENTS:
         return _MOMENTS[pair]

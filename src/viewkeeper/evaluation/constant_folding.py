@@ -56,5 +56,5 @@ def _constant(expression: Expression, zone: str) -> Expression:
     values, errors = evaluate(expression, (), 1, zone=zone)
     if errors is not None:
         return expression
-    value = to_logical(values, expression.type)[0].as_py()
+    value = (values if expression.type.is_nested else to_logical(values, expression.type))[0].as_py()
     return Literal(expression.type, expression.nullable, expression.place, value)

@@ -29,6 +29,7 @@ from viewkeeper.evaluation.vectors import (
     first_error,
     in_arrow,
     null,
+    raise_exactly_where,
     raise_where,
     read,
     spread,
@@ -262,7 +263,7 @@ def _function(node: ir.FunctionCall) -> Compiled:
         return _nothing(node)
     fixed = {i: a.value for i, a in enumerate(node.arguments) if i in function.constants and isinstance(a, ir.Literal)}
     arguments = [(i, compile_expression(a)) for i, a in enumerate(node.arguments) if i not in fixed]
-    code = function.raises
+    code, raised_where = function.raises, raise_exactly_where if function.nested else raise_where
 
     def run(inputs: Inputs) -> Vector:
         vectors = [argument(inputs) for _, argument in arguments]
@@ -277,7 +278,7 @@ def _function(node: ir.FunctionCall) -> Compiled:
         result = Vector(result.data, valid, errors)
         if wrong is not None and code is not None:
             for raised, rows in (wrong if isinstance(wrong, dict) else {code: wrong}).items():
-                result = raise_where(result, rows, pack_error(CODES[raised], node.place))
+                result = raised_where(result, rows, pack_error(CODES[raised], node.place))
         return result
 
     return run

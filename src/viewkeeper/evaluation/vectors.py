@@ -174,3 +174,10 @@ def raise_where(vector: Vector, wrong: np.ndarray, error: int) -> Vector:
         return vector
     valid = ~wrong if vector.valid is None else vector.valid & ~wrong
     return Vector(vector.data, valid, first_error(vector.errors, np.where(wrong, np.int64(error), np.int64(0))))
+
+
+def raise_exactly_where(vector: Vector, wrong: np.ndarray, error: int) -> Vector:
+    """The same where `vector` is NULL in the rows where it is `wrong`."""
+    if not wrong.any():
+        return vector
+    return vector._replace(errors=first_error(vector.errors, np.where(wrong, np.int64(error), np.int64(0))))

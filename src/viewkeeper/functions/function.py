@@ -54,7 +54,8 @@ class Function:
     may be; a strict function has `any`, another's kernel is given NULLs too.  `nullable`: it may be NULL in any case.
     `raises`: Spark's error class (one of several), None for a function that never raises; `may_raise` says of which
     result types.
-    `shown`: how Spark writes a call with these arguments as the name of an output.
+    `shown`: how Spark writes a call with these arguments as the name of an output.  `nested`: it knows what to do with
+    the arrays, structs and maps that `result` lets through, and is NULL where it raises; others are given none.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Function:
     raises: str | None = None
     may_raise: Callable[[Type], bool] = lambda type_: True
     shown: Callable[[str, Sequence[str]], str] = lambda name, arguments: f"{name}({', '.join(arguments)})"
+    nested: bool = False
 
     @property
     def strict(self) -> bool:

@@ -68,7 +68,8 @@ class OuterColumn(Expression):
 @stored
 @dataclass(frozen=True)
 class Literal(Expression):
-    """A constant: int, float, Decimal, str, bytes, bool, date, datetime (TIMESTAMP: aware, in UTC) or None."""
+    """A constant: int, float, Decimal, str, bytes (of arrays, structs and maps, too: `catalog.nested`), bool, date,
+    datetime (TIMESTAMP: aware, in UTC) or None."""
 
     value: Any
 

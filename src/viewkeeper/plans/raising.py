@@ -62,6 +62,8 @@ _DIGITS = {"BOOLEAN": 1, "TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 
 def cast_may_raise(source: Type, target: Type) -> bool:
     """Whether CAST raises for some value."""
+    if source.is_nested and target.is_nested:
+        return any(cast_may_raise(old, new) for (_, old), (_, new) in zip(source.parts, target.parts, strict=True))
     if source in (VOID, target) or target.is_bytes:
         return False
     if source == STRING:
