@@ -33,13 +33,16 @@ ON_THE_DELTA = {
     "structs": "SELECT id, named_struct('s', s, 'in', array(struct(m, d))) AS n, array(m) AS o FROM t",
     "lambdas": "SELECT transform(a, e -> e + 1) AS t, s.k, a[0] AS first FROM n WHERE s.k IS NOT NULL AND size(a) > 0",
     "taken": "SELECT s.k, count(*) AS n, sum(a[0]) AS x FROM n WHERE size(a) > 0 OR s.v[0]['b'] > 1 GROUP BY s.k",
+    "elements": "SELECT id, e FROM parts LATERAL VIEW OUTER explode(parts) AS e",
+    "words": "SELECT word, count(*) AS n FROM (SELECT explode(split(s, ',')) AS word FROM t) GROUP BY word",
+    "within": "SELECT s.k, p, v['b'] AS b, 100 / size(v) AS x FROM n LATERAL VIEW posexplode(s.v) x AS p, v",
     "held": "SELECT a, s, m, size(a) AS n, map_keys(m) AS keys FROM n WHERE s IS NOT NULL",
     "held_arrays": "SELECT a, count(*) AS n, count(DISTINCT a) AS k FROM n GROUP BY a",
 }  # fmt: skip
 AS_A_WHOLE = {
     "sets": "SELECT m, sort_array(collect_set(s)) AS s, max(struct(id, s)) AS last FROM t GROUP BY m",
     "zipped": "SELECT id, to_json(arrays_zip(parts, a)) AS z FROM parts",
-    "elements": "SELECT id, e FROM parts LATERAL VIEW OUTER explode(parts) AS e",
+    "pairs": "SELECT id, explode(arrays_zip(parts, a)) AS pair FROM parts",
 }  # fmt: skip
 TEXTS = ["a,b", "", None, "a", ",", "é,b,c"]
 NESTED = [

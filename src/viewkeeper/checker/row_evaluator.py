@@ -18,6 +18,7 @@ from viewkeeper.catalog.types import BOOLEAN
 from viewkeeper.checker.aggregates import aggregate
 from viewkeeper.checker.casts import cast
 from viewkeeper.checker.functions import called
+from viewkeeper.checker.functions_of_nested import closed, opened
 from viewkeeper.checker.over import in_order, with_windows
 from viewkeeper.checker.python_value import python_value
 from viewkeeper.checker.tables import Row
@@ -52,6 +53,7 @@ from viewkeeper.plans.outside import PythonCall
 from viewkeeper.plans.relations import (
     AggregateCall,
     Constants,
+    Explode,
     Filter,
     GroupBy,
     InnerJoin,
@@ -150,6 +152,8 @@ class _Evaluator:
                 return self._set_operation(relation)
             case Repeat():
                 return self._repeat(relation)
+            case Explode():
+                return self._explode(relation)
             case Limit():
                 return self._limit(relation)
             case Windows():
@@ -237,6 +241,17 @@ class _Evaluator:
         source = self.answer(relation.input)
         out = Answer([], list(source.errors))
         out.rows.extend(row for row, (n,) in self._each(source.rows, (relation.times,), out) for _ in range(n or 0))
+        return out
+
+    def _explode(self, relation: Explode) -> Answer:
+        source, of = self.answer(relation.input), relation.input.columns[relation.index].type
+        out, element = Answer([], list(source.errors)), relation.columns[-1].type
+        for row in source.rows:
+            held = opened(row[relation.index], of) or []
+            entries = [dict(zip(("key", "value"), each, strict=True)) for each in held] if of.name == "MAP" else held
+            out.rows.extend((*row, place, closed(each, element)) for place, each in enumerate(entries))
+            if relation.outer and not held:
+                out.rows.append((*row, None, None))
         return out
 
     def _limit(self, relation: Limit) -> Answer:

@@ -9,6 +9,7 @@ from sqlglot import exp
 from viewkeeper.catalog.model import Catalog, Column, Scannable, Table, kind_of
 from viewkeeper.catalog.types import BIGINT, BOOLEAN, INT
 from viewkeeper.compiler.bind_select import SelectBinder, unwrapped
+from viewkeeper.compiler.calls import GeneratorCall
 from viewkeeper.compiler.column_defaults import python_value
 from viewkeeper.compiler.conversion import Refused, can_be_stored, converted
 from viewkeeper.compiler.namespace import Beside, Derived
@@ -170,9 +171,10 @@ class _Binder:
         assert isinstance(relation, Project), "it has neither DISTINCT nor set operations"
         if isinstance(relation.input, GroupBy):
             raise query.error(f"an aggregate cannot stand in {what}; put it into a subquery", query.tree)
-        for window in query.tree.find_all(exp.Window):
+        for window in query.tree.find_all(exp.Window, GeneratorCall):
             if window.parent_select is query.tree:  # SQL does not say over which rows
-                message = f"a window function cannot stand in {what}; put it into a subquery, or the source of a MERGE"
+                what_kind = "window function" if isinstance(window, exp.Window) else "generator"
+                message = f"a {what_kind} cannot stand in {what}; put it into a subquery, or the source of a MERGE"
                 raise query.error(message, window)
         return relation.input, list(zip(relation.names, relation.outputs, strict=True))
 

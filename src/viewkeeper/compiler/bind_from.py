@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
+from viewkeeper.compiler.bind_generators import LateralItem, lateral_item, with_item
 from viewkeeper.compiler.bind_subquery import require_kept
 from viewkeeper.compiler.conversion import Refused, compared
 from viewkeeper.compiler.joining import ToJoin, filtered, joined
@@ -18,11 +19,13 @@ from viewkeeper.compiler.scope import FromItem, Scope, ShownColumn, Unresolved, 
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import Coalesce, ColumnRef, Compare, Expression
+from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import Constants, Relation, Scan
-from viewkeeper.plans.rewriting import conjuncts, references
+from viewkeeper.plans.rewriting import conjuncts, references, renumber
 from viewkeeper.plans.subqueries import ScalarSubquery, has_subquery, subqueries_in
 
 _IN_WHERE = Clause("an aggregate cannot stand in WHERE; put the condition into HAVING")
+_IN_GENERATOR = Clause("an aggregate cannot stand in FROM; put it into a subquery")
 _IN_ON = Clause("an aggregate cannot stand in ON; put the condition into HAVING")
 _ONE_ROW = Constants(((),), ())
 
@@ -55,11 +58,66 @@ def bind_from(around: Around, select: exp.Select) -> tuple[Relation, Scope]:
     if from_ is None:
         return filtered(_ONE_ROW, _where(around, select, Scope([]))), Scope([])
     reading = _Reading(around, from_.this)
-    for join in select.args.get("joins", ()):
+    joins = list(select.args.get("joins", ()))
+    laterals = list(select.args.get("laterals") or ())
+    while joins and isinstance(joins[-1].this, exp.Lateral):
+        laterals.insert(0, joins.pop())
+    for join in joins:
         reading.join(join)
+    if laterals:
+        return _with_generators(around, select, reading, laterals)
     scope = reading.scope
     where = _where(around, select, scope)
     return joined(reading.waiting, where), scope
+
+
+def _with_generators(
+    around: Around, select: exp.Select, reading: _Reading, laterals: Sequence[exp.Expr]
+) -> tuple[Relation, Scope]:  # fmt: skip
+    """What FROM and WHERE leave where generators stand behind what is joined.
+
+    Conditions on the others alone come first, unless somebody could see it by what raises.
+    """
+    scope, found = reading.scope, list[LateralItem]()
+    for node in laterals:
+        lateral = _lateral_of(around.query, node)
+        offset = found[-1].item.span.stop if found else reading.end
+        binder = around.binder(scope)
+
+        def bind(each: exp.Expr, binder: ExpressionBinder = binder) -> Expression:
+            return binder.bind(each, _IN_GENERATOR)
+
+        made = lateral_item(around.query, lateral, bind, offset, around.names.zone)
+        if made.item.alias and any(made.item.alias.lower() == each.alias.lower() for each in scope.items):
+            raise around.query.error(f"{made.item.alias} stands twice in FROM; give each an alias of its own", lateral)
+        found.append(made)
+        scope = with_item(scope, made.item)
+    where = _where(around, select, scope)
+    free = not any(can_raise(each.generator.argument) for each in found)
+    plain = [term for term in where if free and not (can_raise(term) or has_subquery(term))]
+    below = tuple(term for term in plain if max(references(term), default=0) < reading.end)
+    old = {id(item): item.span for item in scope.items}
+    rows = joined(reading.waiting, below)
+    at = {i: item.offset + n for item in scope.items for n, i in enumerate(old[id(item)])}
+    for each in found:
+        rows = each.moved(at).over(rows)
+    return filtered(rows, tuple(renumber(term, at) for term in where if term not in below)), scope
+
+
+def _lateral_of(query: QueryText, node: exp.Expr) -> exp.Expr:
+    """LATERAL VIEW, or the LATERAL of a JOIN without a condition."""
+    if not isinstance(node, exp.Join):
+        alias = node.args.get("alias")
+        if alias is None or not (alias.name or alias.args.get("columns")):  # AS is a name here to Spark
+            raise query.error("this is not SQL: LATERAL VIEW gives its rows a name", node)
+        return node
+    on, plain = node.args.get("on"), not any(node.args.get(part) for part in ("using", "method", "side"))
+    if not plain or (on is not None and not (isinstance(on, exp.Boolean) and on.this)):
+        raise query.error("a condition on LATERAL is not supported yet; put it into WHERE", node.this, NotSupported)
+    if (node.args.get("kind") or "INNER") not in ("INNER", "CROSS"):
+        raise query.error(f"{node.args['kind']} JOIN LATERAL is not supported yet", node.this, NotSupported)
+    lateral: exp.Expr = node.this
+    return lateral
 
 
 def _where(around: Around, select: exp.Select, scope: Scope) -> tuple[Expression, ...]:
@@ -70,19 +128,19 @@ def _where(around: Around, select: exp.Select, scope: Scope) -> tuple[Expression
 
 
 class _Reading:
-    """FROM while its items are looked up, one after another; `scope` has the names so far."""
+    """FROM while its items are looked up, one after another; `scope` has the names so far, `end` columns."""
 
     def __init__(self, around: Around, first: exp.Expr) -> None:
         self._around = around
         item = _item(around, first, 0)
-        self._end = item.span.stop
+        self.end = item.span.stop
         self.waiting = [ToJoin(item, ())]
         self.scope = Scope([item], {}, shown_of([item]))
 
     def join(self, join: exp.Expr) -> None:
         """The next item."""
         around, before, kind = self._around, self.scope, _kind(join)
-        item = _item(around, join.this, self._end)
+        item = _item(around, join.this, self.end)
         if item.alias and any(item.alias.lower() == other.item.alias.lower() for other in self.waiting):
             raise around.query.error(f"{item.alias} stands twice in FROM; give each an alias of its own", join.this)
         names = _common_names(around.query, join, before, item)
@@ -95,12 +153,12 @@ class _Reading:
         item.optional = kind in ("LEFT", "FULL")
         waiting = ToJoin(item, conditions, kind)
         self.waiting.append(waiting)
-        self._end = item.span.stop
+        self.end = item.span.stop
         items = [*before.items]
         if kind not in ("SEMI", "ANTI"):  # Behind its ON nobody sees the right side of these.
             items.append(item)
         else:
-            self._end = item.offset
+            self.end = item.offset
         if kind == "FULL" and keys:
             waiting.merged, waiting.values = self._both(names, keys)
             items.append(waiting.merged)
@@ -128,8 +186,8 @@ class _Reading:
             sides = tuple(replace(side, nullable=True) for side in (key.left, key.right))
             values.append(Coalesce(key.left.type, True, key.place, sides))
         columns = tuple(Column(n, v.type, v.nullable) for n, v in zip(names, values, strict=True))
-        item = FromItem("", Constants((), columns), tuple(names), self._end)
-        self._end = item.span.stop
+        item = FromItem("", Constants((), columns), tuple(names), self.end)
+        self.end = item.span.stop
         return item, tuple(values)
 
 

@@ -15,8 +15,10 @@ from viewkeeper.compiler import bind_sets
 from viewkeeper.compiler.aggregates import Grouping, NotGrouped, has_call
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.bind_from import Around, Common, bind_from, named
+from viewkeeper.compiler.bind_generators import Generator, bound_generator
 from viewkeeper.compiler.bind_over import has_window
 from viewkeeper.compiler.bind_subquery import require_kept
+from viewkeeper.compiler.calls import GeneratorCall
 from viewkeeper.compiler.coercion import cannot_fail
 from viewkeeper.compiler.conversion import Refused
 from viewkeeper.compiler.grouping_sets import KeyNodes, has_sets, require_nullable, sets_of
@@ -46,6 +48,11 @@ class _Output:
     name: str
     node: exp.Expr
     bound: Expression
+
+
+def _unnamed(node: exp.Expr) -> exp.Expr:
+    """What stands in a SELECT list before AS."""
+    return node.this if isinstance(node, (exp.Alias, exp.Aliases)) else node
 
 
 class SelectBinder:
@@ -151,7 +158,8 @@ class SelectBinder:
         if has_sets(select.args.get("group")):
             scope = scope.optional()
         binder = self._binder(scope)
-        outputs = self._outputs(binder, select)
+        shown = self._generated(binder, select)
+        outputs = self._outputs(binder, select, len(input_.columns), shown)
         aliases: dict[str, list[Expression]] = {}
         for output in outputs:
             aliases.setdefault(output.name.lower(), []).append(output.bound)
@@ -164,6 +172,11 @@ class SelectBinder:
         require_kept(self._query, self._names.zone, every, conjuncts(having) if having else ())
         every += [qualify] if qualify else []
         named: Callable[[int], str | None] = binder.scope.written
+        if shown is not None:
+            if group or having is not None or any(map(has_call, every)) or any(map(has_window, every)):
+                message = "a generator beside aggregates or window functions is not supported yet; write a subquery"
+                raise self._query.error(message, select, NotSupported)
+            input_ = shown.over(input_)
         if group or having is not None or any(map(has_call, every)):
             self._note_marks(select, grouping, [*every, *([having] if having else ())])
             every = [self._over(grouping, bound, group) for bound in every]
@@ -215,12 +228,42 @@ class SelectBinder:
                 refused = self._query.error_at(message, subquery.place)
                 raise NotSupported(message, refused.line, refused.column)
 
-    def _outputs(self, binder: ExpressionBinder, select: exp.Select) -> list[_Output]:
+    def _generated(self, binder: ExpressionBinder, select: exp.Select) -> Generator | None:
+        """The generator in a SELECT list, where there is one."""
+        found = [each for each in map(_unnamed, select.expressions) if isinstance(each, GeneratorCall)]
+        if not found:
+            return None
+        node, place = found[0], self._query.place(found[0])
+        if len(found) > 1:
+            raise self._query.error("this is not SQL: a SELECT list has one generator", found[1])
+        clause = Clause("an aggregate cannot stand in a generator; put it into a subquery")
+        try:
+            return bound_generator(node, lambda each: binder.bind(each, clause), False, place, self._names.zone)
+        except Refused as refused:
+            raise self._query.error(str(refused), node, refused.kind) from None
+
+    def _of_generator(self, node: exp.Expr, generator: Generator, behind: int) -> list[_Output]:
+        """What a SELECT list shows of its generator, whose columns stand from `behind` on."""
+        columns, names = generator.shown, [column.name for column in generator.shown]
+        if isinstance(node, exp.Aliases):
+            names = [each.name for each in node.expressions]
+        elif isinstance(node, exp.Alias):
+            names = [node.alias]
+        if len(names) != len(columns):
+            raise self._query.error(f"the generator gives {len(columns)} columns, not {len(names)}", node)
+        refs = [ColumnRef(c.type, c.nullable, generator.place, behind + i, c.name) for i, c in enumerate(columns)]
+        return [_Output(name, _unnamed(node), ref) for name, ref in zip(names, refs, strict=True)]
+
+    def _outputs(
+        self, binder: ExpressionBinder, select: exp.Select, behind: int, generator: Generator | None
+    ) -> list[_Output]:  # fmt: skip
         outputs: list[_Output] = []
         before: dict[str, list[Expression]] = {}
         for node in select.expressions:
             if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
                 outputs += self._star(binder, node)
+            elif generator is not None and isinstance(_unnamed(node), GeneratorCall):
+                outputs += self._of_generator(node, generator, behind)
             else:
                 value = node.this if isinstance(node, exp.Alias) else node
                 if value is node:

@@ -64,6 +64,13 @@ AGGREGATES = frozenset(
 )  # fmt: skip
 """Aggregates beside COUNT, SUM, AVG, MIN and MAX (aggregate_functions.py)."""
 
+GENERATORS = frozenset(
+    (
+        "explode", "explode_outer", "inline", "inline_outer", "posexplode", "posexplode_outer", "stack",
+    )
+)  # fmt: skip
+"""Functions that give rows (bind_generators.py)."""
+
 OPERATORS: dict[type[exp.Expr], str] = {
     exp.DPipe: "concat", exp.Like: "like", exp.ILike: "ilike", exp.RegexpLike: "rlike", exp.IntDiv: "div",
     exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^", exp.BitwiseNot: "~",
@@ -91,6 +98,17 @@ class ScalarCall(exp.Expression, exp.Func):
 
 class AggregateFunction(exp.Expression, exp.AggFunc):
     """`this`: the name in small letters; DISTINCT is a node around the arguments."""
+
+    arg_types = {"this": True, "expressions": False}  # noqa: RUF012 - sqlglot's own way
+    is_var_len_args = True
+
+    @property
+    def name(self) -> str:
+        return str(self.args["this"])
+
+
+class GeneratorCall(exp.Expression, exp.Func):
+    """`this`: the name in small letters."""
 
     arg_types = {"this": True, "expressions": False}  # noqa: RUF012 - sqlglot's own way
     is_var_len_args = True
@@ -163,6 +181,10 @@ def is_negated(node: exp.Expr) -> bool:
 def as_written(node: exp.Expr, written: str, first: str, marks: tuple[TokenType, ...]) -> exp.Expr | None:
     """What sqlglot has read of a call of the function `written`, as a `ScalarCall`; None where it is no such.  `first`
     is the first word in the parentheses."""
+    if isinstance(node, exp.Anonymous) and written in GENERATORS:
+        made = GeneratorCall(this=written, expressions=node.expressions)
+        made.update_positions(node)
+        return made
     if isinstance(node, exp.Anonymous):
         turned = written in ("ltrim", "rtrim")  # what is trimmed stands last in these two, as in TRIM(... FROM ...)
         return call(written, node.expressions[::-1] if turned else node.expressions, node)

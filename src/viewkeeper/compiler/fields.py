@@ -50,7 +50,7 @@ def found_in(scope: Scope, node: exp.Expr) -> tuple[int, Column, list[str]]:
                 if unresolved.several:
                     break
             else:
-                if not fields or table is None or column.type.is_nested:
+                if not fields or column.type.is_nested:
                     return index, column, fields
     raise problem or Unresolved(f"there is no column {'.'.join(names)}")
 

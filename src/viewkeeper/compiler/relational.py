@@ -8,7 +8,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from viewkeeper.compiler.bind_over import FUNCTION_PARTS, WINDOW_FUNCTIONS
-from viewkeeper.compiler.calls import AggregateFunction
+from viewkeeper.compiler.calls import AggregateFunction, GeneratorCall
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.supported import ADMITTED, FUNCTIONS, NOT_DETERMINISTIC, function_refused, is_all
 from viewkeeper.errors import NotSupported
@@ -16,7 +16,7 @@ from viewkeeper.errors import NotSupported
 _SET_OPERATION = frozenset(("this", "expression", "distinct", "order", "limit", "offset", "with_"))
 
 RELATIONAL: dict[type[exp.Expr], frozenset[str]] = {
-    exp.Select: ADMITTED[exp.Select] | {"distinct", "with_", "windows", "qualify"},
+    exp.Select: ADMITTED[exp.Select] | {"distinct", "with_", "windows", "qualify", "laterals"},
     exp.Distinct: frozenset(("expressions",)), exp.Filter: frozenset(("this", "expression")),
     exp.Join: ADMITTED[exp.Join] | {"side", "using", "method"}, exp.Group: ADMITTED[exp.Group] | {"all"},
     exp.With: frozenset(("expressions",)), exp.CTE: frozenset(("this", "alias")), exp.Union: _SET_OPERATION,
@@ -28,9 +28,10 @@ RELATIONAL: dict[type[exp.Expr], frozenset[str]] = {
     exp.IgnoreNulls: frozenset(("this",)), exp.RespectNulls: frozenset(("this",)), **FUNCTION_PARTS,
     exp.WithinGroup: frozenset(("this", "expression")),
     exp.Count: ADMITTED[exp.Count] | {"expressions"}, AggregateFunction: frozenset(("this", "expressions")),
-    exp.Anonymous: frozenset(("this", "expressions")), exp.Bracket: frozenset(("this", "expressions")),
-    exp.DataType: ADMITTED[exp.DataType] | {"nested"}, exp.ColumnDef: frozenset(("this", "kind")),
+    **dict.fromkeys((exp.Anonymous, exp.Bracket, exp.Aliases, GeneratorCall), frozenset(("this", "expressions"))),
     exp.Dot: frozenset(("this", "expression")), exp.Column: ADMITTED[exp.Column] | {"db", "catalog"},
+    exp.DataType: ADMITTED[exp.DataType] | {"nested"}, exp.ColumnDef: frozenset(("this", "kind")),
+    exp.Lateral: frozenset(("this", "view", "outer", "alias")),
     **dict.fromkeys((exp.Rollup, exp.Cube, exp.GroupingSets, exp.Grouping, exp.GroupingId),
                     frozenset(("expressions",))),
 }  # fmt: skip
@@ -133,11 +134,23 @@ def _check_order(query: QueryText, node: exp.Expr) -> None:
         raise query.error("ALL stands alone in an ORDER BY, and means all outputs", node, NotSupported)
 
 
+def _check_generator(query: QueryText, node: exp.Expr) -> None:
+    around = node.parent.parent if isinstance(node.parent, (exp.Alias, exp.Aliases)) else node.parent
+    if not isinstance(around, (exp.Select, exp.Lateral)) or (node.parent is around and node.arg_key == "from_"):
+        raise query.error(f"{node.name} stands alone in a SELECT list, or behind LATERAL", node, NotSupported)
+
+
+def _check_lateral(query: QueryText, node: exp.Expr) -> None:
+    stands = node.arg_key == "laterals" or isinstance(node.parent, exp.Join)
+    if not stands or not isinstance(node.this, GeneratorCall):
+        raise query.error("LATERAL is not supported like this yet", node, NotSupported)
+
+
 CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {
     exp.Join: _check_join, exp.Subquery: _check_subquery, exp.Select: _check_query, exp.Values: _check_query,
     exp.Union: _check_query, exp.Intersect: _check_query, exp.Except: _check_query, exp.Tuple: _check_tuple,
     exp.Group: _check_group, exp.Window: _check_window, exp.Order: _check_order,
-    exp.Anonymous: _check_call,
+    exp.Anonymous: _check_call, GeneratorCall: _check_generator, exp.Lateral: _check_lateral,
     **dict.fromkeys(WINDOW_FUNCTIONS, _check_windowed),
 }  # fmt: skip
 """How what `RELATIONAL` admits is checked further."""

@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.parser import Parser
 from sqlglot.tokens import Token, TokenType
 
-from viewkeeper.compiler.calls import AGGREGATES, SCALARS, aggregate_as_written, as_written, signed
+from viewkeeper.compiler.calls import AGGREGATES, GENERATORS, SCALARS, aggregate_as_written, as_written, signed
 from viewkeeper.compiler.lexing import require_one_reading
 from viewkeeper.compiler.source_text import IS_CALL, IS_NOT, QueryText, Script
 from viewkeeper.compiler.written_out import written_out
@@ -28,6 +28,7 @@ class _Tokenizer(Spark.Tokenizer):
 
 _SPECIAL = frozenset(("trim", "position", "substring", "substr", "extract"))
 """Functions that may have words between their arguments; sqlglot reads those."""
+_AS_WRITTEN = SCALARS | GENERATORS
 _WORDS = frozenset((TokenType.FROM, TokenType.FOR, TokenType.IN))
 
 
@@ -66,7 +67,7 @@ class _Parser(_NamedParser):
     ) -> exp.Expr | None:
         token, first = self._curr, self._index
         name = "" if token is None or token.token_type == TokenType.IDENTIFIER else token.text.lower()
-        if anonymous or name not in SCALARS or self._next is None or self._next.token_type != TokenType.L_PAREN:
+        if anonymous or name not in _AS_WRITTEN or self._next is None or self._next.token_type != TokenType.L_PAREN:
             return super()._parse_function_call(functions, anonymous, optional_parens, any_token)
         special = name in _SPECIAL
         node = super()._parse_function_call(functions, not special, special, True)

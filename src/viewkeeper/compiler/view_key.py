@@ -14,6 +14,7 @@ from viewkeeper.compiler.namespace import Namespace
 from viewkeeper.plans.expressions import Cast, ColumnRef, Expression
 from viewkeeper.plans.relations import (
     Constants,
+    Explode,
     Filter,
     GroupBy,
     InnerJoin,
@@ -47,6 +48,9 @@ def _key(relation: Relation, names: Namespace) -> tuple[int, ...] | None:
             return () if len(relation.rows) == 1 else None
         case UnionAll():
             return None
+        case Explode():
+            key = _key(relation.input, names)
+            return None if key is None else (*key, len(relation.input.columns))
         case SetOperation():
             return None if relation.all else tuple(range(len(relation.columns)))
         case SparkQuery():

@@ -26,6 +26,7 @@ from viewkeeper.plans.relations import (
     AggregateCall,
     ComputedColumn,
     Constants,
+    Explode,
     Filter,
     GroupBy,
     InnerJoin,
@@ -81,6 +82,8 @@ class PlanBuilder(SharedPlan):
             return self._lower_union(relation, sorted(needed))
         if isinstance(relation, Repeat):
             return self._lower_repeat(relation, set(needed))
+        if isinstance(relation, Explode):
+            return self._lower_explode(relation, set(needed), identify=identify)
         if isinstance(relation, SparkQuery):
             return self._lower_spark(relation)
         if isinstance(relation, Limit):
@@ -236,6 +239,22 @@ class PlanBuilder(SharedPlan):
         times = renumber(relation.times, stream.positions)
         id_ = self.add(plan.Repeated(0, below.zone, below.columns, False, (), stream.operator, times))
         return Lowered(id_, stream.positions)
+
+    def _lower_explode(self, relation: Explode, needed: set[int], *, identify: bool) -> Lowered:
+        width = len(relation.input.columns)
+        kept = sorted(i for i in needed if i < width)
+        stream = self.lower(relation.input, {*kept, relation.index}, family=False, identify=identify)
+        below = self.operators[stream.operator]
+        names = [p for _, key in below.identity for _, p in key] if identify else []
+        outputs = tuple(dict.fromkeys([*(stream.positions[i] for i in kept), *names]))
+        at = {p: n for n, p in enumerate(outputs)}
+        identity = tuple((t, tuple((n, at[p]) for n, p in key)) for t, key in below.identity if identify)
+        made = [*(below.columns[p + below.member] for p in outputs), *relation.columns[width:]]
+        columns = tuple(replace(column, name=f"c{n}") for n, column in enumerate(made))
+        array = stream.positions[relation.index]
+        id_ = self.add(plan.Exploded(0, below.zone, columns, False, identity, below.id, array, relation.outer, outputs))
+        found = {i: at[stream.positions[i]] for i in kept}
+        return Lowered(id_, found | {width: len(outputs), width + 1: len(outputs) + 1})
 
     def _lower_computed(self, relation: ComputedColumn, needed: set[int], *, identify: bool) -> Lowered:
         """A MEMO of the call, by all that it reads, and its rows with what it says."""

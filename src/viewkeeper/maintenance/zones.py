@@ -19,6 +19,7 @@ from viewkeeper.maintenance.operators import (
     constants,
     delta,
     exchange,
+    exploded,
     given_rows,
     join,
     memo,
@@ -45,6 +46,7 @@ _RUN: dict[type, Callable[[Any, Task], None]] = {
     plan.PreAggregate: pre_aggregate.run, plan.Aggregate: aggregate.run, plan.ReverseJoin: reverse_join.run,
     plan.Join: join.run, plan.SemiJoin: semi_join.run, plan.Union: union.run, plan.ByKey: by_key.run,
     plan.ViewTable: store.run, plan.ConstantRows: constants.run, plan.Moved: moved.run, plan.Repeated: repeated.run,
+    plan.Exploded: exploded.run,
     plan.SparkAnswer: spark_answer.run, plan.Memo: memo.run, plan.Recall: recall.run,
 }  # fmt: skip
 

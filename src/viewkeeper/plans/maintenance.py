@@ -327,6 +327,23 @@ class Repeated(Operator):
 
 @stored
 @dataclass(frozen=True)
+class Exploded(Operator):
+    """The columns `outputs` of each row, once for each element of the array or map at position `array`, with its place
+    and it; a row without any not at all, or with `outer` once."""
+
+    input: int
+    array: int
+    outer: bool
+    outputs: tuple[int, ...]
+
+    title = "EXPLODE"
+
+    def text(self, shown: Shown) -> str:
+        return f"{shown.names[self.input]}, for each element{', or once without any' if self.outer else ''}"
+
+
+@stored
+@dataclass(frozen=True)
 class ByKey(Operator):
     """`function` of all rows that the REVERSE-JOINs `inputs`, of one key, hold of each touched key: the rows that it
     says before go, those after come."""
@@ -437,7 +454,7 @@ def plan_of(catalog: Catalog) -> Plan:
 
 def inputs(operator: Operator) -> tuple[int, ...]:
     """The operators of the same zone whose streams `operator` takes; of earlier zones, whose states Spark reads."""
-    if isinstance(operator, (Select, Pick, Aggregate, Repeated, ViewTable)):
+    if isinstance(operator, (Select, Pick, Aggregate, Repeated, Exploded, ViewTable)):
         return (operator.input,)
     if isinstance(operator, (Join, SemiJoin)):
         return (operator.left, operator.right)

@@ -12,7 +12,7 @@ from typing import Any
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column
-from viewkeeper.catalog.types import BIGINT, Type
+from viewkeeper.catalog.types import BIGINT, INT, Type, struct_of
 from viewkeeper.plans.expressions import Expression, Literal, TextPlace
 
 
@@ -315,6 +315,26 @@ class Repeat(Relation):
     @property
     def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
         return self.input.columns
+
+
+@stored
+@dataclass(frozen=True)
+class Explode(Relation):
+    """Each row once for each element of the array in its column number `index` (of a map: for each entry, a struct of
+    its key and value), with the element's place, from 0, and the element.
+
+    A row without elements, or with NULL, comes not at all, or with `outer` once, with NULLs.
+    """
+
+    input: Relation
+    index: int
+    outer: bool
+
+    @property
+    def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
+        of = self.input.columns[self.index].type
+        element = struct_of(of.parts) if of.name == "MAP" else of.parts[0][1]
+        return (*self.input.columns, Column("pos", INT, self.outer), Column("col", element))
 
 
 def inputs_of(relation: Relation) -> Iterator[Relation]:
