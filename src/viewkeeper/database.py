@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import partial
 from itertools import groupby
@@ -10,9 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from viewkeeper.catalog.model import Catalog, InParts, PartView, Stream, Table
-from viewkeeper.catalog.types import Type, logical_type
-from viewkeeper.changes.positions import Token
+from viewkeeper.catalog.model import Catalog, InParts, PartView
+from viewkeeper.catalog.types import Type
 from viewkeeper.checker.check import Judge, check_views
 from viewkeeper.checker.part_check import check_parts
 from viewkeeper.checker.report import Report
@@ -20,9 +19,8 @@ from viewkeeper.checker.spark_judge import SparkJudge
 from viewkeeper.compiler.parse import EXPLAIN_FORMATS, parse_script
 from viewkeeper.compiler.statements import CreateTable, RowStatement, SelectStatement, Statement
 from viewkeeper.dml.run_change import run_change
-from viewkeeper.errors import DeclarationError, InputError, NotFound, NotSupported, RowError, storage_named
+from viewkeeper.errors import DeclarationError, InputError, NotSupported, storage_named
 from viewkeeper.evidence import DatabaseEvidence, PartEvidence, as_kept
-from viewkeeper.files import read_rows
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
@@ -41,6 +39,7 @@ from viewkeeper.views.spark_frames import SparkFrames, answered_by_spark, run_on
 from viewkeeper.views.spark_session import SparkUse
 from viewkeeper.views.stream_handle import StreamHandle
 from viewkeeper.views.stream_reader import PartsReader
+from viewkeeper.views.table_handle import TableHandle, with_layout_of_now
 from viewkeeper.views.version import Version
 from viewkeeper.views.version_sources import Held, Newest, Versions
 
@@ -148,11 +147,14 @@ class Database:
             for statement in group:
                 if isinstance(statement, RowStatement):
                     with storage_named(self.root):
-                        result = run_change(self.catalog, self._store, statement)
+                        result = with_layout_of_now(partial(self._changed, statement))
                 else:
                     with self._newest.held() as version:
                         result = _answer(version, statement, self._spark)
         return result
+
+    def _changed(self, statement: RowStatement) -> Result:
+        return run_change(self.catalog, self._store, statement)
 
     def _declared(self, statements: list[Statement], text: str, of: int) -> Result:
         """What `statements`, some or all of the statements of a text, declare."""
@@ -251,8 +253,13 @@ class Database:
         with loss_named():
             # Before a version is held: the log behind it is trimmed after a minute, and Spark may start for long.
             judge = SparkJudge(self._spark.session(), self.catalog.zone, as_kept(self.catalog).functions)
-            with self._newest.held() as version:
-                return _checked(version, self._store, names, judge, progress)
+            return with_layout_of_now(partial(self._checked, names, judge, progress))
+
+    def _checked(
+        self, names: list[str] | None, judge: Judge, progress: Callable[[str, int, int], None] | None
+    ) -> list[Report]:
+        with self._newest.held() as version:
+            return _checked(version, self._store, names, judge, progress)
 
     def status(self) -> dict[str, Any]:
         """Positions and lag of each node; rows, bytes and errors of each view; who maintains."""
@@ -335,76 +342,6 @@ class HeldSnapshot:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self.close()
-
-
-class TableHandle:
-    """A base table: rows are written and read here at once, whatever has been maintained."""
-
-    def __init__(self, newest: Newest, store: Store, name: str) -> None:
-        self._newest = newest
-        self._store = store
-        self.name = name
-        self._table()
-
-    def put(self, row: Mapping[str, Any]) -> Token:
-        """Sets the named columns of one row; None makes a column NULL.  The token is for `get(..., after=token)`."""
-        return self._store.put(self._table(), row)
-
-    def put_many(self, rows: Any) -> Token:
-        """`put` of many rows, in order: dicts, a pyarrow Table or RecordBatch, a pandas DataFrame.
-
-        One call is one atomic step; of a pyarrow RecordBatchReader, one a record batch.
-        """
-        return self._store.put_many(self._table(), rows)
-
-    def load(self, *files: str | Path, null: str | None = None) -> Iterator[tuple[int, Token]]:
-        """Puts the rows of Parquet, CSV, Arrow or JSON-lines files in their order, one atomic step a batch.
-
-        Yields (number of rows, token) of each batch when it is written: iterate, or nothing is.  What stands in a file
-        is read as the columns are declared; in CSV, an empty field without quotes is NULL, or one that is `null`.
-        Raises InputError, which names the row and says how many rows before it are written.
-        """
-        for file in files:
-            written = 0
-            types = {column.name.lower(): logical_type(column.type, "UTC") for column in self._table().columns}
-            for rows in read_rows(Path(file), types, null):
-                try:
-                    token = self._store.put_many(self._table(), rows)
-                except RowError as error:
-                    said = f"; of {file}, {written:,} rows before are written" if written else ""
-                    raise InputError(f"{error.at(rows.place(error.row))}{said}") from None
-                written += len(rows)
-                yield len(rows), token
-
-    def delete(self, key: Any, columns: Sequence[str] | None = None) -> Token | bool:
-        """Deletes the row of `key`, or makes its `columns` NULL.  In a table without a key: one row equal to the dict
-        `key`, and False if there is none."""
-        return self._store.delete(self._table(), key, columns)
-
-    def delete_many(self, keys: Iterable[Any]) -> Token:
-        """`delete` of the rows of many keys, one atomic step."""
-        return self._store.delete_many(self._table(), keys)
-
-    def get(
-        self, key: Any, *, index: str | None = None, after: Token | str | None = None, timeout: float = 30.0
-    ) -> Any:
-        """The row of `key` as written, as a dict, or None; by an index, a list of the rows at the newest version."""
-        if index is not None:
-            return ViewReader(self._newest, self.name).get(key, index=index, after=after, timeout=timeout)
-        return self._store.get(self._table(), key)
-
-    def _table(self) -> Table:
-        found = self._newest.version().catalog.find(self.name)
-        if not isinstance(found, Table):
-            raise NotFound(f"{self._what(found)}; SHOW TABLES lists all")
-        return found
-
-    def _what(self, found: object) -> str:
-        if isinstance(found, Stream):
-            return f"{self.name!r} is a stream: rows are appended, with db.stream({self.name!r}) or viewkeeper load"
-        if isinstance(found, PartView):
-            return f"{self.name!r} is a view over streams, not a table: it is read with db.view({self.name!r})"
-        return f"{self.name!r} is not a table" if found else f"the table {self.name!r} does not exist"
 
 
 def _column_type(written: Any) -> Type:

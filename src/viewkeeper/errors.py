@@ -55,6 +55,10 @@ class InputError(Error):
     """A value, key or column that `put`, `delete` or `get` cannot take."""
 
 
+class LayoutChanged(Error):
+    """The table has got other columns meanwhile: with the declaration of now it can be done."""
+
+
 class RowError(InputError):
     """The same of row number `row` (from 0) of a call with many."""
 

@@ -87,7 +87,7 @@ class DatabaseEvidence:
             return SparkQuery(view.asked, (), view.columns, "")
         (select,) = parse_script(view.sql)
         assert isinstance(select, SelectStatement), "a view's text is a query"
-        return bind_rows_of_view(self.catalog, select)
+        return bind_rows_of_view(self.catalog.seen_at(view.saw), select)
 
     def _verified(self, state: StateSpec) -> Trace:
         """A state whose bytes are those that were written; raises `Damaged`, naming file and region."""

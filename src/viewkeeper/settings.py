@@ -11,7 +11,7 @@ from viewkeeper.durable import link_new
 from viewkeeper.errors import Error, InputError
 from viewkeeper.permissions import make_root
 
-FORMAT = 4
+FORMAT = 5
 """The layout of a database's folder; a database of another format is refused."""
 
 

@@ -31,7 +31,8 @@ class StateSpec:
 
     `kind` is "keyed" (the newest row of a key wins), "weighted" (a multiset: weights add up) or "ordered" (weighted,
     and sorted within a key by the last column, for MIN and MAX).  The first `key` columns are the key.  With `member`
-    the first column (INT, part of the key) says to which view of a family a row belongs.
+    the first column (INT, part of the key) says to which view of a family a row belongs.  `added` are, for the last
+    columns of a DELTA, the physical values of rows that were written before there were these columns.
     """
 
     id: int
@@ -39,6 +40,7 @@ class StateSpec:
     columns: tuple[Column, ...]
     key: int
     member: bool = False
+    added: tuple[Any, ...] = ()
 
 
 @stored
@@ -67,16 +69,37 @@ class Default:
 @stored
 @dataclass(frozen=True)
 class ColumnDetails:
-    """What is declared of a column of a table beside its name and type."""
+    """What is declared of a column of a table beside its name and type.
+
+    `id` is the column's own, never given again in the table.  Of a column that was added later, `added` is the
+    catalog's next id then, and `before` the physical value of rows that were written before.
+    """
 
     default: Default | None = None
+    id: int = 0
+    added: int = 0
+    before: Any = None
+
+
+@stored
+@dataclass(frozen=True)
+class TableLayout:
+    """The columns of a table as they were once, with their ids: rows and log entries of then have these."""
+
+    columns: tuple[Column, ...]
+    key: tuple[int, ...]
+    ids: tuple[int, ...]
 
 
 @stored
 @dataclass(frozen=True)
 class Table:
     """A base table.  `key` holds column positions; empty: a hidden row id (BIGINT) is the key, the first column of the
-    state, shown to nobody.  The state is its DELTA.  `details` are those of the columns; empty: nothing is declared."""
+    state, shown to nobody.  The state is its DELTA.  `details` are those of the columns; empty: nothing is declared.
+
+    `layouts` are the earlier ones, oldest first.  `held` says where the state holds what DELTA yields, in that order,
+    columns that were dropped since too, where that is not just the columns.
+    """
 
     id: int
     name: str
@@ -84,6 +107,34 @@ class Table:
     key: tuple[int, ...]
     stored: Stored
     details: tuple[ColumnDetails, ...] = ()
+    layouts: tuple[TableLayout, ...] = ()
+    held: tuple[int, ...] = ()
+
+    @cached_property
+    def layout(self) -> TableLayout:
+        """The present one."""
+        ids = tuple(each.id for each in self.details) or tuple(range(len(self.columns)))
+        return TableLayout(self.columns, self.key, ids)
+
+    @cached_property
+    def yielded(self) -> tuple[int, ...]:
+        """Where the state holds the columns that DELTA yields, in their order."""
+        return self.held or (self.stored.order if self.key else (*self.stored.order, 0))
+
+    @cached_property
+    def given(self) -> tuple[int | None, ...]:
+        """Which column of an operation is for each that DELTA yields; None where it was dropped."""
+        places: dict[int, int] = {} if self.key else {0: len(self.columns)}
+        places |= {place: i for i, place in enumerate(self.stored.order)}
+        return tuple(places.get(place) for place in self.yielded)
+
+    def seen_at(self, id_: int) -> Table:
+        """The table without the columns that were added when the catalog had come to `id_`, or later."""
+        count = sum(each.added <= id_ for each in self.details) if self.details else len(self.columns)
+        if count == len(self.columns):
+            return self
+        stored = replace(self.stored, order=self.stored.order[:count])
+        return replace(self, columns=self.columns[:count], details=self.details[:count], stored=stored)
 
     @cached_property
     def defaults(self) -> tuple[Default | None, ...]:
@@ -99,7 +150,8 @@ class View:
     `reads` are the ids of the tables and views in its query.  `filled` is the version from which it can be read, None
     while it is being filled.  `stopped` says why it is kept up to date no more, where its program failed: what is
     stored is its last good version.  `asked` is the query as Spark gets it, None where it has no part in the view.
-    `replaces` is the id of the view whose place and name it takes once it is filled.
+    `replaces` is the id of the view whose place and name it takes once it is filled.  `written` is the catalog's next
+    id when the query was written, None: the view's own; columns added to tables since are not in the query.
     """
 
     id: int
@@ -114,6 +166,12 @@ class View:
     stopped: str | None = None
     asked: str | None = None
     replaces: int | None = None
+    written: int | None = None
+
+    @property
+    def saw(self) -> int:
+        """Up to which id the catalog is what the query means (`Catalog.seen_at`)."""
+        return self.id if self.written is None else self.written
 
 
 @stored
@@ -297,6 +355,13 @@ class Catalog:
     zone: str = "UTC"
     functions: tuple[PythonFunction, ...] = ()
     plan: CatalogPlan | None = field(default=None, hash=False, compare=False)
+
+    def seen_at(self, id_: int) -> Catalog:
+        """The catalog in which tables lack the columns that were added when it had come to `id_`, or later: what a
+        query of then means, whatever `*` stands in it."""
+        then = [(table, table.seen_at(id_)) for table in self.tables]
+        changed = [seen for table, seen in then if seen is not table]
+        return self.changing(changed) if changed else self
 
     def find(self, name: object) -> CatalogObject | None:
         """What is called `name`, in any case of letters; nothing is called by what is no text."""

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.changes.layout import from_raw
-from viewkeeper.changes.operations import DELETE_COLUMNS, EntryShape, Operations, TableForm
+from viewkeeper.changes.operations import DELETE_COLUMNS, EarlierForm, EntryShape, Operations, TableForm
 
 FORMAT = 1
 BLOCK_BYTES_MAX = 1 << 20
@@ -117,12 +117,14 @@ def table_of(entry: bytes) -> int | None:
 
 @dataclass
 class Decoded:
-    """Operations of one table, kind and shape out of many entries, their columns in raw types (`layout.raw_type`)."""
+    """Operations of one table, kind and shape out of many entries, their columns in raw types (`layout.raw_type`), in
+    the form in which they were written; `earlier` where that is not the newest."""
 
     form: TableForm
     operations: Operations
     sequences: np.ndarray
     stamps: np.ndarray
+    earlier: EarlierForm | None = None
 
 
 @dataclass(frozen=True)
@@ -168,8 +170,10 @@ def decode(entries: Sequence[bytes], firsts: np.ndarray, after_last: int,
         if form is None:
             batch.skipped[table] = batch.skipped.get(table, 0) + int(counts[of_group].sum())
             continue
-        group = _Group(form, kind, flags, entries, heads, firsts, counts, batch)
-        if fingerprint == form.fingerprint:
+        earlier = next((each for each in form.earlier if each.form.fingerprint == fingerprint), None)
+        written = form if earlier is None else earlier.form
+        group = _Group(written, kind, flags, entries, heads, firsts, counts, batch, earlier)
+        if fingerprint == written.fingerprint:
             group.decode(of_group[group.counted(of_group)])
         else:
             group.reject(of_group, "its columns are not those of the table")
@@ -188,6 +192,7 @@ class _Group:
     firsts: np.ndarray
     counts: np.ndarray
     batch: Batch
+    earlier: EarlierForm | None
 
     @property
     def shape(self) -> EntryShape:
@@ -265,7 +270,8 @@ class _Group:
                 data.buffers()[1], np.uint8, data.offset * self.shape.set_bytes + len(data) * self.shape.set_bytes
             )
             named = named[data.offset * self.shape.set_bytes :].reshape(-1, self.shape.set_bytes)
-        self.batch.decoded.append(Decoded(self.form, Operations(self.kind, columns, named), sequences, stamps))
+        operations = Operations(self.kind, columns, named)
+        self.batch.decoded.append(Decoded(self.form, operations, sequences, stamps, self.earlier))
 
 
 def typed(form: TableForm, operations: Operations) -> Operations:

@@ -1,7 +1,8 @@
 """Rows as bytes: the layout of base rows, of keys, and of log entries that hold one operation (docs/format-store.md).
 
-A row is: a bitmap of its NULLs (bit i of byte i//8; absent in keys), then one big-endian field a column (a 4-byte
-length where the type is of variable width; zero where NULL), then the bytes of the variable columns one after another.
+A row is: the number of its layout (2 bytes; in base rows only), a bitmap of its NULLs (bit i of byte i//8; absent in
+keys), then one big-endian field a column (a 4-byte length where the type is of variable width; zero where NULL), then
+the bytes of the variable columns one after another.
 Whole batches are laid out and read back with NumPy; `pack` and `unpack` do the same for one row of Python values.
 """
 
@@ -27,9 +28,10 @@ _VARIABLE = (pa.large_string(), pa.large_binary())
 
 
 class RowLayout:
-    """The layout of rows with columns of `types`; `nullable` says whether there is a bitmap of NULLs."""
+    """The layout of rows with columns of `types`; `nullable` says whether there is a bitmap of NULLs, `number` is what
+    rows begin with where they say which layout they have."""
 
-    def __init__(self, types: Sequence[Type], nullable: bool = True) -> None:
+    def __init__(self, types: Sequence[Type], nullable: bool = True, number: int | None = None) -> None:
         self.types = tuple(types)
         self._arrow = [physical_type(type_) for type_ in types]
         self._variable = [arrow in _VARIABLE for arrow in self._arrow]
@@ -40,8 +42,10 @@ class RowLayout:
             code, field = ("I", ">u4") if self._variable[position] else _FORMATS.get(arrow, ("16s", "V16"))
             codes.append(code)
             fields.append((str(position), field))
-        self._struct = struct.Struct(">" + "".join(codes))
-        self._dtype = np.dtype(fields)
+        self._number = () if number is None else (number,)
+        self._struct = struct.Struct(">" + "H" * len(self._number) + "".join(codes))
+        self._fields = struct.Struct(">" + "2x" * len(self._number) + "".join(codes))
+        self._dtype = np.dtype([("number", ">u2")] * len(self._number) + fields)
         self.fixed_bytes = self._struct.size
         self.has_tail = any(self._variable)
 
@@ -62,11 +66,11 @@ class RowLayout:
                 fields.append(value)
         if self._bitmap:
             fields.insert(0, nulls.to_bytes(self._bitmap, "little"))
-        return self._struct.pack(*fields) + b"".join(tail)
+        return self._struct.pack(*self._number, *fields) + b"".join(tail)
 
     def unpack(self, data: bytes) -> list[Any]:
         """The physical Python values of one row."""
-        fields = list(self._struct.unpack_from(data))
+        fields = list(self._fields.unpack_from(data))
         nulls = int.from_bytes(fields.pop(0), "little") if self._bitmap else 0
         tail = self.fixed_bytes
         for position, field in enumerate(fields):
@@ -85,6 +89,8 @@ class RowLayout:
         if not self.fixed_bytes:
             return [b""] * length
         records = np.zeros(length, self._dtype)
+        if self._number:
+            records["number"] = self._number[0]
         if self._bitmap and any(column.null_count for column in columns):
             nulls = np.column_stack([is_null(column) for column in columns])
             records["nulls"] = np.packbits(nulls, axis=1, bitorder="little")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ import pyarrow as pa
 from viewkeeper.catalog.model import Table
 from viewkeeper.catalog.types import BIGINT, Type, physical_type
 from viewkeeper.changes.layout import RowLayout, from_raw, is_null, numbers, raw_type
-from viewkeeper.trace.rows import Rows
+from viewkeeper.trace.rows import Rows, constant
 
 PUT, DELETE, DELETE_COLUMNS = 0, 1, 2
 """Kinds of operations: set the named columns; delete the row; make the named columns NULL."""
@@ -61,7 +61,8 @@ class TableForm:
     """What follows from a table's declaration for its operations and rows; made once, used for every operation.
 
     `key_layout` and `value_layout` are the stored form of its rows: the key's columns (or the row id), and all others.
-    `everything` is the mask of all columns, `zone` the database's time zone.
+    `everything` is the mask of all columns, `zone` the database's time zone.  `number` is that of its layout, `earlier`
+    are the forms with those before it.
     """
 
     def __init__(self, table: Table, zone: str = "UTC") -> None:
@@ -74,9 +75,11 @@ class TableForm:
         self.required = tuple(i for i in self.values if not table.columns[i].nullable)
         self.defaults = tuple(None if default is None else default.value for default in table.defaults)
         self.key_layout = RowLayout([BIGINT] if self.keyless else [self.types[i] for i in self.key], nullable=False)
-        self.value_layout = RowLayout([self.types[i] for i in self.values])
+        self.number = len(table.layouts)
+        self.value_layout = RowLayout([self.types[i] for i in self.values], number=self.number)
         described = ",".join(str(type_) for type_ in self.types) + "/" + ",".join(map(str, self.key))
-        self.fingerprint = zlib.crc32(described.encode())
+        self.fingerprint = zlib.crc32((f"{self.number}:" * bool(self.number) + described).encode())
+        self.earlier = [EarlierForm(self, number) for number in range(self.number)]
         # Made here, not when first asked for: until Python 3.12 `cached_property` holds a lock meanwhile, on which a
         # child that is forked just then would wait for ever.
         self.shapes = self._shapes()
@@ -98,8 +101,7 @@ class TableForm:
 
     def unnamed(self, i: int, length: int) -> pa.Array:
         """Column `i` of puts that do not name it."""
-        type_, default = physical_type(self.types[i]), self.defaults[i]
-        return pa.nulls(length, type_) if default is None else pa.repeat(pa.scalar(default, type_), length)
+        return constant(physical_type(self.types[i]), self.defaults[i], length)
 
     def physical(self, i: int, column: pa.Array) -> pa.Array:
         """A raw column that is known to be right, as column `i`."""
@@ -150,6 +152,45 @@ class TableForm:
             named = None
         columns = [row[after - 1]] if self.keyless and kind != PUT else [row[c] for c in self.carried(kind)]
         return Operations(kind, columns, named)
+
+
+class EarlierForm:
+    """What a table's operations and rows were like in its layout `number`, and how they become those of `newest`.
+
+    `sources` says for each column of now which one it was, None where there was none.
+    """
+
+    def __init__(self, newest: TableForm, number: int) -> None:
+        table = newest.table
+        layout, details = table.layouts[number], table.details
+        self.newest, self.number = newest, number
+        then = replace(table, columns=layout.columns, key=layout.key, details=(), layouts=table.layouts[:number])
+        self.form = TableForm(then, newest.zone)
+        places = {id_: i for i, id_ in enumerate(layout.ids)}
+        self.sources = [places.get(each.id) for each in details]
+        self.before = [None if source is not None else each.before
+                       for source, each in zip(self.sources, details, strict=True)]  # fmt: skip
+
+    def brought(self, operations: Operations) -> Operations:
+        """Operations in this form as ones in the newest: what they do not know, they do not name."""
+        if operations.kind == DELETE:
+            return operations
+        length, form = len(operations), self.newest
+        named = operations.named
+        if named is None and not form.keyless and None in self.sources:
+            named = np.tile(self.form.everything, (length, 1))
+        if named is not None:
+            known = [np.zeros(length, bool) if source is None else bits(named, source) for source in self.sources]
+            named = np.packbits(np.column_stack(known), axis=1, bitorder="little")
+        if operations.kind == DELETE_COLUMNS:
+            return Operations(DELETE_COLUMNS, operations.columns, named)
+        return Operations(PUT, self.columns(operations.columns, length), named)
+
+    def columns(self, columns: Sequence[pa.Array], length: int) -> list[pa.Array]:
+        """All physical columns of rows, as the newest form has them."""
+        added = zip(self.sources, self.before, self.newest.types, strict=True)
+        return [columns[source] if source is not None else constant(physical_type(type_), before, length)
+                for source, before, type_ in added]  # fmt: skip
 
 
 class EntryShape:

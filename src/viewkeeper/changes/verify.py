@@ -7,7 +7,7 @@ of the table (a partial put of a row that does not exist) is not judged here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,13 +48,11 @@ def judge(batch: Batch, node: int) -> LogBatch:
         if reasons:
             rejected += _rejections(decoded, reasons)
             good = np.setdiff1d(np.arange(len(decoded.operations)), list(reasons))
-            decoded = Decoded(
-                decoded.form, decoded.operations.take(good), decoded.sequences[good], decoded.stamps[good]
-            )
-        operations = _canonical_keys(decoded.form, entries.typed(decoded.form, decoded.operations))
-        if len(operations):
-            rows = decoded.form.as_rows(operations, node, decoded.sequences, decoded.stamps)
-            result.append((decoded.form.table.id, rows))
+            decoded = replace(decoded, operations=decoded.operations.take(good), sequences=decoded.sequences[good],
+                              stamps=decoded.stamps[good])  # fmt: skip
+        if len(decoded.operations):
+            form, operations = _brought(decoded)
+            result.append((form.table.id, form.as_rows(operations, node, decoded.sequences, decoded.stamps)))
     rejected.sort(key=lambda rejection: rejection[1])
     tables, sequences, stamps, texts, data = zip(*rejected, strict=True) if rejected else ((),) * 5
     columns = [tables, [node] * len(rejected), sequences, stamps, texts, data]
@@ -75,9 +73,17 @@ def operation_from_bytes(operation: bytes, form: TableForm) -> Operations | None
     counted = entries.count_and_stamp(operation)
     batch = entries.decode([operation], np.array([1]), 1 + (counted[0] if counted else 1),
                            lambda table: form if table == form.table.id else None)  # fmt: skip
-    if not batch.decoded or _reasons(form, batch.decoded[0].operations):
+    if not batch.decoded or _reasons(batch.decoded[0].form, batch.decoded[0].operations):
         return None
-    return _canonical_keys(form, entries.typed(form, batch.decoded[0].operations))
+    return _brought(batch.decoded[0])[1]
+
+
+def _brought(decoded: Decoded) -> tuple[TableForm, Operations]:
+    """Operations that are known to be right, in their table's newest form, and that form."""
+    operations = _canonical_keys(decoded.form, entries.typed(decoded.form, decoded.operations))
+    if decoded.earlier is None:
+        return decoded.form, operations
+    return decoded.earlier.newest, decoded.earlier.brought(operations)
 
 
 def _rejections(decoded: Decoded, reasons: dict[int, str]) -> Iterator[tuple[int, int, int, str, bytes]]:

@@ -122,7 +122,7 @@ class _Check:
         self._evidence, self._judge = evidence, judge
         self._zone = evidence.catalog.zone
         self._tables: dict[int, pa.Table] = {}
-        self._answers: dict[int, Answer] = {}
+        self._answers: dict[tuple[int, int], Answer] = {}
         self._proofs: dict[int, DeltaProof] = {}
         self._reports: dict[int, Report] = {}
 
@@ -157,10 +157,28 @@ class _Check:
     def _ask(self, views: Sequence[View]) -> Mapping[str, Any]:
         if self._judge is None or not views:
             return {}
-        below = {id_ for view in views for id_ in view.reads}
-        tables = {self._name(id_): self._tables[id_] for id_ in below}
-        texts = {view.name: self._text(view) for view in views}
-        return self._judge.answers({name: text for name, text in texts.items() if text is not None}, tables)
+        texts = {view.id: self._text(view) for view in views}
+        answers: dict[str, Any] = {}
+        # Of one text `*` means the columns that there were when it was written: such views are asked apart.
+        apart: dict[tuple[tuple[int, int], ...], list[View]] = {}
+        for view in views:
+            if texts[view.id] is not None:
+                apart.setdefault(self._seen(view), []).append(view)
+        for some in apart.values():
+            tables = {self._name(id_): self._tables[id_].select(range(self._width(view, id_)))
+                      for view in some for id_ in view.reads}  # fmt: skip
+            answers |= self._judge.answers({view.name: text for view in some if (text := texts[view.id])}, tables)
+        return answers
+
+    def _seen(self, view: View) -> tuple[tuple[int, int], ...]:
+        """The tables of which the view's query does not mean all columns, and how many it does."""
+        widths = [(id_, self._width(view, id_)) for id_ in view.reads]
+        return tuple((id_, width) for id_, width in widths if width < self._tables[id_].num_columns)
+
+    def _width(self, view: View, id_: int) -> int:
+        """How many of the columns of what `view` reads there were when its query was written."""
+        item = self._evidence.catalog.by_id(id_)
+        return len(item.seen_at(view.saw).columns) if isinstance(item, Table) else self._tables[id_].num_columns
 
     def _text(self, view: View) -> str | None:
         """The view's query, ties settled as in the view; where Spark answers it, as Spark is asked; None where no text
@@ -224,7 +242,7 @@ class _Check:
         exact = needs_exact(relation)
         if isinstance(by_spark, pa.Table) and not exact:
             return _compared("spark", compare(by_spark, found))
-        inputs = {id_: self._answer(id_) for id_ in view.reads}
+        inputs = {id_: self._answer(id_, self._width(view, id_)) for id_ in view.reads}
         if exact and not errors:
             exactly = exact_answer(relation, inputs, self._zone)
             if not exactly.answer.errors:
@@ -248,10 +266,10 @@ class _Check:
             "exact", _of_rows("Spark's answer (found) is too far from the exact one (expected)", near), near
         )
 
-    def _answer(self, id_: int) -> Answer:
-        if id_ not in self._answers:
-            self._answers[id_] = Answer(rows_of(self._tables[id_]))
-        return self._answers[id_]
+    def _answer(self, id_: int, width: int) -> Answer:
+        if (id_, width) not in self._answers:
+            self._answers[id_, width] = Answer(rows_of(self._tables[id_].select(range(width))))
+        return self._answers[id_, width]
 
 
 def _named_as(view: View, answer: Any) -> Any:

@@ -35,7 +35,7 @@ from viewkeeper.plans.subqueries import relations_in, scans_in
 class BoundView:
     """A view as declared: `sql` is its query's text, `key` and `unique` its view key, `reads` the ids of the tables and
     views that its query names, in a WITH that nothing uses, too, `asked` the query as Spark gets it, where it has a
-    part in the view.  Places in `relation` are lines and columns of `sql`."""
+    part in the view, `written` what `View.written` will be.  Places in `relation` are lines and columns of `sql`."""
 
     name: str
     sql: str
@@ -45,6 +45,7 @@ class BoundView:
     unique: bool
     reads: tuple[int, ...]
     asked: str | None = None
+    written: int | None = None
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def bind_table(statement: CreateTable, zone: str) -> BoundTable:
     columns = (Column(c.name.name, c.type, c.nullable and i not in key) for i, c in enumerate(statement.columns))
     for i in key:
         refuse_default_of_key(statement.columns[i].name, statement.columns[i].default)
-    details = tuple(column_details(column, zone) for column in statement.columns)
+    details = tuple(column_details(column, zone, i) for i, column in enumerate(statement.columns))
     return BoundTable(tuple(columns), tuple(key), details)
 
 
@@ -139,10 +140,10 @@ def refuse_default_of_key(name: Identifier, default: QueryText | None) -> None:
         raise default.error(f"{name} is in the key, which each row says for itself; leave out DEFAULT", default.tree)
 
 
-def column_details(column: ColumnDeclaration, zone: str) -> ColumnDetails:
-    """What is declared of a column of a table beside its name and type."""
+def column_details(column: ColumnDeclaration, zone: str, id_: int) -> ColumnDetails:
+    """What is declared of a column of a table beside its name and type; `id_` is its own."""
     default = None if column.default is None else bound_default(column.default, column.name, column.type, zone)
-    return ColumnDetails(default)
+    return ColumnDetails(default, id_)
 
 
 def bind_index(catalog: Catalog, statement: CreateIndex) -> BoundIndex:

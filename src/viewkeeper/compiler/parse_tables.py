@@ -8,7 +8,18 @@ from sqlglot.tokens import TokenType
 
 from viewkeeper.compiler.parse_changes import ChangeReader
 from viewkeeper.compiler.source_text import QueryText
-from viewkeeper.compiler.statements import ColumnDeclaration, CreateTable, Identifier, Rename, SetDefault, Statement
+from viewkeeper.compiler.statements import (
+    AddColumns,
+    ColumnDeclaration,
+    CreateTable,
+    DropColumns,
+    Identifier,
+    Rename,
+    RenameColumn,
+    SetDefault,
+    Statement,
+)
+from viewkeeper.plans.expressions import TextPlace
 
 T = TokenType
 
@@ -88,8 +99,16 @@ class TableReader(ChangeReader):
     def _alter_table(self, name: Identifier) -> Statement:
         text, place = self._whole()
         if self._take("RENAME"):
+            if self._take("TO"):
+                return self._ended(Rename(text, place, "TABLE", name, self._identifier("the new name")))
+            self._expect("COLUMN")
+            column = self._identifier("a column")
             self._expect("TO")
-            return self._ended(Rename(text, place, "TABLE", name, self._identifier("the new name")))
+            return self._ended(RenameColumn(text, place, name, column, self._identifier("the new name")))
+        if self._take("ADD"):
+            return self._add_columns(text, place, name)
+        if self._take("DROP"):
+            return self._drop_columns(text, place, name)
         if self._take("ALTER"):
             self._take("COLUMN")
             column = self._identifier("a column")
@@ -99,5 +118,30 @@ class TableReader(ChangeReader):
             self._expect("SET")
             self._expect("DEFAULT")
             return self._ended(SetDefault(text, place, name, column, self._default()))
-        raise self._refusal(f"ALTER TABLE ... {self._peek()} is not supported yet; there are RENAME TO, and ALTER "
-                            "COLUMN ... SET DEFAULT and DROP DEFAULT")  # fmt: skip
+        raise self._refusal(f"ALTER TABLE ... {self._peek()} is not supported; there are ADD, DROP, RENAME and ALTER "
+                            "COLUMN, and RENAME TO")  # fmt: skip
+
+    def _add_columns(self, text: str, place: TextPlace, table: Identifier) -> AddColumns:
+        if not self._take("COLUMN"):
+            self._take("COLUMNS")
+        if_absent = self._take("IF")
+        if if_absent:
+            self._expect("NOT")
+            self._expect("EXISTS")
+        listed, columns = self._take("("), list[ColumnDeclaration]()
+        while not columns or (listed and self._take(",")):
+            columns.append(self._table_column())
+            if self._peek() == "PRIMARY KEY":
+                raise self._refusal("a key is declared with the table; make another table, and INSERT INTO it")
+        if listed:
+            self._expect(")")
+        return self._ended(AddColumns(text, place, table, tuple(columns), if_absent))
+
+    def _drop_columns(self, text: str, place: TextPlace, table: Identifier) -> DropColumns:
+        if not self._take("COLUMN"):
+            self._expect("COLUMNS")
+        if_exists = self._take("IF")
+        if if_exists:
+            self._expect("EXISTS")
+        columns = self._identifiers("a column") if self._peek() == "(" else (self._identifier("a column"),)
+        return self._ended(DropColumns(text, place, table, columns, if_exists))

@@ -230,6 +230,33 @@ class Rename(Statement):
 
 
 @dataclass(frozen=True)
+class AddColumns(Statement):
+    """ALTER TABLE table ADD COLUMN[S] [IF NOT EXISTS] ..."""
+
+    table: Identifier
+    columns: tuple[ColumnDeclaration, ...]
+    if_absent: bool
+
+
+@dataclass(frozen=True)
+class DropColumns(Statement):
+    """ALTER TABLE table DROP COLUMN[S] [IF EXISTS] ..."""
+
+    table: Identifier
+    columns: tuple[Identifier, ...]
+    if_exists: bool
+
+
+@dataclass(frozen=True)
+class RenameColumn(Statement):
+    """ALTER TABLE table RENAME COLUMN column TO to."""
+
+    table: Identifier
+    column: Identifier
+    to: Identifier
+
+
+@dataclass(frozen=True)
 class SetDefault(Statement):
     """ALTER TABLE table ALTER COLUMN column SET DEFAULT default; None: DROP DEFAULT."""
 

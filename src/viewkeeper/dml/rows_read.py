@@ -47,7 +47,8 @@ class RowsRead:
                 raise NotSupported(f"{found.name} is a view whose query only Spark answers; read the tables of it")
             (statement,) = parse_script(found.sql)
             assert isinstance(statement, SelectStatement), "a view's query"
-            return run_query(bind_rows_of_view(self._catalog, statement), self.scan, self._catalog.zone)
+            rows = bind_rows_of_view(self._catalog.seen_at(found.saw), statement)
+            return run_query(rows, self.scan, self._catalog.zone)
         assert isinstance(found, Table), "names mean tables and views"
         return self._whole(found).select(range(len(found.columns)))
 

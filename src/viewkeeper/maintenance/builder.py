@@ -63,6 +63,7 @@ class PlanBuilder(SharedPlan):
         self._sources = sources
         self._members: dict[int, dict[Expression, int]] = {}
         self.last_member: int | None = None
+        self.written: int | None = None  # Up to when the query to be lowered sees what the catalog has.
 
     # --- relations ---------------------------------------------------------------------------------------------
 
@@ -110,7 +111,8 @@ class PlanBuilder(SharedPlan):
             return self._all_of(plan.GivenRows(0, 1, scan.columns, False, (), scan.object))
         item = self._catalog.by_id(scan.object)
         if isinstance(item, Table):
-            return Lowered(self.deltas[item.id], {i: i for i in range(len(item.columns))})
+            places = {place: at for at, place in enumerate(item.yielded)}
+            return Lowered(self.deltas[item.id], {i: places[place] for i, place in enumerate(item.stored.order)})
         assert isinstance(item, View), f"object {scan.object} is neither a table nor a view"
         store = self.stores[item.stored.state.id]
         positions = {i: store.positions[column] for i, column in enumerate(item.stored.order)}
@@ -138,7 +140,8 @@ class PlanBuilder(SharedPlan):
     def _spark_input(self, name: str, id_: int) -> SparkInput:
         item = self._catalog.by_id(id_)
         if isinstance(item, Table):
-            return SparkInput(name, self.deltas[id_], item.columns, item.stored)
+            seen = item if self.written is None else item.seen_at(self.written)
+            return SparkInput(name, self.deltas[id_], seen.columns, seen.stored)
         assert isinstance(item, View), f"object {id_} is neither a table nor a view"
         return SparkInput(name, self.stores[item.stored.state.id].id, item.columns, item.stored)
 

@@ -26,6 +26,7 @@ from viewkeeper.maintenance.builder import PlanBuilder
 from viewkeeper.maintenance.rules.rewriter import rewritten
 from viewkeeper.maintenance.sharing import MEMBER
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.outside import SparkInput
 from viewkeeper.plans.relations import Scan
 
 ROW_ID = Column("row id", BIGINT, False)
@@ -58,6 +59,7 @@ def declare_views(catalog: Catalog, views: Sequence[BoundView]) -> Catalog:
 
 
 def _view(builder: PlanBuilder, view: BoundView, zone: str) -> View:
+    builder.written = view.written
     stream = builder.lower(rewritten(view.relation, zone)[0], range(len(view.columns)), family=True)
     operator = builder.operators[stream.operator]
     order = list(view.key) + [i for i in range(len(view.columns)) if i not in view.key]
@@ -67,7 +69,7 @@ def _view(builder: PlanBuilder, view: BoundView, zone: str) -> View:
     return View(
         builder.new_id(), view.name, view.sql, view.columns, view.key, view.unique, view.reads,
         replace(stored, member=member),
-        asked=view.asked,
+        asked=view.asked, written=view.written,
     )  # fmt: skip
 
 
@@ -120,6 +122,58 @@ def rename(catalog: Catalog, item: Table | View, name: str) -> Catalog:
         else o for o in whole.operators
     )  # fmt: skip
     return replace(renamed, plan=replace(whole, operators=operators))
+
+
+def alter(catalog: Catalog, table: Table) -> Catalog:
+    """`catalog` with `table`, which has got other columns: its DELTA yields them, and what reads it goes on.
+
+    Where columns came its indexes are made anew, to be filled.
+    """
+    whole, state, old = plan.plan_of(catalog), table.stored.state, catalog.by_id(table.id)
+    assert isinstance(old, Table)
+    required = tuple(i for i, at in enumerate(table.given)
+                     if at is not None and at not in table.key and at < len(table.columns)
+                     and not table.columns[at].nullable)  # fmt: skip
+
+    def altered(operator: plan.Operator) -> plan.Operator:
+        if isinstance(operator, plan.Delta) and operator.table == table.id:
+            return replace(operator, columns=_yielded(operator, table), required=required, state=state)
+        if isinstance(operator, plan.SparkAnswer):
+            return replace(operator, inputs=tuple(_with_state(each, state) for each in operator.inputs))
+        return operator
+
+    changed = replace(catalog.changing([table]), plan=replace(whole, operators=tuple(map(altered, whole.operators))))
+    kept = [i for i, place in enumerate(old.stored.order) if place in table.stored.order]
+    for index in [each for each in catalog.indexes if each.on == table.id]:
+        columns = tuple(map(kept.index, index.columns))
+        if len(table.columns) > len(kept):
+            changed = declare_index(drop(changed, [index.id]), index.name, table.id, columns)
+        else:
+            stored = replace(index.stored, order=tuple(index.stored.order[i] for i in kept))
+            changed = changed.changing([replace(index, columns=columns, stored=stored)])
+    return changed
+
+
+def _yielded(delta: plan.Delta, table: Table) -> tuple[Column, ...]:
+    """The columns that the DELTA of `table` yields: those of the table, its row id, and what was dropped since."""
+    columns = []
+    for i, at in enumerate(table.given):
+        if at is None:
+            columns.append(replace(delta.columns[i], nullable=True))
+        else:
+            columns.append(table.columns[at] if at < len(table.columns) else ROW_ID)
+    return tuple(columns)
+
+
+def _with_state(read: SparkInput, state: StateSpec) -> SparkInput:
+    same = read.stored.state.id == state.id
+    return replace(read, stored=replace(read.stored, state=state)) if same else read
+
+
+def rename_column(catalog: Catalog, table: Table, i: int, name: str) -> Catalog:
+    """`catalog` in which column `i` of `table`, which no view reads, is called `name`."""
+    columns = tuple(replace(column, name=name) if at == i else column for at, column in enumerate(table.columns))
+    return alter(catalog, replace(table, columns=columns))
 
 
 def stop(catalog: Catalog, ids: Collection[int], reason: str) -> Catalog:

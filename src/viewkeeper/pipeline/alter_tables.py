@@ -1,46 +1,210 @@
-"""ALTER TABLE: a catalog and what is to be changed of a table give a new catalog."""
+"""ALTER TABLE: a catalog and what is to be changed of a table give a new catalog.
+
+Nothing that is written is touched: rows in the store, entries in the log and runs of DELTA say which columns they have,
+and are read as if they had those of now (docs/decisions/082-columns-that-come-and-go.md).
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
-from viewkeeper.catalog.model import Catalog, ColumnDetails, Table, kind_of
-from viewkeeper.compiler.bind import refuse_default_of_key
+from viewkeeper.catalog.model import Catalog, Column, ColumnDetails, Table, TableLayout, View, kind_of
+from viewkeeper.compiler.bind import BoundView, column_details, refuse_default_of_key
 from viewkeeper.compiler.column_defaults import bound_default
-from viewkeeper.compiler.scope import did_you_mean
-from viewkeeper.compiler.statements import Identifier, SetDefault
-from viewkeeper.errors import DeclarationError
+from viewkeeper.compiler.scope import did_you_mean, listed
+from viewkeeper.compiler.statements import (
+    AddColumns,
+    ColumnDeclaration,
+    DropColumns,
+    Identifier,
+    RenameColumn,
+    SetDefault,
+)
+from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.maintenance import declare_tables
+from viewkeeper.plans.relations import Relation, Scan, SparkQuery
+from viewkeeper.plans.subqueries import relations_in
+from viewkeeper.streams.alter import users_of_dimension
+
+BindAgain = Callable[[Catalog, View], BoundView]
+"""Binds the query of a view again."""
+
+LAYOUTS_MAX = 65_535
+"""What a stored row can say of its layout."""
+
+AlterTable = SetDefault | AddColumns | DropColumns | RenameColumn
 
 
-def with_default(catalog: Catalog, statement: SetDefault) -> Catalog:
-    """`catalog` in which a column has another default, for rows that are made from now on."""
-    table = altered_table(catalog, statement.table)
-    i = position(table, statement.column)
+def altered(catalog: Catalog, statement: AlterTable, bind: BindAgain) -> Catalog:
+    """`catalog` in which a table is what `statement` says; raises DeclarationError with the place."""
+    table = _table(catalog, statement.table)
+    if isinstance(statement, SetDefault):
+        return catalog.changing([_with_default(catalog, table, statement)])
+    if isinstance(statement, AddColumns):
+        wanted = [column for column in statement.columns
+                  if not (statement.if_absent and _find(table, column.name) is not None)]  # fmt: skip
+        return _with_added(catalog, table, statement, wanted) if wanted else catalog
+    if isinstance(statement, RenameColumn):
+        return _with_renamed(catalog, table, statement, bind)
+    columns = [name for name in statement.columns if not (statement.if_exists and _find(table, name) is None)]
+    for name in columns:
+        catalog = _without(catalog, _table(catalog, statement.table), name, bind)
+    return catalog
+
+
+def _with_default(catalog: Catalog, table: Table, statement: SetDefault) -> Table:
+    i = _position(table, statement.column)
     if i in table.key:
         refuse_default_of_key(statement.column, statement.default)
     default = None
     if statement.default is not None:
         default = bound_default(statement.default, statement.column, table.columns[i].type, catalog.zone)
-    details = list(table.details or (ColumnDetails(),) * len(table.columns))
+    details = list(table.details)
     details[i] = replace(details[i], default=default)
-    return catalog.changing([replace(table, details=tuple(details))])
+    return replace(table, details=tuple(details))
 
 
-def altered_table(catalog: Catalog, name: Identifier) -> Table:
-    """The table that ALTER TABLE names; raises DeclarationError."""
+def _with_added(
+    catalog: Catalog, table: Table, statement: AddColumns, wanted: Iterable[ColumnDeclaration]
+) -> Catalog:  # fmt: skip
+    _refuse_dimension(catalog, table, statement.table)
+    columns, details = list(table.columns), list(table.details)
+    free = 1 + max(id_ for layout in (*table.layouts, table.layout) for id_ in layout.ids)
+    for column in wanted:
+        if any(each.name.lower() == column.name.name.lower() for each in columns):
+            message = f"{table.name} has a column {column.name} already; take another name, or ADD COLUMN IF NOT EXISTS"
+            raise DeclarationError(message, *column.name.place)
+        said = column_details(column, catalog.zone, free + len(details))
+        before = None if said.default is None else said.default.value
+        if not column.nullable and before is None:
+            message = f"{column.name} is NOT NULL, and the rows of {table.name} have no value for it; add a DEFAULT"
+            raise DeclarationError(message, *column.name.place)
+        columns.append(Column(column.name.name, column.type, column.nullable))
+        details.append(replace(said, added=catalog.next_id, before=before))
+    new, state = range(len(table.columns), len(columns)), table.stored.state
+    places = tuple(len(state.columns) + at for at in range(len(new)))
+    state = replace(state, columns=(*state.columns, *(columns[i] for i in new)),
+                    added=(*state.added, *(details[i].before for i in new)))  # fmt: skip
+    made = replace(
+        table, columns=tuple(columns), details=tuple(details), layouts=_layouts(table, statement.table),
+        stored=replace(table.stored, state=state, order=(*table.stored.order, *places)),
+        held=(*table.yielded, *places),
+    )  # fmt: skip
+    return declare_tables.alter(replace(catalog, next_id=catalog.next_id + 1), made)
+
+
+def _without(catalog: Catalog, table: Table, name: Identifier, bind: BindAgain) -> Catalog:
+    i = _position(table, name)
+    if i in table.key:
+        message = f"{name} is in the primary key of {table.name}, which stays; make another table, and INSERT INTO it"
+        raise DeclarationError(message, *name.place)
+    if len(table.columns) == 1:
+        raise DeclarationError(f"{name} is the only column of {table.name}; drop the table", *name.place)
+    _refuse_dimension(catalog, table, name)
+    indexes = [index.name for index in catalog.indexes if index.on == table.id and i in index.columns]
+    if users := [*_users(catalog, table, i, bind), *indexes]:
+        message = (
+            f"{table.columns[i].name} is used by {listed(users)}; drop these first, or give the views other queries"
+        )
+        raise DeclarationError(message, *name.place)
+    kept = [place for place in range(len(table.columns)) if place != i]
+    made = replace(
+        table, columns=tuple(table.columns[place] for place in kept), key=tuple(map(kept.index, table.key)),
+        details=tuple(table.details[place] for place in kept), layouts=_layouts(table, name),
+        stored=replace(table.stored, order=tuple(table.stored.order[place] for place in kept)), held=table.yielded,
+    )  # fmt: skip
+    return declare_tables.alter(catalog, made)
+
+
+def _with_renamed(catalog: Catalog, table: Table, statement: RenameColumn, bind: BindAgain) -> Catalog:
+    i, name, to = _position(table, statement.column), statement.column, statement.to
+    taken = _find(table, to)
+    if taken is not None and taken != i:
+        raise DeclarationError(f"{table.name} has a column {to} already; take another name", *to.place)
+    _refuse_dimension(catalog, table, name)
+    if i in table.key and (readers := [view.name for view in catalog.views if table.id in view.reads]):
+        message = (
+            f"{name} is in the primary key of {table.name}, by which {listed(readers)} name its rows; drop these first"
+        )
+        raise DeclarationError(message, *name.place)
+    if users := _users(catalog, table, i, bind):
+        message = f"{table.columns[i].name} is used by {listed(users)}, whose queries name it; drop these first"
+        raise DeclarationError(message, *name.place)
+    return declare_tables.rename_column(catalog, table, i, to.name)
+
+
+def _layouts(table: Table, name: Identifier) -> tuple[TableLayout, ...]:
+    if len(table.layouts) == LAYOUTS_MAX:
+        message = f"{table.name} has had other columns {LAYOUTS_MAX:,} times; make another table, and INSERT INTO it"
+        raise DeclarationError(message, *name.place)
+    return (*table.layouts, table.layout)
+
+
+def _refuse_dimension(catalog: Catalog, table: Table, name: Identifier) -> None:
+    if users := users_of_dimension(catalog, table.id):
+        message = f"{table.name} is joined by {listed(users)}, whose parts are made of what it was; drop these first"
+        raise NotSupported(message, *name.place)
+
+
+def _users(catalog: Catalog, table: Table, i: int, bind: BindAgain) -> list[str]:
+    """The views in whose queries column `i` of the table has a part: they say something else, or nothing, where the
+    column has a name that nobody can know.  One that Spark answers may read whatever there is."""
+    hidden = replace(
+        table, columns=tuple(replace(c, name="\0") if at == i else c for at, c in enumerate(table.columns))
+    )
+    without = catalog.changing([hidden])
+    users = []
+    for view in catalog.views:
+        if table.id in view.reads and i < len(table.seen_at(view.saw).columns):
+            try:
+                is_same = _same(bind(catalog, view).relation, bind(without, view).relation, table.id)
+            except DeclarationError:
+                is_same = False
+            if not is_same:
+                users.append(view.name)
+    return users
+
+
+def _same(one: Relation, other: Relation, table: int) -> bool:
+    if any(isinstance(each, SparkQuery) for each in relations_in(one)):
+        return False
+    return bool(_unnamed(one, table) == _unnamed(other, table))
+
+
+def _unnamed(node: Any, table: int) -> Any:
+    """A relation in which what is scanned of `table` has no columns that could differ."""
+    if isinstance(node, tuple):
+        return tuple(_unnamed(each, table) for each in node)
+    if isinstance(node, Scan) and node.object == table:
+        return replace(node, columns=())
+    if not is_dataclass(node) or isinstance(node, (Column, type)):
+        return node
+    return type(node), tuple(_unnamed(getattr(node, field.name), table) for field in fields(node))
+
+
+def _table(catalog: Catalog, name: Identifier) -> Table:
     found = catalog.find(name.name)
     if isinstance(found, Table):
-        return found
+        return found if found.details else replace(found, details=_details(found.layout))
     if found is None:
         known = did_you_mean(name.name, [table.name for table in catalog.tables])
         raise DeclarationError(f"there is no table {name}" + known, *name.place)
     raise DeclarationError(f"{found.name} is a {kind_of(found)}, and ALTER TABLE is for tables", *name.place)
 
 
-def position(table: Table, column: Identifier) -> int:
-    """The column of `table` that is called so; raises DeclarationError."""
-    for i, each in enumerate(table.columns):
-        if each.name.lower() == column.name.lower():
-            return i
+def _details(layout: TableLayout) -> tuple[ColumnDetails, ...]:
+    return tuple(ColumnDetails(id=id_) for id_ in layout.ids)
+
+
+def _find(table: Table, column: Identifier) -> int | None:
+    return next((i for i, each in enumerate(table.columns) if each.name.lower() == column.name.lower()), None)
+
+
+def _position(table: Table, column: Identifier) -> int:
+    found = _find(table, column)
+    if found is not None:
+        return found
     known = did_you_mean(column.name, [each.name for each in table.columns])
     raise DeclarationError(f"{table.name} has no column {column}" + known, *column.place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from viewkeeper.catalog.model import (
     Catalog,
@@ -20,9 +21,9 @@ from viewkeeper.catalog.model import (
 from viewkeeper.compiler.bind import BoundView, bind_index, bind_table, bind_view, require_free
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.parse_streams import AnyView
-from viewkeeper.compiler.part_references import quoted
 from viewkeeper.compiler.scope import listed
 from viewkeeper.compiler.statements import (
+    AddColumns,
     AlterView,
     CreateIfAbsent,
     CreateIndex,
@@ -30,9 +31,11 @@ from viewkeeper.compiler.statements import (
     CreateTable,
     CreateView,
     Drop,
+    DropColumns,
     Identifier,
     RebuildView,
     Rename,
+    RenameColumn,
     ReplaceView,
     SetDefault,
     Statement,
@@ -41,7 +44,7 @@ from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.maintenance import declare_tables
 from viewkeeper.pipeline import alter_tables
 from viewkeeper.pipeline.declare_functions import with_function, without_function
-from viewkeeper.pipeline.replacing import begun, exchanged, replacement_of, together, views_and_indexes
+from viewkeeper.pipeline.replacing import begun, created, exchanged, replacement_of, together, views_and_indexes
 from viewkeeper.pipeline.spark_calls import typed_by
 from viewkeeper.pipeline.spark_views import bind_any_view
 from viewkeeper.plans.maintenance import Memo, Plan, plan_of
@@ -119,10 +122,7 @@ def declared_anew(catalog: Catalog) -> Catalog:
         declare_streams.Nothing(),
     )
     for view in views:
-        columns = ", ".join(quoted(column.name) for column in view.columns)
-        (statement,) = parse_script(f"CREATE VIEW {quoted(view.name)} ({columns}) AS {view.sql}")
-        assert isinstance(statement, CreateView)
-        anew.bind(statement)
+        anew.bind(created(view), view.saw)
     anew.flush()
     for index in indexes:
         on = anew.catalog.find(names[index.on])
@@ -157,6 +157,14 @@ class _AsDeclared:
         if sql not in self._columns:  # so Spark has refused it then
             raise DeclarationError("Spark computes no such call")
         return self._columns[sql]
+
+
+def _bound_as_declared(catalog: Catalog, view: View) -> BoundView:
+    """The query of `view` bound again, in a `catalog` that need not have the view's name free."""
+    statement = created(view)
+    free = next(name for i in count() if catalog.find(name := f"{view.name} {i}") is None)
+    unnamed = replace(statement, name=Identifier(free, statement.name.place))
+    return bind_any_view(catalog.seen_at(view.saw), unnamed, _AsDeclared([view], plan_of(catalog)))
 
 
 class _Declaring:
@@ -200,8 +208,8 @@ class _Declaring:
             self._made("VIEW", statement.name)
         elif isinstance(statement, Rename):
             self._rename(statement)
-        elif isinstance(statement, SetDefault):
-            self.catalog = alter_tables.with_default(self.catalog, statement)
+        elif isinstance(statement, SetDefault | AddColumns | DropColumns | RenameColumn):
+            self.catalog = alter_tables.altered(self.catalog, statement, _bound_as_declared)
             self._made("TABLE", statement.table, "ALTER")
         elif isinstance(statement, ReplaceView):
             self._replace(statement)
@@ -298,16 +306,21 @@ class _Declaring:
         self._require_settled(self._views[statement.name.name.lower()].reads, statement.name)
         self._made("VIEW", statement.name)
 
-    def bind(self, statement: CreateView) -> None:
-        """Has the view declared with those before and after it, at the next `flush`."""
+    def bind(self, statement: CreateView, written: int | None = None) -> None:
+        """Has the view declared with those before and after it, at the next `flush`; of one that was `written` before,
+        the query means what it meant then."""
         try:
-            bound = bind_view(self.catalog, statement)
+            bound = bind_view(self._then(written), statement)
         except DeclarationError:
             self.flush()  # it may read one of these
-            bound = bind_any_view(self.catalog, statement, self._analyst)
+            bound = bind_any_view(self._then(written), statement, self._analyst)
+        bound = replace(bound, written=written)
         for id_ in bound.reads:
             self._require_kept(id_, statement.name)
         self._views[bound.name.lower()] = bound
+
+    def _then(self, written: int | None) -> Catalog:
+        return self.catalog if written is None else self.catalog.seen_at(written)
 
     def _require_free(self, name: Identifier) -> None:
         require_free(self.catalog, name)

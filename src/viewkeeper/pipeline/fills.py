@@ -263,10 +263,13 @@ class Fills:
 
 
 def _is_as_it_was(fill: _Fill, catalog: Catalog) -> bool:
-    """Whether what the fill shares with others is still kept for it: nothing was dropped since it began, and what it
-    fills was not declared anew."""
+    """Whether what the fill shares with others is still kept for it: nothing was dropped since it began, no table has
+    got other columns, and what it fills was not declared anew."""
     now = {item.id: item.stored for item in catalog.whole}
-    return fill.objects.keys() <= now.keys() and all(now[id_] == fill.objects[id_] for id_ in fill.ids)
+    if not fill.objects.keys() <= now.keys():
+        return False
+    same = fill.ids | (fill.objects.keys() & {table.id for table in catalog.tables})
+    return all(now[id_] == fill.objects[id_] for id_ in same)
 
 
 def _again(error: str, failures: int) -> _Failing:

@@ -148,12 +148,17 @@ def _new_name(name: str) -> str:
     return f"{name} (new)"
 
 
-def _bound_again(catalog: Catalog, view: View, why: str, name: Identifier, bind: Bind) -> BoundView:
+def created(view: View) -> CreateView:
+    """The statement that declares `view`."""
     columns = ", ".join(quoted(column.name) for column in view.columns)
     (statement,) = parse_script(f"CREATE VIEW {quoted(view.name)} ({columns}) AS {view.sql}")
     assert isinstance(statement, CreateView)
+    return statement
+
+
+def _bound_again(catalog: Catalog, view: View, why: str, name: Identifier, bind: Bind) -> BoundView:
     try:
-        return bind(catalog, statement)
+        return replace(bind(catalog.seen_at(view.saw), created(view)), written=view.saw)
     except DeclarationError as error:
         message = f"{view.name} {why}: {_without_place(error)}"
         raise type(error)(f"{message}; drop {view.name} first", *name.place) from None

@@ -57,9 +57,8 @@ def _signed(work: ZoneWork, server: int, storage: Storage, base: Snapshot, id_: 
         rows = difference(older.trace(spec), newer.trace(spec), low, high)
     if not len(rows):
         return None
-    # In declared column order, the hidden row id last.
-    declared = rows.select(table.stored.order if table.key else (*table.stored.order, 0))
-    return Sent(declared, key_hashes(table, declared))
+    hashes = hash_columns([canonical(column) for column in rows.columns[: spec.key]], len(rows))
+    return Sent(rows.select(table.yielded), hashes)
 
 
 def _operations(
@@ -88,7 +87,7 @@ def _given(disk: Disk, source: GivenOperations, base: Snapshot) -> Iterator[tupl
 
 
 def key_hashes(table: Table, rows: Rows) -> np.ndarray:
-    """The hash of each row's primary key (or hidden row id), which is also its word in DELTA: uint64[n]."""
+    """The hash of each operation's primary key (or hidden row id), which is also its row's word in DELTA: uint64[n]."""
     positions = table.key or (len(table.columns),)
     return hash_columns([canonical(rows.columns[i]) for i in positions], len(rows))
 

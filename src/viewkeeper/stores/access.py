@@ -12,16 +12,20 @@ import pyarrow as pa
 
 from viewkeeper.catalog import codec
 from viewkeeper.catalog.model import Table
-from viewkeeper.catalog.types import logical_type, to_logical
+from viewkeeper.catalog.types import logical_type, physical_type, to_logical
 from viewkeeper.changes.layout import from_raw
-from viewkeeper.changes.operations import Operations, TableForm
-from viewkeeper.errors import InputError, RowError
+from viewkeeper.changes.operations import EarlierForm, Operations, TableForm
+from viewkeeper.errors import InputError, LayoutChanged, RowError
 from viewkeeper.stores.intake import TableIntake
 from viewkeeper.stores.node import Node
 from viewkeeper.stores.value_conversion import to_python
 from viewkeeper.trace.hashing import hash_columns, hash_values
+from viewkeeper.trace.rows import constant
 
 _PREFIX = struct.Struct(">I")
+LAYOUT = struct.Struct(">H")
+"""What a stored row begins with, and what `Node.layout` holds: the number of a layout of its table."""
+_FIRST = LAYOUT.pack(0)
 KEY_BYTES_MAX = 511 - _PREFIX.size
 """LMDB's limit, less the table's id."""
 _SCANNED_AT_ONCE = 10_000
@@ -34,6 +38,8 @@ class TableAccess:
         self.form, self.zone = TableForm(table, zone), zone
         self.intake = TableIntake(self.form, zone)
         self.prefix = _PREFIX.pack(table.id)
+        self._head = LAYOUT.pack(self.form.number)
+        self._earlier = {LAYOUT.pack(each.number): each for each in self.form.earlier}
         self.declaration = codec.dumps(table)
         self._placing = tuple(range(len(self.form.types))) if self.form.keyless else self.form.key
         self._placing_types = [self.form.types[i] for i in self._placing]
@@ -78,12 +84,91 @@ class TableAccess:
         values: list[Any] = [None] * len(self.form.types)
         for i, part in zip(self.form.key, key, strict=True):
             values[i] = part
-        for i, part in zip(self.form.values, self.form.value_layout.unpack(value), strict=True):
+        for i, part in zip(self.form.values, self.unpack(value), strict=True):
             values[i] = part
         for i, decode in enumerate(self._decoders):
             if decode is not None and values[i] is not None:
                 values[i] = decode(values[i])
         return dict(zip(self._names, values, strict=True))
+
+    def unpack(self, value: bytes) -> list[Any]:
+        """The physical values behind the key of one stored row, whatever its layout."""
+        if value[: LAYOUT.size] == self._head:
+            return self.form.value_layout.unpack(value)
+        earlier = self._earlier.get(value[: LAYOUT.size])
+        if earlier is None:
+            raise self.changed()
+        then = dict(zip(earlier.form.values, earlier.form.value_layout.unpack(value), strict=True))
+        sources = [(earlier.sources[i], earlier.before[i]) for i in self.form.values]
+        return [before if source is None else then[source] for source, before in sources]
+
+    def values(self, stored: Sequence[bytes]) -> list[pa.Array]:
+        """The physical columns behind the key of stored rows, whatever their layouts."""
+        if not self._earlier or not stored:
+            return self._of_layout(stored, None)
+        heads = np.frombuffer(b"".join([value[: LAYOUT.size] for value in stored]), ">u2")
+        numbers = np.unique(heads).tolist()
+        if numbers == [self.form.number]:
+            return self._of_layout(stored, None)
+        parts, order = [], []
+        for number in numbers:
+            rows = np.flatnonzero(heads == number)
+            earlier = None if number == self.form.number else self._earlier[LAYOUT.pack(number)]
+            parts.append(self._of_layout([stored[i] for i in rows.tolist()], earlier))
+            order.append(rows)
+        back = pa.array(np.argsort(np.concatenate(order)))
+        return [pa.concat_arrays(each).take(back) for each in zip(*parts, strict=True)]
+
+    def _of_layout(self, stored: Sequence[bytes], earlier: EarlierForm | None) -> list[pa.Array]:
+        form = self.form if earlier is None else earlier.form
+        raw, _ = form.value_layout.decode(stored)
+        columns = {i: form.physical(i, column) for i, column in zip(form.values, raw, strict=True)}
+        if earlier is None:
+            return [columns[i] for i in self.form.values]
+        types = [physical_type(self.form.types[i]) for i in self.form.values]
+        sources = [(earlier.sources[i], earlier.before[i]) for i in self.form.values]
+        return [constant(type_, before, len(stored)) if source is None else columns[source]
+                for (source, before), type_ in zip(sources, types, strict=True)]  # fmt: skip
+
+    def stored_hash(self, value: bytes) -> int:
+        """The hash under which `equal` has a stored row of a table without a key."""
+        earlier = self._earlier.get(value[: LAYOUT.size])
+        if earlier is None:
+            return self.hash(self.unpack(value))
+        return hash_values(earlier.form.value_layout.unpack(value), list(earlier.form.types))
+
+    def older_rows(self, node: Node, txn: Any) -> Iterator[list[tuple[Any, Any]]]:
+        """Keys and values of the rows with an earlier layout, so many at a time; none where there is none."""
+        if self._earlier:
+            for some in self._stored(txn.cursor(node.rows)):
+                yield [(key, value) for key, value in some if value[: LAYOUT.size] != self._head]
+
+    @property
+    def has_earlier(self) -> bool:
+        """Whether rows may have an earlier layout."""
+        return bool(self._earlier)
+
+    def require_current(self, node: Node, txn: Any) -> None:
+        """Raises LayoutChanged where the table's rows on a node may have a later layout."""
+        newest = txn.get(self.prefix, db=node.layout)
+        if newest is not None and bytes(newest) > self._head:
+            raise self.changed()
+
+    def settle(self, node: Node, txn: Any) -> None:
+        """`require_current` before a write; from then on nobody writes rows of an earlier layout on the node."""
+        newest = txn.get(self.prefix, db=node.layout)
+        if (newest or _FIRST) != self._head:
+            if newest is not None and newest > self._head:
+                raise self.changed()
+            txn.put(self.prefix, self._head, db=node.layout)
+
+    def changed(self) -> LayoutChanged:
+        """The error where the store has rows of a later layout."""
+        return LayoutChanged(
+            f"{self.form.table.name}: the store has rows with columns of a later ALTER TABLE than this version of the "
+            "database; try again, and if that does not help an older copy of the views was put back: put back the "
+            "store of the same time, too"
+        )
 
     def _stored(self, cursor: Any) -> Iterator[list[tuple[Any, Any]]]:
         """Keys and values of all rows in their order, so many at a time."""
@@ -106,6 +191,7 @@ class TableAccess:
 
     def physical(self, node: Node, txn: Any) -> Iterator[list[pa.Array]]:
         """The same as physical columns, so many rows at a time."""
+        self.require_current(node, txn)
         return map(self.decoded, self._stored(txn.cursor(node.rows)))
 
     def decoded(self, stored: Sequence[tuple[Any, Any]]) -> list[pa.Array]:
@@ -115,11 +201,11 @@ class TableAccess:
         keys, _ = self.form.key_layout.decode([key for key, _ in stored], skip=len(self.prefix))
         for i, column in zip(self.form.key, keys, strict=not self.form.keyless):
             columns[i] = column
-        values, _ = self.form.value_layout.decode([value for _, value in stored])
-        for i, column in zip(self.form.values, values, strict=True):
+        for i in self.form.key:
+            columns[i] = self.form.physical(i, columns[i])
+        for i, column in zip(self.form.values, self.values([value for _, value in stored]), strict=True):
             columns[i] = column
-        ids = [from_raw(keys[0], pa.int64())] if self.form.keyless else []
-        return [self.form.physical(i, column) for i, column in enumerate(columns)] + ids
+        return columns + ([from_raw(keys[0], pa.int64())] if self.form.keyless else [])
 
 
 def table_ids(cursor: Any) -> list[int]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +170,7 @@ class EmbeddedStore(Store):
         deadline = time.monotonic() + seconds
         for id_ in tables:
             for number, node in enumerate(self._nodes.nodes):
-                for stored in (node.rows, node.equal):
+                for stored in (node.rows, node.equal, node.layout):
                     while self._nodes.write([number], partial(_forget_some, number, stored, id_)):
                         if time.monotonic() > deadline:
                             return True
@@ -231,6 +232,7 @@ class EmbeddedStore(Store):
         written = {}
         for number, steps in plans.items():
             node, txn = self._nodes.nodes[number], txns[number]
+            access.settle(node, txn)
             before = tail = node.tail(txn)
             for bodies, apply in steps:
                 apply(node, txn, tail.sequence + 1)
@@ -283,18 +285,36 @@ class EmbeddedStore(Store):
         def do(txns: Transactions) -> Token:
             stamp = self._nodes.stamps.next()
             parts, written = {}, {}
-            for number, wanted in by_node.items():
+            for number, removed in self._removed_equal(access, by_node, txns).items():
                 node, txn = self._nodes.nodes[number], txns[number]
-                removed = [keyless.remove_one(access, node, txn, values, hash_) for values, hash_ in wanted]
-                ids = pa.array([id_ for id_ in removed if id_ is not None], pa.int64())
-                if len(ids):
-                    bodies, tail = entries.encode(access.form, Operations(DELETE, [ids])), node.tail(txn)
-                    written[number] = _append(node, txn, access, bodies, tail, stamp)
-                    parts[number] = NodePart(tail, bodies)
+                bodies = entries.encode(access.form, Operations(DELETE, [pa.array(removed, pa.int64())]))
+                tail = node.tail(txn)
+                written[number] = _append(node, txn, access, bodies, tail, stamp)
+                parts[number] = NodePart(tail, bodies)
             txns.intent = Intent(access.declaration, stamp, parts)
             return _token(written)
 
-        return self._nodes.write(list(by_node), do)
+        # A row with an earlier layout may be on any node.
+        return self._nodes.write(range(self.nodes) if access.has_earlier else list(by_node), do)
+
+    def _removed_equal(
+        self, access: TableAccess, by_node: Mapping[int, Sequence[tuple[list[Any], int]]], txns: Transactions
+    ) -> dict[int, list[int]]:
+        """The ids of the rows that were removed, by node."""
+        pairs = {number: (self._nodes.nodes[number], txn) for number, txn in txns.items()}
+        for node, txn in pairs.values():
+            access.settle(node, txn)
+        removed: dict[int, list[int]] = {}
+        for number, wanted in by_node.items():
+            for values, hash_ in wanted:
+                found = keyless.remove_one(access, *pairs[number], values, hash_)
+                places = [(number, found)] if found is not None else (
+                    (each, id_) for each, pair in pairs.items()
+                    if (id_ := keyless.remove_older(access, *pair, values)) is not None
+                )  # fmt: skip
+                for place, id_ in islice(places, 1):
+                    removed.setdefault(place, []).append(id_)
+        return removed
 
 
 def _token(written: Mapping[int, Tail]) -> Token:
@@ -321,6 +341,7 @@ def _redo(number: int, node: Node, txn: Any, intent: Intent, part: NodePart) -> 
     """Do what a call that died was to do on one node: its entries are put as they were meant to be, and the rows are
     changed as they say."""
     access = TableAccess(codec.loads(intent.table), "UTC")  # The zone is for values as users see them.
+    access.settle(node, txn)
     tail = part.tail
     for body in part.bodies:
         first, tail = tail.sequence + 1, _append(node, txn, access, [body], tail, intent.stamp)

@@ -48,7 +48,7 @@ def plan_one(access: TableAccess, key: bytes, named: Sequence[int], values: Sequ
                     raise _left_unset(access, i)
             merged = [values[i] for i in form.values]
         else:
-            merged = form.value_layout.unpack(old)
+            merged = access.unpack(old)
             for at, i in enumerate(form.values):
                 if i in named:
                     merged[at] = values[i]
@@ -73,7 +73,7 @@ def _clear(access: TableAccess, operations: Operations, node: Node, txn: Any, ke
     for key, mask in zip(keys, operations.named, strict=True):
         old = txn.get(key, db=node.rows)
         if old is not None:
-            values = form.value_layout.unpack(old)
+            values = access.unpack(old)
             for at, i in enumerate(form.values):
                 if mask[i >> 3] >> (i & 7) & 1:
                     values[at] = None
@@ -98,14 +98,14 @@ def _merge(
         unset = ~exists & is_null(puts.columns[i])[order[starts]]
         if unset.any():
             raise _left_unset(access, i, int(numbers[order[starts][unset].min()]))
-    old, _ = form.value_layout.decode([found[key] for key in distinct if key in found])
+    old = access.values([found[key] for key in distinct if key in found])
     in_old = np.cumsum(exists) - 1
     columns = []
     for at, i in enumerate(form.values):
         places = np.where(bits(puts.named, i)[order], np.arange(length), -1)
         last = np.maximum.reduceat(places, starts)
         source = np.where(last >= 0, order[last], np.where(exists, length + in_old, order[starts]))
-        both = pa.concat_arrays([puts.columns[i], form.physical(i, old[at])])
+        both = pa.concat_arrays([puts.columns[i], old[at]])
         columns.append(both.take(pa.array(source)))
     _put(node, txn, distinct, form.value_layout.encode(columns, len(distinct)))
 

@@ -15,6 +15,7 @@ from viewkeeper.changes.operations import ROW_ID_NODE_BITS, Operations
 from viewkeeper.stores.access import Apply, TableAccess
 from viewkeeper.stores.intake import canonical_value
 from viewkeeper.stores.node import Node
+from viewkeeper.trace.hashing import canonical
 
 _ID = struct.Struct(">q")
 _HASH = struct.Struct(">Q")
@@ -57,8 +58,7 @@ def plan_removal(access: TableAccess, deletes: Operations) -> Apply:
     def remove(node: Node, txn: Any, first: int) -> None:
         for id_ in deletes.columns[0].to_pylist():
             key = _ID.pack(id_)
-            row = access.form.value_layout.unpack(txn.pop(access.prefix + key, db=node.rows))
-            index = access.prefix + _HASH.pack(access.hash(row))
+            index = access.prefix + _HASH.pack(access.stored_hash(txn.pop(access.prefix + key, db=node.rows)))
             txn.delete(index, key, db=node.equal)
 
     return remove
@@ -68,16 +68,32 @@ def remove_one(access: TableAccess, node: Node, txn: Any, values: Sequence[Any],
     """Remove one row equal to `values` (physical), whose hash is `hash_`: its id; None if there is none."""
     cursor = txn.cursor(node.equal)
     key = access.prefix + _HASH.pack(hash_)
-    wanted = access.form.value_layout.pack([canonical_value(value) for value in values])
+    wanted = _packed(access, values)
     if not cursor.set_key(key):
         return None
     for id_ in cursor.iternext_dup():
         row = txn.get(access.prefix + id_, db=node.rows)
-        if (
-            access.form.value_layout.pack([canonical_value(value) for value in access.form.value_layout.unpack(row)])
-            == wanted
-        ):
+        if _packed(access, access.unpack(row)) == wanted:
             txn.delete(key, id_, db=node.equal)
             txn.delete(access.prefix + id_, db=node.rows)
             return int(_ID.unpack(id_)[0])
     return None
+
+
+def remove_older(access: TableAccess, node: Node, txn: Any, values: Sequence[Any]) -> int | None:
+    """`remove_one` among rows with earlier layouts, which no hash of now finds: all of them are looked through."""
+    wanted = _packed(access, values)
+    for some in access.older_rows(node, txn):
+        columns = [canonical(column) for column in access.values([value for _, value in some])]
+        encoded = access.form.value_layout.encode(columns, len(some))
+        if wanted in encoded:
+            key, row = some[encoded.index(wanted)]
+            id_ = key[len(access.prefix) :]
+            txn.delete(access.prefix + _HASH.pack(access.stored_hash(row)), id_, db=node.equal)
+            txn.delete(key, db=node.rows)
+            return int(_ID.unpack(id_)[0])
+    return None
+
+
+def _packed(access: TableAccess, values: Sequence[Any]) -> bytes:
+    return access.form.value_layout.pack([canonical_value(value) for value in values])

@@ -43,6 +43,7 @@ class EmbeddedMoment(Moment):
         placed = hash_columns(keys, length) % np.uint64(len(self._pairs))
         stored = access.keys_bytes(keys, np.arange(length))
         for number, (node, txn) in enumerate(self._pairs):
+            access.require_current(node, txn)
             here = [stored[i] for i in np.flatnonzero(placed == number)]
             yield here, dict(txn.cursor(node.rows).getmulti(here))
 

@@ -187,6 +187,7 @@ def run_merge(disk: Disk, name: str, task: MergeTask, dead_members: Mapping[int,
         runs = [Run.open(disk, ref, files.get(ref.file)) for ref in merge.runs]
         for run in runs:
             run.verify()
+        runs = [run.widened(merge.spec) for run in runs] if merge.spec.added else runs
         words, rows = _merged(merge.spec, runs, merge.oldest, dead_members.get(merge.spec.id, set()))
         if len(words):
             writer.add_sorted(merge.spec, words, rows)

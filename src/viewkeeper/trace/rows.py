@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+
+
+def constant(type_: pa.DataType, value: Any, length: int) -> pa.Array:
+    """A column that holds one physical value `length` times; NULLs take memory only where they are looked at."""
+    if value is not None:
+        return pa.repeat(pa.scalar(value, type_), length)
+
+    def zeros(size: int) -> pa.Buffer:
+        return pa.py_buffer(np.zeros(size, np.uint8))
+
+    if pa.types.is_large_string(type_) or pa.types.is_large_binary(type_):
+        return pa.Array.from_buffers(type_, length, [zeros((length + 7) // 8), zeros(8 * (length + 1)), zeros(0)])
+    return pa.Array.from_buffers(type_, length, [zeros((length + 7) // 8), zeros(length * type_.bit_width // 8)])
 
 
 @dataclass

@@ -13,13 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import StateSpec
+from viewkeeper.catalog.types import physical_type
 from viewkeeper.errors import Damaged
 from viewkeeper.trace.arrange import arrange
 from viewkeeper.trace.disk import Disk
 from viewkeeper.trace.file import ZoneFile, offset_table
 from viewkeeper.trace.keys import number_type, numbers, offsets
 from viewkeeper.trace.receipt import FileRef, RunRef
-from viewkeeper.trace.rows import Rows
+from viewkeeper.trace.rows import Rows, constant
 
 FILES_OPEN_MAX = 1 << 14
 """A file takes one of the 65,530 maps that Linux gives to a process."""
@@ -47,6 +48,7 @@ class Run:
         self.words, self.stored_weights, self.ref, self.file = words, stored_weights, ref, file
         self.bits, self.table, self._columns = bits, table, columns
         self.low, self.high = int(words[0]), int(words[-1])
+        self._widened: dict[int, Run] = {}
 
     @staticmethod
     def open(disk: Disk, ref: RunRef, file: FileRef | None = None) -> Run:
@@ -71,6 +73,22 @@ class Run:
     @cached_property
     def columns(self) -> list[pa.Array]:
         return self._columns()
+
+    def widened(self, spec: StateSpec) -> Run:
+        """The run with the columns that `spec` has got since it was written."""
+        missing = len(spec.columns) - len(self.columns)
+        if missing <= 0:
+            return self
+        found = self._widened.get(missing)
+        if found is None:
+            added = [(physical_type(column.type), value) for column, value in
+                     zip(spec.columns[-missing:], spec.added[-missing:], strict=True)]  # fmt: skip
+            found = self._widened[missing] = Run(
+                self.words, self.stored_weights, self.bits, self.table,
+                lambda: [*self.columns, *(constant(type_, value, len(self)) for type_, value in added)],
+                self.ref, self.file,
+            )  # fmt: skip
+        return found
 
     @property
     def bytes(self) -> int:

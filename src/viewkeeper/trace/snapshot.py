@@ -101,7 +101,7 @@ class Snapshot:
     def trace(self, spec: StateSpec) -> Trace:
         """The state `spec` as of this version; opened once, and shared by later snapshots for as long as it stays."""
         trace = self._traces.get(spec.id)
-        if trace is None:
+        if trace is None or len(trace.spec.columns) != len(spec.columns):  # the table has got a column
             hold(self)
             runs = [Run.open(self.storage.disk, ref, self.files[ref.file]) for ref in self.states.get(spec.id, ())]
             trace = self._traces[spec.id] = Trace(spec, runs)

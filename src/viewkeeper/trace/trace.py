@@ -28,7 +28,8 @@ class Trace:
     """`runs` (oldest first) of the state `spec`.  Hashes given to it ascend, and are those of canonical keys."""
 
     def __init__(self, spec: StateSpec, runs: Sequence[Run]) -> None:
-        self.spec, self.runs = spec, tuple(runs)
+        self.spec = spec
+        self.runs = tuple(run.widened(spec) for run in runs) if spec.added else tuple(runs)
 
     @property
     def rows(self) -> int:

@@ -12,30 +12,40 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.catalog.types import physical_type
 from viewkeeper.maintenance.task import Sent, Task
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.trace.grouping import Groups, group_rows
 from viewkeeper.trace.keys import canonical, equal_rows, valid
-from viewkeeper.trace.rows import Rows
+from viewkeeper.trace.rows import Rows, constant
 
 PUT, DELETE_ROW, DELETE_COLUMNS = 0, 1, 2
 
 
 @dataclass
 class KeyOperations:
-    """A batch's operations on one table, in sequence order, and their grouping by key."""
+    """A batch's operations on one table, in sequence order, and their grouping by key.  `given` says which of their
+    columns is for each that DELTA yields, None where it was dropped."""
 
     rows: Rows
     hashes: np.ndarray
     groups: Groups
-    width: int
+    given: tuple[int | None, ...]
 
     def column(self, offset: int) -> pa.Array:
         """A column behind the table's own: 0 kind, 1 set, 2 node, 3 sequence, 4 stamp."""
-        return self.rows.columns[self.width + offset]
+        return self.rows.columns[len(self.rows.columns) - 5 + offset]
 
-    def named(self, bit: int) -> np.ndarray:
-        """bool: whether the operation names the declared column `bit`, in the order of `groups.order`."""
+    def values(self, i: int, like: pa.DataType) -> pa.Array:
+        """What the operations have for column `i` of DELTA, which is of the type `like`."""
+        at = self.given[i]
+        return constant(like, None, len(self.rows)) if at is None else self.rows.columns[at]
+
+    def named(self, i: int) -> np.ndarray:
+        """bool: whether the operation names column `i` of DELTA, in the order of `groups.order`."""
+        bit = self.given[i]
+        if bit is None:
+            return np.zeros(len(self.masks), dtype=bool)
         return (self.masks[:, bit // 8] >> (bit % 8)) & 1 == 1
 
     def __post_init__(self) -> None:
@@ -73,12 +83,13 @@ def run(operator: plan.Delta, task: Task) -> None:
     sent = task.inbox.get(f"ops:{operator.table}")
     if not sent:
         return
-    operations = _in_order(operator, sent)
+    operations = _in_order(operator, sent, task.program.table(operator.table).given)
     task.context.count("operations", len(operations.rows))
     groups = operations.groups
     firsts = groups.firsts
     index = pa.array(firsts)
-    keys = [canonical(operations.rows.columns[i]).take(index) for i in operator.key]
+    types = [physical_type(column.type) for column in operator.columns]
+    keys = [canonical(operations.values(i, types[i])).take(index) for i in operator.key]
     behind = range(len(keys), len(operator.state.columns))
     found, old = task.context.trace(operator.state).lookup(operations.hashes[firsts], keys, columns=list(behind))
     outcome = _fold(operator, operations, found, old, task)
@@ -88,17 +99,16 @@ def run(operator: plan.Delta, task: Task) -> None:
     task.streams[operator.id] = _signed(operator, keys, old, outcome, changed & found, changed & outcome.live)
 
 
-def _in_order(operator: plan.Delta, sent: list[Sent]) -> KeyOperations:
-    width = len(operator.columns)
+def _in_order(operator: plan.Delta, sent: list[Sent], given: tuple[int | None, ...]) -> KeyOperations:
     rows = Rows.concat([s.rows for s in sent])
     hashes = np.concatenate([s.hashes for s in sent])
-    sequences = rows.columns[width + 3].to_numpy()
+    sequences = rows.columns[-2].to_numpy()
     if (np.diff(sequences) < 0).any():
         # A key lives on one node, so the order among nodes does not matter.
         order = np.argsort(sequences, kind="stable")
         rows, hashes = rows.take(order), hashes[order]
-    keys = [canonical(rows.columns[i]) for i in operator.key]
-    return KeyOperations(rows, hashes, group_rows(hashes, keys), width)
+    keys = [canonical(rows.columns[at]) for i in operator.key if (at := given[i]) is not None]
+    return KeyOperations(rows, hashes, group_rows(hashes, keys), given)
 
 
 def _state_order(operator: plan.Delta) -> list[int]:
@@ -111,15 +121,17 @@ def _fold(
 ) -> Folded:
     order, starts = operations.groups.order, operations.groups.starts
     others = _state_order(operator)
+    types = {i: physical_type(operator.columns[i].type) for i in others}
     kind = operations.kind
     named = {i: operations.named(i) for i in others}
     whole = np.ones(len(kind), dtype=bool)
-    for mask in named.values():
-        whole &= mask
+    for i, mask in named.items():
+        if operations.given[i] is not None:
+            whole &= mask
     if ((kind == DELETE_ROW) | ((kind == PUT) & whole)).all():
         live = kind[starts + operations.groups.lengths - 1] == PUT
         index = pa.array(operations.groups.lasts, mask=~live)
-        return Folded(live, [operations.rows.columns[i].take(index) for i in others])
+        return Folded(live, [operations.values(i, types[i]).take(index) for i in others])
     put = (kind == PUT) & ~_rejected(operator, operations, found, task)
     last_delete = operations.last(kind == DELETE_ROW)
     live = (operations.last(put) > last_delete) | ((last_delete < 0) & found)
@@ -133,7 +145,7 @@ def _fold(
         # row has for it, else the old value.
         rest = np.where(is_new, order[making], len(order) + np.arange(len(starts)))
         place = np.where(touched >= np.maximum(making, 0), order[touched], rest)
-        both = pa.concat_arrays([operations.rows.columns[i], before])
+        both = pa.concat_arrays([operations.values(i, types[i]), before])
         columns.append(both.take(pa.array(place, mask=~live)))
     return Folded(live, columns)
 
@@ -142,7 +154,8 @@ def _rejected(operator: plan.Delta, operations: KeyOperations, found: np.ndarray
     """Puts that would leave a NOT NULL column unset: of a row that is not there at that moment."""
     kind, groups = operations.kind, operations.groups
     complete = np.ones(len(kind), dtype=bool)
-    unset = {i: _is_null(operations.rows.columns[i])[groups.order] for i in operator.required}
+    unset = {i: _is_null(operations.values(i, physical_type(operator.columns[i].type)))[groups.order]
+             for i in operator.required}  # fmt: skip
     for missing in unset.values():
         complete &= ~missing
     complete &= kind == PUT

@@ -18,4 +18,5 @@ def run(operator: plan.Repeated, task: Task) -> None:
     times, errors = evaluate(operator.times, rows.columns, len(rows), zone=task.program.zone)
     assert errors is None, "numbers of rows are counted, not computed"
     more = np.maximum(times.fill_null(0).to_numpy(), 0)
-    task.streams[operator.id] = Rows(rows.columns, rows.weights * more).filter(more > 0)
+    columns = rows.columns[: len(operator.columns)]  # A table may have got more since.
+    task.streams[operator.id] = Rows(columns, rows.weights * more).filter(more > 0)

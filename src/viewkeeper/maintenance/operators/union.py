@@ -9,6 +9,7 @@ from viewkeeper.trace.rows import Rows
 
 def run(operator: plan.Union, task: Task) -> None:
     """Puts the inputs' changes together."""
-    parts = [task.streams[input_] for input_ in operator.inputs if input_ in task.streams]
+    width = range(len(operator.columns))  # A table may have got more since.
+    parts = [task.streams[input_].select(width) for input_ in operator.inputs if input_ in task.streams]
     if parts:
         task.streams[operator.id] = Rows.concat(parts)
