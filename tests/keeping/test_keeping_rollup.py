@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,24 @@ def fill(database: StreamDatabase, parts: range, seed: int = 0) -> None:
     send(database, [rows_of(chance, part) for part in parts])
 
 
+@pytest.fixture(scope="module")
+def sixty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a database with sixty parts, to be copied: it takes seconds to make."""
+    database = StreamDatabase(tmp_path_factory.mktemp("sixty") / "database")
+    database.declare(DECLARED)
+    fill(database, range(60))
+    database.close()
+    return database.root
+
+
+@pytest.fixture
+def filled(sixty: Path, tmp_path: Path) -> Iterator[StreamDatabase]:
+    """A database with sixty parts, each of its own round."""
+    database = StreamDatabase(shutil.copytree(sixty, tmp_path / "database"))
+    yield database
+    database.close()
+
+
 def send(database: StreamDatabase, appends: list[list[dict[str, Any]]]) -> None:
     """A round for every append."""
     maintainer = database.maintainer()
@@ -71,9 +91,9 @@ def files_of(snapshot: Snapshot) -> dict[int, int]:
     return {id_: len(snapshot.states.get(id_, ())) for id_ in ids}
 
 
-def test_rolled_up_parts_have_the_rows_and_the_times_that_they_had(database: StreamDatabase) -> None:
+def test_rolled_up_parts_have_the_rows_and_the_times_that_they_had(filled: StreamDatabase) -> None:
     """Roll-up changes which files parts stand in, and nothing that a reader sees, of any object."""
-    fill(database, range(60))
+    database = filled
     before = database.storage.newest()
     rows, index = everything(before), read_index(before)
     database.tidy()
@@ -86,9 +106,9 @@ def test_rolled_up_parts_have_the_rows_and_the_times_that_they_had(database: Str
     assert Version(after, None).parts_named("last3").changed(version=before.version) == []
 
 
-def test_an_older_version_that_is_held_reads_the_old_files(database: StreamDatabase) -> None:
+def test_an_older_version_that_is_held_reads_the_old_files(filled: StreamDatabase) -> None:
     """What was rolled up after a lease was taken is still read from the small files, until the lease ends."""
-    fill(database, range(60))
+    database = filled
     with Newest(database.storage).held() as version:
         rows, names = everything(version.snapshot), set(version.snapshot.files)
         database.tidy()
@@ -201,16 +221,16 @@ def test_files_that_are_mostly_dead_are_written_again(
     assert named < 1.5 * read_index(after)[view.id].rows
 
 
-def test_tidying_is_not_put_off_by_appends_without_end(database: StreamDatabase) -> None:
+def test_tidying_is_not_put_off_by_appends_without_end(filled: StreamDatabase) -> None:
     """A round that is to tidy does so also where entries wait in the log, and takes these next."""
-    fill(database, range(40))
+    database = filled
     maintainer = database.maintainer()
     before = sum(files_of(maintainer.term.snapshot).values())
-    database.append("m", rows_of(random.Random(3), 41))
+    database.append("m", rows_of(random.Random(3), 61))
     maintainer.parts.tidy(maintainer.term, 0.0)
     for _ in range(2):
         maintainer.parts.step(maintainer.term)
         maintainer.parts.finish(maintainer.term)
     assert sum(files_of(maintainer.term.snapshot).values()) < before / 2
-    assert maintainer.term.snapshot.progress[database.stream("m").id]["position"] == 41
+    assert maintainer.term.snapshot.progress[database.stream("m").id]["position"] == 61
     maintainer.close()
