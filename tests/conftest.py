@@ -13,11 +13,12 @@ from hypothesis import Phase, settings
 
 from key_values import collide
 from pipeline_database import VIEWS, Shop
-from spark_classes import java_options
+from spark_classes import WORKERS, java_options
 from stream_database import StreamDatabase
 from viewkeeper.pipeline.spark_executor import JAVA_OPTIONS
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
+os.environ["PYTHONPATH"] = os.pathsep.join([str(WORKERS), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 # No test cuts the power, and what a killed process has written is there, synced or not; tests of durability look which
 # calls are made, and where they fail.  On a good disk a fifth of the time of tests of streams went into waiting for it.

@@ -13,6 +13,9 @@ ARCHIVE = Path(sys.prefix, "spark-classes.jsa")
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """A test's Spark lives for seconds, in which Java would spend half of its time on compiling well what soon ends."""
 
+WORKERS = Path(__file__).parent / "workers"
+"""The folder of the module `warm_workers`, alone in it: what else supports tests reaches workers by way of Spark."""
+
 USE = """
 import tempfile, viewkeeper
 with tempfile.TemporaryDirectory() as root, viewkeeper.connect(root) as db:
@@ -28,7 +31,8 @@ with tempfile.TemporaryDirectory() as root, viewkeeper.connect(root) as db:
 
 def java_options() -> str:
     """What Java is told by tests; an archive of another Java or Spark is passed over, without a word."""
-    return f'{QUICK} -Xlog:disable "-XX:SharedArchiveFile={ARCHIVE}"' if ARCHIVE.exists() else QUICK
+    options = f"{QUICK} -Dspark.python.daemon.module=warm_workers"
+    return f'{options} -Xlog:disable "-XX:SharedArchiveFile={ARCHIVE}"' if ARCHIVE.exists() else options
 
 
 def make() -> None:
