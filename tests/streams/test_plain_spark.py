@@ -58,16 +58,18 @@ def test_a_plain_views_parts_together_are_its_query_over_the_whole_stream(
     a query of Spark, so that there are few."""
     monkeypatch.setattr(own_queries, "OWN_ROWS", own_rows)
     queries = {**QUERIES, **OWN} if own_rows else OWN
-    db, chance = viewkeeper.connect(tmp_path), random.Random(88)
+    db, chance = viewkeeper.connect(tmp_path), random.Random(101)
     db.sql(DECLARED)
     db.table("hosts").put_many([{"name": "h1", "site": "north"}, {"name": "h2", "site": "north"}])
     db.sql(";".join(f"CREATE VIEW {name} AS {query}" for name, query in queries.items()))
-    at = 0
-    for _ in range(3):
-        rows = []
-        for _ in range(7):
-            at += chance.choice([1, 5, 20, 90])
+    at, there, rebuilt = 0, set[int](), set[int]()
+    for _ in range(2):
+        rows, built = [], max(there, default=0)
+        for _ in range(8):
+            at += chance.choice([1, 5, 10, 90])
             late = max(at - chance.choice([0, 0, 70, 150]), 0)
+            there.add(late // 60)
+            rebuilt |= {late // 60} & set(range(built))
             rows.append(
                 {
                     "ts": f"2015-01-01 {late // 3600:02}:{late // 60 % 60:02}:{late % 60:02}",
@@ -81,6 +83,7 @@ def test_a_plain_views_parts_together_are_its_query_over_the_whole_stream(
             kept = bag(row.values() for row in db.sql(f"SELECT * FROM {name}"))
             asked = bag(row.values() for row in db.sql(query, engine="spark"))
             assert kept == asked and kept, name
+    assert len(rebuilt) == 2 and not there.issuperset(range(max(there))), "late rows for built parts, and a gap"
     assert {each.verdict for each in db.check_all(queries)} == {"right"}
     db.close()
 
