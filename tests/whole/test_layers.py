@@ -40,8 +40,13 @@ def layer(module: Path) -> str:
     return module.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
+@cache
+def imported(tree: ast.AST) -> tuple[str, ...]:
     """The full names of all imported modules, wherever the import stands."""
+    return tuple(names_in(tree))
+
+
+def names_in(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
