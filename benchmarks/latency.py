@@ -22,7 +22,7 @@ WRITERS = 2
 
 def run(folder: Path, small: bool) -> BenchReport:
     """Runs the experiment, with all that it makes in `folder`."""
-    orders, probes, steady, idle = (10_000, 3, 2.0, 0.5) if small else (1_500_000, 200, 100.0, 60.0)
+    orders, probes, steady, idle = (10_000, 3, 1.0, 0.5) if small else (1_500_000, 200, 100.0, 60.0)
     size = orders, min(int(2 * PER_SECOND * steady), orders * 3)
     workload, root = Workload(*size), folder / "latency"
     report = BenchReport("latency", f"{orders:,} orders, three views, {probes} puts each", "everything synced")

@@ -24,7 +24,7 @@ MEGABYTE = 1_000_000
 
 def run(folder: Path, small: bool) -> BenchReport:
     """Runs the experiment, with all that it makes in `folder`."""
-    orders, seconds, idle = (10_000, 0.5, 2.0) if small else (1_500_000, 20.0, 180.0)
+    orders, seconds, idle = (10_000, 0.3, 1.0) if small else (1_500_000, 20.0, 180.0)
     size = orders, min(int(PER_SECOND * seconds * 11), orders * 3)
     root, workload = folder / "memory", Workload(*size)
     report = BenchReport("memory", f"{orders:,} orders, three views, {PER_SECOND:,} operations/s", "everything synced")
@@ -35,7 +35,7 @@ def run(folder: Path, small: bool) -> BenchReport:
         db.catch_up()
         with db.maintain(), Client(write_steadily, root, size, CALL, PER_SECOND, seconds * 10.5) as writer:
             say(f"memory: {seconds * 10:g} s of changes")
-            samples = _samples(seconds * 10, without=[writer.pid])
+            samples = _samples(seconds * 10, without=[writer.server])
             written = writer.result()
             db.catch_up()
             say(f"memory: {idle:g} s without changes")

@@ -74,7 +74,7 @@ class AtOnce(Executor):
 
 def run(folder: Path, small: bool) -> BenchReport:
     """Runs the experiment, with all that it makes in `folder`."""
-    orders, operations = ((3_000, 30_000), 4_000) if small else ((1_500_000, 15_000_000), 2_000_000)
+    orders, operations = ((2_500, 25_000), 2_000) if small else ((1_500_000, 15_000_000), 2_000_000)
     batch, small_batches = (CALL, 2) if small else (BATCH, SMALL_BATCHES)
     report = BenchReport(
         "scale", f"{orders[0]:,} and {orders[1]:,} orders, {operations:,} operations in batches of {batch:,}",

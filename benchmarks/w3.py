@@ -28,8 +28,8 @@ BASELINES: Sequence[Callable[[Path], Baseline]] = (SqliteTriggers, DuckDbRecompu
 
 def run(folder: Path, small: bool, baselines: Sequence[Callable[[Path], Baseline]] = BASELINES) -> BenchReport:
     """Runs the experiment, with all that it makes in `folder`."""
-    orders, operations, singles = (20_000, 12_000, 2_000) if small else (1_500_000, 2_000_000, 200_000)
-    sizes = (1_000, 4_000, OPERATIONS_MAX) if small else (1_000, 10_000, 100_000, OPERATIONS_MAX)
+    orders, operations, singles = (5_000, 6_000, 1_000) if small else (1_500_000, 2_000_000, 200_000)
+    sizes = (1_000, 3_000, OPERATIONS_MAX) if small else (1_000, 10_000, 100_000, OPERATIONS_MAX)
     seconds = 5.0 if small else 60.0
     workload = Workload(orders, operations)
     report = BenchReport(

@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import psutil  # type: ignore[import-untyped]
 
 import viewkeeper
 from benchmarks.support.orders import Workload
 
+_CONTEXT = multiprocessing.get_context("forkserver")  # not fork: Spark's threads are running here
+_CONTEXT.set_forkserver_preload([__name__])
+_DRAWN_AT_ONCE = 100_000
 _PROBE_IDS = 10**12
 """Orders written by `wait_for_own_writes` have ids from here on."""
 
@@ -22,9 +26,8 @@ class Client:
     """A function of this module that runs in a new process; `result` waits for what it returns."""
 
     def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
-        context = multiprocessing.get_context("spawn")  # not fork: Spark's threads are running here
-        self._answer, theirs = context.Pipe(duplex=False)
-        self._process = context.Process(target=_run, args=(theirs, function, arguments), daemon=True)
+        self._answer, theirs = _CONTEXT.Pipe(duplex=False)
+        self._process = _CONTEXT.Process(target=_run, args=(theirs, function, arguments), daemon=True)
         self._process.start()
         theirs.close()
 
@@ -33,6 +36,12 @@ class Client:
         """Its process."""
         assert self._process.pid is not None, "it has been started"
         return self._process.pid
+
+    @property
+    def server(self) -> int:
+        """The process from which all clients are forked, with what they need loaded already."""
+        found: int = psutil.Process(self.pid).ppid()
+        return found
 
     def result(self) -> Any:
         """What the function returned; raises EOFError where it died."""
@@ -94,20 +103,19 @@ def wait_for_own_writes(root: Path, customers: int, count: int, pause: float) ->
 
 def read_by_key(root: Path, view: str, keys: int, seconds: float, pause: float) -> np.ndarray:
     """Reads rows of `view` by random keys for some seconds, with `pause` seconds between two; the seconds of each."""
-    drawn = np.random.default_rng().integers(0, keys, 4_000_000).tolist()
-    took: list[float] = []
+    chance, took = np.random.default_rng(), list[float]()
     with viewkeeper.connect(root) as db:
         reader, end = db.view(view), time.perf_counter() + seconds
-        for key in drawn:
-            started = time.perf_counter()
-            reader.get(key)
-            now = time.perf_counter()
-            took.append(now - started)
-            if now > end:
-                break
-            if pause:
-                time.sleep(pause)
-    return np.array(took)
+        while True:
+            for key in chance.integers(0, keys, _DRAWN_AT_ONCE).tolist():
+                started = time.perf_counter()
+                reader.get(key)
+                now = time.perf_counter()
+                took.append(now - started)
+                if now > end:
+                    return np.array(took)
+                if pause:
+                    time.sleep(pause)
 
 
 def watch_lag(root: Path, marks: Path) -> np.ndarray:

@@ -106,7 +106,7 @@ def test_a_small_run_finds_every_view_right(
     tmp_path: Path, spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The demo loads, maintains, reads and checks; its views are right, and its database stays where it was told."""
-    assert demo.run(folder=tmp_path, scale=0.001, seconds=4, as_json=True)
+    assert demo.run(folder=tmp_path, scale=0.001, seconds=2, as_json=True)
     told = json.loads(capfd.readouterr().out)
     assert told["ok"] and {view["name"] for view in told["views"]} == {view.name for view in VIEWS}
     assert told["operations"] >= told["writer"]["operations"] > 0
