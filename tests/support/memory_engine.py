@@ -153,14 +153,16 @@ class MemoryEngine:
         _add(self.states, self._run(program, self._sent(program, inbox), self.states, seed=False))
 
     def rows(self, view: str) -> list[tuple[Any, ...]]:
-        """What the view holds, columns in declared order, as many times as it holds it."""
+        """What the view holds, columns in declared order, as many times as it holds it; arrays, structs and maps as the
+        bytes that they are held as."""
         item = self.catalog.find(view)
         assert isinstance(item, (View, Table, Index)) and not isinstance(item, Index)
         stored = item.stored
         rows = Trace(stored.state, self.states.get(stored.state.id, [])).scan()
         if stored.member is not None:
             rows = rows.filter(rows.columns[0].to_numpy() == stored.member)
-        columns = [to_logical(rows.columns[p], c.type) for p, c in zip(stored.order, item.columns, strict=True)]
+        columns = [rows.columns[p] if c.type.is_nested else to_logical(rows.columns[p], c.type)
+                   for p, c in zip(stored.order, item.columns, strict=True)]  # fmt: skip
         found = zip(*(c.to_pylist() for c in columns), strict=True)
         return [row for row, weight in zip(found, rows.weights, strict=True) for _ in range(weight)]
 

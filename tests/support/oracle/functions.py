@@ -87,7 +87,7 @@ def _signatures(name: str) -> list[tuple[tuple[Type, ...], tuple[object, ...], T
 
 
 def _found(function: Function) -> Iterator[tuple[tuple[Type, ...], tuple[object, ...], Type]]:
-    for number in range(function.least, min(function.most, function.least + 1) + 1):
+    for number in range(max(function.least, 1), min(function.most, function.least + 1) + 1):
         fixed = [i for i in function.constants if i < number]
         for constants in _CONSTANTS.get(function.name, [()]) if fixed else [()]:
             free = number - len(fixed)

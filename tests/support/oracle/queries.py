@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from oracle.functions import scalar_calls
+from oracle.nested import laterals, nested_values
 from oracle.picking import pick
 from viewkeeper.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, INTEGER_BITS, STRING, TINYINT, Type, decimal
 
@@ -47,6 +48,8 @@ def _kind(type_: Type) -> str:
 
 def _comparable(left: Type, right: Type) -> bool:
     """Whether the two have a common type that holds all values of both."""
+    if left.is_nested or right.is_nested:
+        return False
     whole = max(left.precision - left.scale, right.precision - right.scale)
     return _kind(left) == _kind(right) and whole + max(left.scale, right.scale) <= 38
 
@@ -76,6 +79,9 @@ def view_queries(
         case "sets":
             return draw(_sets(scope, depth))
     text, columns = draw(_from_clauses(scope, depth, joins, plain))
+    if not plain and pick(draw, [True] + [False] * 7):
+        lateral, more = draw(laterals(columns, depth))
+        text, columns = f"{text} {lateral}", columns + more
     terms = [draw(_predicates(columns))] if pick(draw, [True, False, False]) else []
     if not plain and pick(draw, [True, False, False]):
         terms.insert(draw(st.integers(0, len(terms))), draw(_subquery_terms(columns, scope)))
@@ -87,13 +93,14 @@ def view_queries(
     outputs = [draw(_outputs(columns)) for _ in range(draw(st.integers(1, 4)))]
     if not plain and pick(draw, [True, False, False, False]):
         outputs.append(draw(_subquery_values(columns, scope)))
-    if not plain and draw(st.sampled_from([True, False, False])):
-        windows = [draw(_windows(columns)) for _ in range(draw(st.integers(1, 2)))]
+    ordered = tuple(column for column in columns if not column[1].is_nested)
+    if ordered and not plain and draw(st.sampled_from([True, True, False, False, False])):
+        windows = [draw(_windows(ordered)) for _ in range(draw(st.integers(1, 2)))]
         outputs += windows
         if windows[0][1] == INT and windows[0][0].startswith(("row_number", "rank")):
             where += draw(st.sampled_from(["", f" QUALIFY {windows[0][0]} <= 2"]))
     query, out = _select(outputs, text + where)
-    if pick(draw, [True, False, False, False]):
+    if pick(draw, [True, False, False, False]) and not any(type_.has_map for _, type_ in out):
         query = query.replace("SELECT", "SELECT DISTINCT", 1)
     return query, out
 
@@ -171,7 +178,7 @@ def _windows(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
         return f"{call}({name}, {draw(st.integers(1, 2))}){nulls} OVER ({by}ORDER BY {order})", type_
     start = draw(st.sampled_from(["UNBOUNDED PRECEDING", "CURRENT ROW", "1 PRECEDING"]))
     end = draw(st.sampled_from(["UNBOUNDED FOLLOWING", "CURRENT ROW", "1 FOLLOWING"]))
-    unit = "ROWS" if "1" in start + end else draw(st.sampled_from(["ROWS", "RANGE"]))
+    unit = "ROWS" if "1" in start + end else draw(st.sampled_from(["ROWS", "RANGE", "RANGE"]))
     over = f"OVER ({by}ORDER BY {order} {unit} BETWEEN {start} AND {end})"
     if kind == "value":
         call = draw(st.sampled_from([f"first_value({name})", f"last_value({name})", f"nth_value({name}, 2)"]))
@@ -228,7 +235,8 @@ def _from_items(draw: st.DrawFn, scope: Sequence[Source], depth: int, alias: str
 
 @st.composite
 def _grouped(draw: st.DrawFn, rest: str, columns: Columns, plain: bool) -> tuple[str, Columns]:
-    keys = draw(st.lists(st.sampled_from(columns), max_size=2, unique_by=lambda column: column[0]))
+    told = [column for column in columns if not column[1].has_map]
+    keys = draw(st.lists(st.sampled_from(told), max_size=2, unique_by=lambda column: column[0])) if told else []
     if keys and keys[0][1].is_integer and pick(draw, [True, False, False, False]):
         keys[0] = (f"{keys[0][0]} * 2", keys[0][1])
     calls = draw(st.lists(_calls(columns), min_size=0 if keys else 1, max_size=3))
@@ -273,6 +281,8 @@ def _calls(draw: st.DrawFn, columns: Columns, further: bool = True) -> tuple[str
         argument, type_ = draw(_numbers(tuple(numbers)))
         return f"{function}({distinct}{argument})", _sum_type(type_) if function == "sum" else _average_type(type_)
     argument, type_ = draw(_outputs(columns))
+    if type_.is_nested:
+        return f"count({'' if type_.has_map else distinct}{argument})", BIGINT
     return f"{function}({distinct}{argument})", BIGINT if function == "count" else type_
 
 
@@ -281,7 +291,7 @@ def _calls_of_all_values(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
     """An aggregate that is computed by key."""
     numbers = [name for name, type_ in columns if type_.is_number]
     integers = [column for column in columns if column[1].is_integer]
-    exact = [column for column in columns if not column[1].is_float]
+    exact = [column for column in columns if not (column[1].is_float or column[1].is_nested)]
     function = pick(draw, ["median", "percentile", "mode", "bits"])
     if function == "bits" and integers:
         name, type_ = pick(draw, integers)
@@ -335,7 +345,9 @@ def _average_type(type_: Type) -> Type:
 def _outputs(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
     """A column, most of the time; else something computed."""
     name, type_ = pick(draw, columns)
-    match pick(draw, ["column"] * 3 + ["number"] * 2 + ["function"] * 2 + ["case", "coalesce"]):
+    match pick(draw, ["column"] * 3 + ["number"] * 2 + ["function"] * 2 + ["case", "coalesce", "nested"]):
+        case "nested":
+            return draw(nested_values(columns))
         case "function":
             return draw(scalar_calls(columns)) or (name, type_)
         case "number" if type_.is_number:
@@ -413,7 +425,7 @@ def _predicates(draw: st.DrawFn, columns: Columns, depth: int = 2) -> str:
             return f"{name} {pick(draw, ['', 'NOT '])}IN ({', '.join(options)})"
         case "between" if literals:
             return f"{name} BETWEEN {pick(draw, literals)} AND {pick(draw, literals)}"
-        case "columns":
+        case "columns" if others:
             operator = pick(draw, ["<=", "<>", "=", ">", "<=>"])
             return f"{name} {operator} {pick(draw, others)}"
     return f"{name} IS {pick(draw, ['NOT ', 'NOT ', ''])}NULL"
