@@ -20,14 +20,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def answered_twice(relation: Relation, scan: Scannable, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def answered_twice(
+    relation: Relation, scan: Scannable, rows: Sequence[tuple[Any, ...]], zone: str = "UTC"
+) -> list[tuple[Any, ...]]:  # fmt: skip
     """What our operators and the checker say over the `rows` of `scan`, which is the same."""
-    columns = [pa.array([row[i] for row in rows], logical_type(c.type)) for i, c in enumerate(scan.columns)]
+    columns = [pa.array([row[i] for row in rows], logical_type(c.type, zone)) for i, c in enumerate(scan.columns)]
     physical = [to_physical(array, c.type) for array, c in zip(columns, scan.columns, strict=True)]
-    found = run_query(relation, lambda id_: Rows(physical, np.ones(len(rows), dtype=np.int64))).repeated()
-    logical = [to_logical(array, c.type).to_pylist() for array, c in zip(found.columns, relation.columns, strict=True)]
+    found = run_query(relation, lambda id_: Rows(physical, np.ones(len(rows), dtype=np.int64)), zone).repeated()
+    arrays = zip(found.columns, relation.columns, strict=True)
+    logical = [to_logical(array, c.type, zone).to_pylist() for array, c in arrays]
     answer = list(zip(*logical, strict=True))
-    judged = evaluate(relation, {scan.id: Answer(list(rows))})
+    judged = evaluate(relation, {scan.id: Answer(list(rows))}, zone)
     assert not judged.errors and bag(answer) == bag(judged.rows)
     return answer
 

@@ -113,12 +113,15 @@ def _decode(value: Any, pool: list[Any]) -> Any:
     return _CLASSES[name](*[item if type(item) in _PLAIN else _decode(item, pool) for item in value["f"]])
 
 
+_MICROSECOND = datetime.timedelta(microseconds=1)
 _PLAIN = frozenset([type(None), bool, int, str])
 _TO_TEXT: dict[type, Callable[[Any], str]] = {
     float: float.hex, Decimal: str, bytes: lambda b: base64.b64encode(b).decode(),
     datetime.date: datetime.date.isoformat, datetime.datetime: datetime.datetime.isoformat,
+    datetime.timedelta: lambda length: str(length // _MICROSECOND),
 }  # fmt: skip
 _FROM_TEXT: dict[str, Callable[[str], Any]] = {
     "float": float.fromhex, "Decimal": Decimal, "bytes": base64.b64decode,
     "date": datetime.date.fromisoformat, "datetime": datetime.datetime.fromisoformat,
+    "timedelta": lambda text: int(text) * _MICROSECOND,
 }  # fmt: skip

@@ -12,6 +12,8 @@ and log blocks hold, chosen so that everything of fixed width is a plain number 
 | DECIMAL(p, s), p > 18      | decimal128(p, s)                                                 |
 | DATE                       | int32, days since 1970-01-01                                     |
 | TIMESTAMP, TIMESTAMP_NTZ   | int64, microseconds since 1970-01-01 (UTC / as written)          |
+| INTERVAL DAY .. SECOND     | int64, microseconds                                              |
+| INTERVAL YEAR, MONTH       | int32, months; logically too, where Arrow and Python have none   |
 | STRING, BINARY             | large_string, large_binary                                       |
 | ARRAY, STRUCT, MAP         | large_binary, see `catalog.nested`                               |
 """
@@ -77,11 +79,36 @@ class Type:
         return self.is_integer or self.is_float or self.is_decimal
 
     @property
+    def is_interval(self) -> bool:
+        return self.name in INTERVALS
+
+    @property
+    def is_time_interval(self) -> bool:
+        """Whether it is an interval of days and less, and not of months."""
+        return self.is_interval and not self.is_month_interval
+
+    @property
+    def is_month_interval(self) -> bool:
+        return self.name in ("INTERVAL YEAR", "INTERVAL MONTH", "INTERVAL YEAR TO MONTH")
+
+    @property
     def is_bytes(self) -> bool:
         return self.name in ("STRING", "BINARY")
 
 
 INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+
+_MINUTE = 60_000_000
+_UNITS = (("DAY", 1440 * _MINUTE), ("HOUR", 60 * _MINUTE), ("MINUTE", _MINUTE), ("SECOND", 1))
+
+
+def _intervals(units: Sequence[tuple[str, int]]) -> dict[str, int]:
+    pairs = [(first, last, step) for i, (first, _) in enumerate(units) for last, step in units[i:]]
+    return {f"INTERVAL {first}" + f" TO {last}" * (first != last): step for first, last, step in pairs}
+
+
+INTERVALS = {**_intervals((("YEAR", 12), ("MONTH", 1))), **_intervals(_UNITS)}
+"""The names of the types of intervals, and of how many months or microseconds each is a multiple."""
 
 VOID = Type("VOID")  # the type of a bare NULL
 BOOLEAN = Type("BOOLEAN")
@@ -89,6 +116,7 @@ TINYINT, SMALLINT, INT, BIGINT = Type("TINYINT"), Type("SMALLINT"), Type("INT"),
 FLOAT, DOUBLE = Type("FLOAT"), Type("DOUBLE")
 STRING, BINARY = Type("STRING"), Type("BINARY")
 DATE, TIMESTAMP, TIMESTAMP_NTZ = Type("DATE"), Type("TIMESTAMP"), Type("TIMESTAMP_NTZ")
+DAY_TIME, YEAR_MONTH = Type("INTERVAL DAY TO SECOND"), Type("INTERVAL YEAR TO MONTH")
 
 MAX_PRECISION = 38
 
@@ -122,12 +150,16 @@ _PHYSICAL = {
     "VOID": pa.int8(), "BOOLEAN": pa.int8(), "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INT": pa.int32(),
     "BIGINT": pa.int64(), "FLOAT": pa.float32(), "DOUBLE": pa.float64(), "STRING": pa.large_string(),
     "BINARY": pa.large_binary(), "DATE": pa.int32(), "TIMESTAMP": pa.int64(), "TIMESTAMP_NTZ": pa.int64(),
+    **{name: pa.int32() if Type(name).is_month_interval else pa.int64() for name in INTERVALS},
 }  # fmt: skip
 
 _LOGICAL = {
     "VOID": pa.null(), "BOOLEAN": pa.bool_(), "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INT": pa.int32(),
     "BIGINT": pa.int64(), "FLOAT": pa.float32(), "DOUBLE": pa.float64(), "STRING": pa.string(), "BINARY": pa.binary(),
     "DATE": pa.date32(), "TIMESTAMP_NTZ": pa.timestamp("us"),
+    # Of those that Arrow holds alike, the one that holds all is the first: `type_of` finds it.
+    DAY_TIME.name: pa.duration("us"),
+    **{name: pa.int32() if Type(name).is_month_interval else pa.duration("us") for name in INTERVALS},
 }  # fmt: skip
 
 
@@ -173,7 +205,7 @@ def to_physical(array: pa.Array, type_: Type) -> pa.Array:
     if type_.is_nested:
         return nested.encoded(_inside(array, type_, to_physical), form_of(type_))
     target = physical_type(type_)
-    if type_.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
+    if _is_view(type_):
         return array.view(target)
     if type_.is_decimal and type_.precision <= 18:
         return _unscaled(array)
@@ -187,11 +219,16 @@ def to_logical(array: pa.Array, type_: Type, zone: str = "UTC") -> pa.Array:
     target = logical_type(type_, zone)
     if type_.is_nested:
         return _inside(nested.decoded(array, form_of(type_)), type_, lambda part, of: to_logical(part, of, zone))
-    if type_.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
+    if _is_view(type_):
         return array.view(target)
     if type_.is_decimal and type_.precision <= 18:
         return _scaled(array, target)
     return array.cast(target)
+
+
+def _is_view(type_: Type) -> bool:
+    """Whether the bytes of a logical array are those of a physical one."""
+    return type_.is_interval or type_.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
 
 
 def of_parts(values: Sequence[Any], type_: Type) -> pa.Array:

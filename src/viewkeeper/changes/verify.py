@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import REJECTED
 from viewkeeper.catalog.time_zones import limits
-from viewkeeper.catalog.types import BOOLEAN, Type, physical_type, to_logical, to_physical
+from viewkeeper.catalog.types import BOOLEAN, INTERVALS, Type, physical_type, to_logical, to_physical
 from viewkeeper.changes import entries
 from viewkeeper.changes.entries import Batch, Decoded
 from viewkeeper.changes.layout import is_null, numbers, words
@@ -145,6 +145,8 @@ def _out_of_type(column: pa.Array, type_: Type, zone: str) -> np.ndarray | None:
         return wide_decimal_overflows(words(column), type_.precision)
     if type_.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
         return outside_time(numbers(column), type_, zone)
+    if type_.is_interval and INTERVALS[type_.name] > 1:
+        return numbers(column) % INTERVALS[type_.name] != 0
     if type_.is_nested:
         return _not_nested(column, type_)
     if type_.name == "STRING":

@@ -52,7 +52,7 @@ def _within(
 
 
 def _cast(value: Any, source: Type, target: Type, zone: str, place: TextPlace | None) -> Any:
-    if source == target:
+    if source == target or source.is_interval:
         return value
     if source.name == "STRING":
         return _of_text(value, target, zone, place)

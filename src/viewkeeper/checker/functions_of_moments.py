@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import calendar
 import datetime
+import operator
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from viewkeeper.checker.casts import clock, kept_moment, microseconds
-from viewkeeper.checker.value_rules import Raised, instant, start_of_day
+from viewkeeper.checker.value_rules import Raised, fit_interval, half_up, instant, interval_length, start_of_day
 from viewkeeper.plans.expressions import FunctionCall
 
 _Values = tuple[Any, ...]
@@ -132,6 +133,22 @@ def _counted_on(values: _Values, node: FunctionCall, zone: str) -> datetime.date
         raise Raised("DATETIME_OVERFLOW", place) from None
 
 
+def _between(values: _Values, node: FunctionCall, zone: str) -> datetime.timedelta:
+    later, sooner = (_shown(value, zone) for value in values)
+    return later - sooner
+
+
+def _of_intervals(compute: Callable[..., int], code: str | None = None) -> Callable[[_Values, FunctionCall, str], Any]:
+    return lambda values, node, zone: fit_interval(compute(*map(interval_length, values)), node.type, node.place, code)
+
+
+def _divided(values: _Values, node: FunctionCall, zone: str) -> Any:
+    length, number = map(interval_length, values)
+    if number == 0:
+        raise Raised("INTERVAL_DIVIDED_BY_ZERO", node.place)
+    return fit_interval(half_up(length, number), node.type, node.place)
+
+
 def _naive(compute: Callable[[], datetime.datetime], node: FunctionCall) -> datetime.datetime:
     try:
         return compute()
@@ -194,6 +211,9 @@ OF_MOMENTS: dict[str, Callable[[_Values, FunctionCall, str], Any]] = {
     "datediff": lambda values, node, zone: (values[0] - values[1]).days,
     "last_day": _last_day, "next_day": _next_day, "make_date": _make_date, "trunc": _trunc, "date_trunc": _date_trunc,
     "plus months": _counted_on, "plus days": _counted_on, "plus microseconds": _counted_on,
+    "time between": _between, "plus intervals": _of_intervals(operator.add),
+    "minus intervals": _of_intervals(operator.sub), "opposite interval": _of_intervals(operator.neg),
+    "times interval": _of_intervals(operator.mul, "ARITHMETIC_OVERFLOW"), "interval divided": _divided,
     "date_format": _date_format, "unix_timestamp": _unix, "to_unix_timestamp": _unix,
     "unix_seconds": _to_number(1_000_000), "unix_millis": _to_number(1_000), "unix_micros": _to_number(1),
     "timestamp_seconds": _of_number(1_000_000), "timestamp_millis": _of_number(1_000),

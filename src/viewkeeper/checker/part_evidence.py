@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.catalog.arrow_tables import logical_field
 from viewkeeper.catalog.model import Catalog, PartView, Stream, Table, View
-from viewkeeper.catalog.types import logical_type
 from viewkeeper.plans.references import Input
 
 PART = "__part"
@@ -82,7 +82,7 @@ def rows_by_part(evidence: PartsEvidence, of: Stream | PartView, parts: Iterable
 
 def schema_of(view: PartView, zone: str) -> pa.Schema:
     """`PART`, then the view's columns."""
-    fields = [pa.field(c.name, logical_type(c.type, zone), c.nullable) for c in view.columns]
+    fields = [logical_field(column, zone) for column in view.columns]
     return pa.schema([pa.field(PART, pa.int64(), False), *fields])
 
 

@@ -17,7 +17,7 @@ from viewkeeper.catalog.model import PythonFunction
 from viewkeeper.spark.asking import ask, deepest
 from viewkeeper.spark.python_functions import named_functions
 from viewkeeper.spark.sessions import active, own_session
-from viewkeeper.spark.tables import SMALL_ROWS, in_zone, named_tables
+from viewkeeper.spark.tables import SMALL_ROWS, answer_of, named_tables
 from viewkeeper.streams.spark.quiet import failures_unlogged
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class SparkJudge:
         from pyspark.errors import AnalysisException, ParseException, PySparkException
 
         try:
-            return in_zone(ask(session, text).toArrow(), self._zone)
+            return answer_of(ask(session, text), self._zone)
         except PySparkException as error:
             if error.getSqlState() == _INTERNAL:
                 return SparkRaised(None, str(error).splitlines()[0])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from viewkeeper.catalog.arrow_tables import logical_field
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import Type, logical_type, physical_type, to_logical, to_physical, type_of
 from viewkeeper.checker.value_rules import moment
@@ -35,7 +36,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 def table_of(columns: Sequence[Column], rows: Sequence[Row], zone: str = "UTC") -> pa.Table:
     """`rows` as a table of the columns' logical types, nullability as declared."""
-    fields = [pa.field(column.name, logical_type(column.type, zone), column.nullable) for column in columns]
+    fields = [logical_field(column, zone) for column in columns]
     values = zip(*rows, strict=True) if rows else [()] * len(fields)
     arrays = [_array(column, of.type, zone) for column, of in zip(values, columns, strict=True)]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

@@ -18,6 +18,7 @@ import numpy as np
 from viewkeeper.catalog.types import BIGINT, INTEGER_BITS, MAX_PRECISION, Type, decimal
 
 _EPOCH, _SECOND = datetime.datetime(1970, 1, 1), datetime.timedelta(seconds=1)
+_MICROSECOND = datetime.timedelta(microseconds=1)
 NAN = math.nan  # the one NaN that `canonical` gives: equal to itself in tuples, dictionaries and sets
 _WIDE = Context(prec=200, rounding=ROUND_HALF_UP)  # holds the exact product of two decimals and any sum of them
 _SCALA = Context(prec=34, rounding=ROUND_HALF_EVEN)
@@ -150,6 +151,8 @@ def convert(value: Any, source: Type, target: Type, zone: str, place: tuple[int,
         return float(np.int64(value).astype(np.float32))  # once rounded; by way of a double it would be twice
     if target.name == "DOUBLE" and source.is_number:
         return float(value)
+    if source.is_interval:
+        return value
     if source.name == "DATE":
         midnight = datetime.datetime.combine(value, datetime.time())
         return midnight if target.name == "TIMESTAMP_NTZ" else start_of_day(midnight, zone)
@@ -222,8 +225,29 @@ def exact_sum(values: Sequence[Any], argument: Type, result: Type, place: tuple[
         return exact_float_sum(values)
     if argument.is_integer:
         return fit_integer(sum(values), BIGINT, place)
+    if argument.is_interval:
+        return fit_interval(sum(map(interval_length, values)), result, place)
     with localcontext(_WIDE):
         return fit_decimal(sum(values, Decimal(0)), result, place, "ARITHMETIC_OVERFLOW")
+
+
+def interval_length(value: Any) -> int:
+    """The months (themselves), or the microseconds, of an interval."""
+    return value // _MICROSECOND if isinstance(value, datetime.timedelta) else int(value)
+
+
+def fit_interval(length: int, type_: Type, place: tuple[int, int] | None, code: str | None = None) -> Any:
+    """The interval of so many months or microseconds."""
+    bits = 32 if type_.is_month_interval else 64
+    if not -(1 << bits - 1) <= length < 1 << bits - 1:
+        raise Raised(code or "INTERVAL_ARITHMETIC_OVERFLOW", place)
+    return length if type_.is_month_interval else length * _MICROSECOND
+
+
+def half_up(length: int, count: int) -> int:
+    """`length / count`, halves away from 0."""
+    size = (2 * abs(length) + abs(count)) // (2 * abs(count))
+    return size if (length < 0) == (count < 0) else -size
 
 
 def exact_average(values: Sequence[Any], argument: Type, result: Type, place: tuple[int, int] | None) -> Any:
@@ -236,6 +260,9 @@ def exact_average(values: Sequence[Any], argument: Type, result: Type, place: tu
         total = exact_sum(values, argument, accumulator, place)
         with localcontext(_WIDE):
             return fit_decimal(total / len(values), result, place)
+    if argument.is_interval:
+        total = exact_sum(values, argument, result, place)
+        return fit_interval(half_up(interval_length(total), len(values)), result, place)
     total = exact_float_sum(values) if argument.is_float else _to_double(sum(values), 0)
     return total / len(values)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from viewkeeper.catalog.types import BIGINT, DOUBLE, INT, STRING, VOID, Type
+from viewkeeper.catalog.types import BIGINT, DAY_TIME, DOUBLE, INT, STRING, VOID, YEAR_MONTH, Type
 from viewkeeper.compiler.coercion import bounded_decimal
 from viewkeeper.compiler.conversion import Refused, converted
 from viewkeeper.compiler.grouping_sets import Mark, SetsOfKeys, marks_in
@@ -45,7 +45,7 @@ def call(function: str, argument: Expression | None, name: str, place: TextPlace
         return UngroupedCall(argument.type, True, place, function, argument, name)
     if argument.type in (VOID, STRING):
         argument = converted(argument, DOUBLE, zone)
-    if not argument.type.is_number:
+    if not (argument.type.is_number or argument.type.is_interval):
         raise Refused(f"{function.upper()} needs a number, not {argument.type}")
     result = _sum_type(argument.type) if function == "sum" else _average_type(argument.type)
     return UngroupedCall(result, True, place, function, argument, name)
@@ -102,10 +102,14 @@ def only_where(condition: Expression, value: Expression) -> Expression:
 def _sum_type(type_: Type) -> Type:
     if type_.is_decimal:
         return bounded_decimal(type_.precision + 10, type_.scale)
+    if type_.is_interval:
+        return type_
     return BIGINT if type_.is_integer else DOUBLE
 
 
 def _average_type(type_: Type) -> Type:
+    if type_.is_interval:
+        return YEAR_MONTH if type_.is_month_interval else DAY_TIME
     return bounded_decimal(type_.precision + 4, type_.scale + 4) if type_.is_decimal else DOUBLE
 
 

@@ -26,9 +26,9 @@ from viewkeeper.compiler.conversion import (
     to_common,
     whole_number,
 )  # fmt: skip
-from viewkeeper.compiler.forms import bound_call, counted_on, later_date, negated
+from viewkeeper.compiler.forms import bound_call, negated
 from viewkeeper.compiler.grouping_sets import mark
-from viewkeeper.compiler.intervals import WrittenInterval
+from viewkeeper.compiler.intervals import WrittenInterval, interval, opposite, timed
 from viewkeeper.compiler.names import INFIX, Namer
 from viewkeeper.compiler.outer import Outer
 from viewkeeper.compiler.scope import Scope, Unresolved
@@ -196,22 +196,26 @@ class ExpressionBinder:
 
     def _shown_sides(self, node: exp.Expr) -> tuple[str | None, str | None]:
         """Of an infix operator's sides, those that Spark shows as the whole numbers that it compares instead; of a sum
-        of a date or time and something else, the whole of it, first."""
+        of a date or time and something else, the whole of it, first; of a product, the interval first."""
         operator, left, right = INFIX[type(node)], node.this, node.expression
         if operator in ("+", "-"):
             return self._shown_date(node, operator), None
+        if operator == "*" and self.bind(right, _SHOWN).type.is_interval:
+            return self.name(right), self.name(left)
         return self._shown_whole(operator, left, right), self._shown_whole(TURNED.get(operator, ""), right, left)
 
     def _shown_date(self, node: exp.Expr, operator: str) -> str | None:
         left, right = node.this, node.expression
-        if not isinstance(right, exp.Interval):
-            types = [self.bind(side, _SHOWN).type for side in (left, right)]
+        types = [self.bind(side, _SHOWN).type for side in (left, right)]
+        if isinstance(left, exp.Interval) and not types[1].is_interval:
+            left, right, types = right, left, types[::-1]
+        if not isinstance(right, exp.Interval) or types[0].is_interval:
             if DATE not in types or not any(type_.is_integer for type_ in types):
                 return None
             date, count = (left, right) if types[0] == DATE else (right, left)
             return f"date_{'add' if operator == '+' else 'sub'}({self.name(date)}, {self.name(count)})"
         interval = WrittenInterval(right)
-        if self.bind(left, _SHOWN).type != DATE or not interval.days:
+        if types[0] != DATE or not interval.days:
             return f"{self._namer.name(left)} {operator} {interval.name}"
         days = f"extractansiintervaldays({interval.name})"
         return f"date_add({self._namer.name(left)}, {days if operator == '+' else f'(- {days})'})"
@@ -285,24 +289,15 @@ class ExpressionBinder:
         return self.bind(node.this, clause)
 
     def _infix(self, node: exp.Expr, clause: Clause) -> Expression:
-        if isinstance(node, (exp.Add, exp.Sub)) and isinstance(node.expression, exp.Interval):
-            return self._later(node, clause)
         left, right = self.bind(node.this, clause), self.bind(node.expression, clause)
         operator = INFIX[type(node)]
-        if operator in ("+", "-") and DATE in (left.type, right.type):
-            return later_date(operator, left, right, self._place(node), self.zone)
-        make = arithmetic if operator in ("+", "-", "*", "/", "%") else compared
-        return make(operator, left, right, self._place(node), self.zone)
+        if operator not in ("+", "-", "*", "/", "%"):
+            return compared(operator, left, right, self._place(node), self.zone)
+        found = timed(operator, left, right, self._place(node), self.zone)
+        return found or arithmetic(operator, left, right, self._place(node), self.zone)
 
-    def _later(self, node: exp.Expr, clause: Clause) -> Expression:
-        """A date or time, and an interval added to it or taken away."""
-        try:
-            interval = WrittenInterval(node.expression)
-        except ValueError as reason:
-            raise Refused(str(reason), NotSupported) from None
-        sign = 1 if isinstance(node, exp.Add) else -1
-        lengths = (sign * interval.months, sign * interval.days, sign * interval.microseconds)
-        return counted_on(self.bind(node.this, clause), *lengths, self._place(node), self.zone)
+    def _interval(self, node: exp.Expr, clause: Clause) -> Expression:
+        return interval(node, self._place(node))
 
     def _not_equal(self, node: exp.Expr, clause: Clause) -> Expression:
         left, right = self.bind(node.this, clause), self.bind(node.expression, clause)
@@ -337,7 +332,8 @@ class ExpressionBinder:
         return IsNull(BOOLEAN, False, self._place(node), self.bind(node.this, clause))
 
     def _negate(self, node: exp.Expr, clause: Clause) -> Expression:
-        return negated(self.bind(node.this, clause), self._place(node), self.zone)
+        bound = self.bind(node.this, clause)
+        return (opposite if bound.type.is_interval else negated)(bound, self._place(node), self.zone)
 
     def _queried(self, node: exp.Expr) -> tuple[Relation, list[Expression]]:
         """A subquery's rows, and what it is handed in."""
@@ -491,5 +487,5 @@ _BINDERS: dict[type[exp.Expr], _Bind] = {
     exp.Coalesce: ExpressionBinder._coalesce, exp.Subquery: ExpressionBinder._subquery,
     exp.Exists: ExpressionBinder._exists, exp.Filter: ExpressionBinder._filtered, exp.Window: ExpressionBinder._window,
     exp.Grouping: ExpressionBinder._mark, exp.GroupingId: ExpressionBinder._mark,
-    exp.Cast: ExpressionBinder._cast, exp.TryCast: ExpressionBinder._cast,
+    exp.Interval: ExpressionBinder._interval, exp.Cast: ExpressionBinder._cast, exp.TryCast: ExpressionBinder._cast,
 }  # fmt: skip

@@ -13,6 +13,7 @@ from viewkeeper.catalog.types import (
     DATE,
     DOUBLE,
     INTEGER_BITS,
+    INTERVALS,
     MAX_PRECISION,
     STRING,
     TIMESTAMP,
@@ -22,6 +23,7 @@ from viewkeeper.catalog.types import (
     decimal,
 )  # fmt: skip
 
+INTERVAL_FIELDS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}  # the precision of Spark's DECIMAL for each
 _MINIMUM_SCALE = 6
 
@@ -38,6 +40,8 @@ def common_type(left: Type, right: Type) -> Type | None:
         return _common_nested(left, right)
     if STRING in (left, right):
         return _common_with_string(right if left == STRING else left)
+    if left.is_interval and right.is_interval:
+        return _common_interval(left, right)
     pair = {left, right}
     if pair == {DATE, TIMESTAMP_NTZ}:
         return TIMESTAMP_NTZ
@@ -73,6 +77,14 @@ def _common_with_string(other: Type) -> Type:
     if other.is_integer:
         return BIGINT
     return DOUBLE if other.is_number else other
+
+
+def _common_interval(left: Type, right: Type) -> Type | None:
+    """From the greater of the first fields to the smaller of the last ones."""
+    if left.is_month_interval != right.is_month_interval:
+        return None
+    fields = [field for field in INTERVAL_FIELDS if field in f"{left} {right}".split()]
+    return Type("INTERVAL " + " TO ".join(dict.fromkeys((fields[0], fields[-1]))))
 
 
 def _common_number(left: Type, right: Type) -> Type:
@@ -137,6 +149,8 @@ def cannot_fail(source: Type, target: Type) -> bool:
         return source.is_number
     if target == TIMESTAMP:
         return source in (DATE, TIMESTAMP_NTZ)
+    if target.is_interval and source.is_month_interval == target.is_month_interval:
+        return source.is_interval and INTERVALS[source.name] % INTERVALS[target.name] == 0
     return (source, target) in ((DATE, TIMESTAMP_NTZ), (STRING, BINARY))
 
 
@@ -146,6 +160,9 @@ def has_cast(source: Type, target: Type) -> bool:
         return True
     if STRING in (source, target) or source.is_nested or target.is_nested:
         return True
+    if source.is_interval or target.is_interval:
+        alike = source.is_interval and target.is_interval and source.is_month_interval == target.is_month_interval
+        return alike or source.is_number or target.is_number
     if source == BOOLEAN or source.is_number:
         return target.is_number or (source.is_number and target in (BOOLEAN, TIMESTAMP))
     moments = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
@@ -156,6 +173,8 @@ def why_no_native_cast(source: Type, target: Type, stored: bool) -> str | None:
     """Why a cast that Spark has is none of ours, None where it is; `stored`: of a column as it stands in a table."""
     if source.is_nested or target.is_nested:
         return _why_no_nested_cast(source, target)
+    if (source.is_interval or target.is_interval) and not cannot_fail(source, target):
+        return "an interval may be cut, and its texts are Spark's"
     if source.is_float and (target == STRING or target.is_decimal):
         return "Java before version 19 prints other digits of some numbers than later ones"
     if source == TIMESTAMP and target.is_decimal:

@@ -101,8 +101,9 @@ def compared(operator: str, left: Expression, right: Expression, place: TextPlac
 
 
 def _kind(*expressions: Expression) -> type[DeclarationError]:
-    """What is no common type here may be one to Spark, where it is about arrays, structs or maps."""
-    return NotSupported if any(each.type.is_nested for each in expressions) else DeclarationError
+    """What is no common type here may be one to Spark, where it is about nested types or intervals."""
+    known = not any(each.type.is_nested or each.type.is_interval for each in expressions)
+    return DeclarationError if known else NotSupported
 
 
 TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from viewkeeper.catalog.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, INT, STRING, VOID, Type
+from viewkeeper.catalog.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, INT, STRING, VOID
 from viewkeeper.compiler.conversion import Refused, arithmetic, compared, converted, to_common
 from viewkeeper.errors import NotSupported
 from viewkeeper.functions.function import Function
@@ -152,22 +152,6 @@ def later_date(operator: str, left: Expression, right: Expression, place: TextPl
         raise Refused(f"{operator} is supported for numbers, and for a DATE and an INT, not for {given}", NotSupported)
     name = "date_add" if operator == "+" else "date_sub"
     return called(FUNCTIONS[name], name, [date, days], place, zone)
-
-
-def counted_on(moment: Expression, months: int, days: int, microseconds: int, place: TextPlace | None,
-               zone: str) -> Expression:  # fmt: skip
-    """`moment + INTERVAL`, an interval of whole months, or of days and less."""
-    if moment.type == STRING or not moment.type.name.startswith(("DATE", "TIMESTAMP")):
-        raise Refused(f"an interval is added to a DATE or TIMESTAMP, not to {moment.type}", NotSupported)
-    if moment.type.name == "DATE" and not microseconds:
-        name, count = ("add_months", months) if months else ("date_add", days)
-        return called(FUNCTIONS[name], name, [moment, Literal(INT, False, place, count)], place, zone)
-    if moment.type.name == "DATE":
-        moment = converted(moment, Type("TIMESTAMP"), zone)
-    for name, count in (("plus months", months), ("plus days", days), ("plus microseconds", microseconds)):
-        if count:
-            moment = called(FUNCTIONS[name], name, [moment, Literal(BIGINT, False, place, count)], place, zone)
-    return moment
 
 
 _FORMS: dict[str, tuple[int, int, Callable[[Arguments, TextPlace | None, str], Expression]]] = {

@@ -18,6 +18,7 @@ from viewkeeper.catalog.types import (
     BINARY,
     BOOLEAN,
     DATE,
+    DAY_TIME,
     DOUBLE,
     FLOAT,
     INT,
@@ -103,8 +104,10 @@ def given(value: object, zone: str) -> tuple[Type, Any]:
         return TIMESTAMP, to_utc(value.replace(tzinfo=None), written, zone)
     if isinstance(value, date):
         return DATE, value
-    raise ValueError(f"{value!r} is no constant of SQL; there are None, bool, int, float, Decimal, str, bytes, date "
-                     "and datetime")  # fmt: skip
+    if isinstance(value, timedelta) and abs(value) < timedelta(microseconds=1 << 63):
+        return DAY_TIME, value
+    raise ValueError(f"{value!r} is no constant of SQL; there are None, bool, int, float, Decimal, str, bytes, date, "
+                     "datetime and timedelta")  # fmt: skip
 
 
 def _decimal(text: str) -> tuple[Type, Decimal]:

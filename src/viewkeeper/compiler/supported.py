@@ -310,11 +310,6 @@ def _check_parameter(query: QueryText, node: exp.Expr) -> None:
         raise query.error(f"{message} rows: db.sql(..., {name}=...)", node)
 
 
-def _check_interval(query: QueryText, node: exp.Expr) -> None:
-    if not isinstance(node.parent, (exp.Add, exp.Sub)):
-        raise query.error("an interval can be added to a date or time, and is nothing else yet", node, NotSupported)
-
-
 _BITS = (exp.DPipe, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseLeftShift, exp.BitwiseRightShift)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.IntDiv, exp.BitwiseNot, *_BITS)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
@@ -418,6 +413,6 @@ _CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {
     exp.Alias: _check_alias, exp.Select: _check_query, exp.From: _check_from, exp.Group: _check_list,
     exp.Order: _check_list, exp.In: _check_operands, exp.Between: _check_operands,
     **dict.fromkeys(_OPERATORS, _check_operands), **dict.fromkeys(_BIT_OPERATORS, _check_bits),
-    ScalarCall: _check_call, exp.Table: _check_table, exp.Interval: _check_interval, exp.Placeholder: _check_parameter,
+    ScalarCall: _check_call, exp.Table: _check_table, exp.Placeholder: _check_parameter,
     **dict.fromkeys(FUNCTIONS, _check_function),
 }  # fmt: skip

@@ -12,9 +12,11 @@ from viewkeeper.catalog.types import (
     BINARY,
     BOOLEAN,
     DATE,
+    DAY_TIME,
     DOUBLE,
     FLOAT,
     INT,
+    INTERVALS,
     MAX_PRECISION,
     SMALLINT,
     STRING,
@@ -43,7 +45,7 @@ _DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
 _OTHER_TYPES = {
     "VARCHAR": "use STRING, which has no length", "CHAR": "use STRING, which has no length",
     "TEXT": "use STRING", "DATETIME": "use TIMESTAMP",
-    "INTERVAL": "intervals are not supported yet", "VARIANT": "it is not supported yet",
+    "VARIANT": "it is not supported yet",
 }  # fmt: skip
 
 
@@ -77,11 +79,13 @@ class TokenReader:
             return self._decimal()
         if word in ("ARRAY", "MAP", "STRUCT"):
             return self._nested(word)
+        if word == "INTERVAL":
+            return self._interval_type()
         self._next -= 1
         if token is None or word in (",", ")", "NOT"):
             raise self._failure("a type")
         known = ", ".join(dict.fromkeys(map(str, _TYPES.values())))
-        advice = _OTHER_TYPES.get(word, f"there are {known}, DECIMAL, ARRAY, MAP and STRUCT")
+        advice = _OTHER_TYPES.get(word, f"there are {known}, DECIMAL, INTERVAL, ARRAY, MAP and STRUCT")
         raise self._refusal(f"the type {token.text} is not supported; {advice}")
 
     def _nested(self, word: str) -> Type:
@@ -89,16 +93,23 @@ class TokenReader:
         if word == "STRUCT":
             type_ = struct_of(self._struct_fields())
         elif word == "ARRAY":
-            type_ = array_of(self._type())
+            type_ = array_of(self._part())
         else:
-            key = self._type()
+            key = self._part()
             if key.has_map:
                 self._next -= 1
                 raise self._failure(f"the key of a map cannot be of type {key}", expected=False)
             self._expect(",")
-            type_ = map_of(key, self._type())
+            type_ = map_of(key, self._part())
         self._expect(">")
         return type_
+
+    def _part(self) -> Type:
+        start, part = self._next, self._type()
+        if part.is_interval and part != DAY_TIME:
+            self._next = start
+            raise self._refusal(f"an array, struct or map cannot hold {part}; use {DAY_TIME}, or a number")
+        return part
 
     def _struct_fields(self) -> list[tuple[str, Type]]:
         fields: list[tuple[str, Type]] = []
@@ -108,8 +119,20 @@ class TokenReader:
                 self._next -= 1
                 raise self._failure(f"two fields are called {name}", expected=False)
             self._take(":")
-            fields.append((name, self._type()))
+            fields.append((name, self._part()))
         return fields
+
+    def _interval_type(self) -> Type:
+        start, last = self._next, self._peek()
+        self._next += 1
+        if self._take("TO"):
+            last = f"{last} TO {self._peek()}"
+            self._next += 1
+        if f"INTERVAL {last}" not in INTERVALS:
+            self._next = start
+            raise self._failure("the fields of the interval, one of YEAR TO MONTH, or first and last of DAY, HOUR, "
+                                "MINUTE, SECOND, as in INTERVAL DAY TO SECOND")  # fmt: skip
+        return Type(f"INTERVAL {last}")
 
     def _decimal(self) -> Type:
         if not self._take("("):

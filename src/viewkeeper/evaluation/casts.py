@@ -55,6 +55,8 @@ def _cast(source: Type, target: Type, place: TextPlace | None, tried: bool) -> C
     if source.is_nested:
         return nested_cast(source, target, lambda old, new: cast(old, new, place, tried))
     pair = source, target
+    if source.is_interval:
+        return lambda argument, _: argument
     if pair in _MOMENTS:
         return _MOMENTS[pair]
     if pair == (STRING, Type("BINARY")):

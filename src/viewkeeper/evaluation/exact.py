@@ -56,16 +56,18 @@ def combine(
 
 
 def total(columns: list[pa.Array], type_: Type, result: Type) -> tuple[pa.Array, Overflow]:
-    """SUM as `result` (BIGINT, DECIMAL or DOUBLE), physical; for floats the correctly rounded sum, never -0.0."""
+    """SUM as `result` (DOUBLE for floats), physical; for floats the correctly rounded sum, never -0.0."""
     if type_.is_float:
         return pa.array(exact_float.total(columns)), None
     return exact_integer.total(columns, result)
 
 
 def average(columns: list[pa.Array], counts: np.ndarray, type_: Type, result: Type) -> tuple[pa.Array, Overflow]:
-    """AVG as `result` (DOUBLE or DECIMAL), physical, of `counts` values (NULLs apart); NULL where there are none."""
+    """AVG as `result` (DOUBLE for integers), physical, of `counts` values (NULLs apart); NULL where there are none."""
     if type_.is_float:
         return exact_float.average(columns, counts), None
+    if type_.is_interval:
+        return exact_integer.average_interval(columns, counts, result)
     if type_.is_decimal:
         return exact_integer.average_decimal(columns, counts, type_, result)
     return exact_integer.average_double(columns, counts), None

@@ -79,8 +79,8 @@ def decimal_or_bigint(
 ) -> tuple[pa.Array, np.ndarray | None]:
     """Limbs as a physical array; NULL where `overflow` or `null`."""
     missing = overflow if null is None else null if overflow is None else overflow | null
-    if physical_type(result) == pa.int64():
-        return pa.array(wide.to_int64(values), mask=missing), overflow
+    if not result.is_decimal or result.precision <= 18:
+        return pa.array(wide.to_int64(values), physical_type(result), mask=missing), overflow
     valid = None if missing is None else ~missing
     return wide.to_decimal128(wide.widen(values, 4), physical_type(result), valid), overflow
 
@@ -109,23 +109,38 @@ def average_decimal(
     sums = _limbs(columns)
     overflow = _overflow(sums, decimal(min(type_.precision + 10, MAX_PRECISION), type_.scale))
     none = counts == 0
-    divisor = np.where(none, 1, counts)
-    values = wide.widen(sums, len(sums) + 1)
-    minus = wide.negative(values)
-    quotient, remainder = wide.divide(
-        wide.scale_up(wide.apply_sign(values, minus), result.scale - type_.scale), divisor
-    )
-    quotient[0] += 2 * remainder >= divisor
-    quotient = wide.apply_sign(wide.carry(quotient), minus)
+    quotient = _rounded(sums, result.scale - type_.scale, np.where(none, 1, counts))
     too_wide = wide.beyond(quotient, 10**result.precision)
     overflow = too_wide if overflow is None else overflow | too_wide
     overflow &= ~none
     return decimal_or_bigint(quotient, result, overflow if overflow.any() else None, none if none.any() else None)
 
 
+def average_interval(
+    columns: list[pa.Array], counts: np.ndarray, result: Type
+) -> tuple[pa.Array, np.ndarray | None]:  # fmt: skip
+    """Spark's AVG of intervals: the sum must fit; the quotient is rounded HALF_UP."""
+    sums = _limbs(columns)
+    none = counts == 0
+    quotient = _rounded(sums, 0, np.where(none, 1, counts))
+    return decimal_or_bigint(quotient[:2], result, _overflow(sums, result), none if none.any() else None)
+
+
+def _rounded(sums: np.ndarray, digits: int, divisor: np.ndarray) -> np.ndarray:
+    """sums * 10**digits / divisor, rounded HALF_UP, one limb wider."""
+    values = wide.widen(sums, len(sums) + 1)
+    minus = wide.negative(values)
+    quotient, remainder = wide.divide(wide.scale_up(wide.apply_sign(values, minus), digits), divisor)
+    quotient[0] += 2 * remainder >= divisor
+    return wide.apply_sign(wide.carry(quotient), minus)
+
+
 def _overflow(sums: np.ndarray, result: Type) -> np.ndarray | None:
     if result.is_decimal:
         wrong = wide.beyond(sums, 10**result.precision) if 10**result.precision < 1 << (32 * len(sums) + 31) else None
+    elif result.is_month_interval:
+        months = wide.to_int64(sums)
+        wrong = (sums[1] != sums[1].astype(np.int32)) | (months != months.astype(np.int32))
     else:
         wrong = sums[1] != sums[1].astype(np.int32)
     return wrong if wrong is not None and wrong.any() else None

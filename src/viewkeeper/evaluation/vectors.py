@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from viewkeeper.catalog.types import Type, physical_type
+from viewkeeper.catalog.types import INTERVALS, Type, physical_type
 
 
 class Vector(NamedTuple):
@@ -33,8 +33,9 @@ Binary = Callable[[Vector, Vector], Vector]
 
 
 _DTYPES = {"BOOLEAN": np.bool_, "TINYINT": np.int8, "SMALLINT": np.int16, "INT": np.int32, "FLOAT": np.float32,
-           "DOUBLE": np.float64, "DATE": np.int32, "VOID": np.bool_}  # fmt: skip
-_EPOCH = datetime.datetime(1970, 1, 1)
+           "DOUBLE": np.float64, "DATE": np.int32, "VOID": np.bool_,
+           **{name: np.int32 for name in INTERVALS if Type(name).is_month_interval}}  # fmt: skip
+_EPOCH, _MICROSECOND = datetime.datetime(1970, 1, 1), datetime.timedelta(microseconds=1)
 
 
 def in_arrow(type_: Type) -> bool:
@@ -68,8 +69,8 @@ def _physical(value: Any, type_: Type) -> Any:
     if type_.name == "DATE":
         return (value - _EPOCH.date()).days
     if type_.name in ("TIMESTAMP", "TIMESTAMP_NTZ"):
-        return (value - _EPOCH.replace(tzinfo=value.tzinfo)) // datetime.timedelta(microseconds=1)
-    return value
+        return (value - _EPOCH.replace(tzinfo=value.tzinfo)) // _MICROSECOND
+    return value // _MICROSECOND if type_.is_time_interval else value
 
 
 def read(array: pa.Array | pa.Scalar, type_: Type) -> Vector:

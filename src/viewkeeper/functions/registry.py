@@ -15,7 +15,7 @@ from viewkeeper.functions.floats import ISNAN, SQRT
 from viewkeeper.functions.function import Function
 from viewkeeper.functions.greatest import GREATEST, LEAST
 from viewkeeper.functions.integers import INTEGERS
-from viewkeeper.functions.intervals import PLUS_DAYS, PLUS_MICROSECONDS, PLUS_MONTHS
+from viewkeeper.functions.intervals import INTERVALS
 from viewkeeper.functions.length import BIT_LENGTH, LENGTH, OCTET_LENGTH
 from viewkeeper.functions.letter_case import INITCAP, LOWER, UPPER
 from viewkeeper.functions.matching import ILIKE, LIKE, RLIKE
@@ -32,7 +32,7 @@ from viewkeeper.functions.truncation import DATE_TRUNC, TRUNC
 _ALL = (
     ABS, POSITIVE, SIGN, ASCII, CHR, CONCAT, CONCAT_WS, ADD_MONTHS, DATE_ADD, DATE_SUB, DATEDIFF, LAST_DAY, MAKE_DATE,
     NEXT_DAY, DATE_FORMAT, *PARTS, CRC32, MD5, SHA1, SHA2, *EPOCHS, GREATEST, LEAST, CONTAINS, ENDSWITH, INSTR, LOCATE,
-    SPLIT_PART, STARTSWITH, SUBSTRING_INDEX, ISNAN, SQRT, *INTEGERS, PLUS_DAYS, PLUS_MICROSECONDS, PLUS_MONTHS,
+    SPLIT_PART, STARTSWITH, SUBSTRING_INDEX, ISNAN, SQRT, *INTEGERS, *INTERVALS,
     BIT_LENGTH, LENGTH, OCTET_LENGTH, INITCAP, LOWER, UPPER, ILIKE, LIKE, RLIKE, LPAD, REPEAT, REVERSE, RPAD, SPACE,
     REPLACE, BROUND, CEIL, FLOOR, ROUND, LEFT, RIGHT, SUBSTRING, BTRIM, LTRIM, RTRIM, TRIM, TRANSLATE, DATE_TRUNC,
     TRUNC, *MAKING, *NESTED_PARTS,

@@ -7,7 +7,9 @@ import pyarrow as pa
 
 from viewkeeper.catalog.types import MAX_PRECISION, Type, decimal
 from viewkeeper.evaluation import exact
-from viewkeeper.evaluation.error_codes import ARITHMETIC_OVERFLOW, NUMERIC_VALUE_OUT_OF_RANGE, pack_error
+from viewkeeper.evaluation.error_codes import ARITHMETIC_OVERFLOW, CODES, NUMERIC_VALUE_OUT_OF_RANGE, pack_error
+
+INTERVAL_ARITHMETIC_OVERFLOW = CODES["INTERVAL_ARITHMETIC_OVERFLOW"]
 
 
 def sum_or_average(
@@ -25,8 +27,9 @@ def sum_or_average(
         values = values.take(pa.array(np.arange(len(values)), mask=none))
     if overflow is None:
         return values, None
-    errors: np.ndarray | int = pack_error(ARITHMETIC_OVERFLOW, place)
-    if function == "avg":  # Spark's own sum overflows, or the average alone
+    overflows = INTERVAL_ARITHMETIC_OVERFLOW if argument.is_interval else ARITHMETIC_OVERFLOW
+    errors: np.ndarray | int = pack_error(overflows, place)
+    if function == "avg" and not argument.is_interval:  # Spark's own sum overflows, or the average alone
         _, lost = exact.total(sums, argument, decimal(min(argument.precision + 10, MAX_PRECISION), argument.scale))
         divided = pack_error(NUMERIC_VALUE_OUT_OF_RANGE, place)
         errors = divided if lost is None else np.where(lost, errors, divided)

@@ -21,7 +21,7 @@ def call_can_raise(call: OverCall) -> bool:
     """Whether some rows could make a window function raise: a sum may not fit its type."""
     if call.of is None or call.function not in ("sum", "avg"):
         return False
-    return call.of.is_decimal or (call.of.is_integer and call.function == "sum")
+    return call.of.is_decimal or call.of.is_interval or (call.of.is_integer and call.function == "sum")
 
 
 def _raises(node: Expression) -> bool:

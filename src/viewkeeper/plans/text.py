@@ -92,4 +92,6 @@ def _literal_text(literal: Literal) -> str:
         return f"X'{value.hex().upper()}'"
     if literal.type.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
         return f"{literal.type} '{value}'"
+    if literal.type.is_interval:
+        return f"{literal.type} {value}"
     return "'" + value.replace("'", "\\'") + "'" if isinstance(value, str) else str(value)

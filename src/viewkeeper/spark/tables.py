@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from viewkeeper.catalog.arrow_tables import interval_type
 from viewkeeper.compiler.part_references import quoted
+from viewkeeper.spark.types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,12 +31,33 @@ def named_tables(session: SparkSession, tables: Mapping[str, pa.Table]) -> Itera
         try:
             for number, (name, table) in enumerate(tables.items()):
                 file = Path(folder) / f"{number}.parquet"
-                frame = _local(session, table) if small else _from_file(session, table, file)
+                frame = local(session, table, _schema(table)).coalesce(1) if small else from_file(session, table, file)
                 frame.createOrReplaceTempView(quoted(name))
             yield
         finally:
             for name in tables:
                 session.catalog.dropTempView(name)
+
+
+def answer_of(frame: DataFrame, zone: str) -> pa.Table:
+    """The rows of `frame` in the types that users see, its TIMESTAMPs in the time zone `zone`."""
+    return in_zone(in_months(frame).toArrow(), zone)
+
+
+def in_months(frame: DataFrame) -> DataFrame:
+    """`frame`, its intervals of years and months as numbers of months: PySpark has no values for them."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import YearMonthIntervalType
+
+    fields = frame.schema.fields
+    months = [i for i, field in enumerate(fields) if isinstance(field.dataType, YearMonthIntervalType)]
+    if not months:
+        return frame
+    by_number = frame.toDF(*(f"c{i}" for i in range(len(fields))))
+    whole = "CAST(c{0} AS INTERVAL YEAR TO MONTH)"
+    length = f"12 * extract(YEAR FROM {whole}) + extract(MONTH FROM {whole})"
+    columns = [f.expr(length.format(i) if i in months else f"c{i}") for i in range(len(fields))]
+    return by_number.select(*columns).toDF(*(field.name for field in fields))
 
 
 def in_zone(table: pa.Table, zone: str) -> pa.Table:
@@ -54,11 +77,25 @@ def _type_in_zone(type_: pa.DataType, zone: str) -> pa.DataType:
     return type_
 
 
-def _local(session: SparkSession, table: pa.Table) -> DataFrame:
-    return session.createDataFrame(table, _schema(table)).coalesce(1)
+def local(session: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
+    """The rows of `table` (logical types), which go with the DataFrame."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import IntegerType, StructField, StructType, YearMonthIntervalType
+
+    months = [isinstance(field.dataType, YearMonthIntervalType) for field in schema.fields]
+    if not any(months):
+        return session.createDataFrame(table, schema)
+    names = [f"c{i}" for i in range(len(months))]
+    given = StructType([StructField(name, IntegerType() if month else field.dataType, field.nullable)
+                        for name, month, field in zip(names, months, schema.fields, strict=True)])  # fmt: skip
+    frame = session.createDataFrame(table.rename_columns(names), given)
+    columns = [f.expr(f"make_ym_interval(0, {name})").cast(field.dataType) if month else f.col(name)
+               for name, month, field in zip(names, months, schema.fields, strict=True)]  # fmt: skip
+    return frame.select(*columns).toDF(*(field.name for field in schema.fields))
 
 
-def _from_file(session: SparkSession, table: pa.Table, path: Path) -> DataFrame:
+def from_file(session: SparkSession, table: pa.Table, path: Path) -> DataFrame:
+    """The rows of `table` (logical types), by way of a Parquet file that is written at `path` and has to stay."""
     import pyarrow.parquet
 
     # Not lz4: filtering by a dictionary page of more than 8 KiB, Spark's reader takes sound ones for malformed.
@@ -69,4 +106,8 @@ def _from_file(session: SparkSession, table: pa.Table, path: Path) -> DataFrame:
 def _schema(table: pa.Table) -> StructType:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    return from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
+    found = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
+    for field, arrow in zip(found.fields, table.schema, strict=True):
+        if (interval := interval_type(arrow)) is not None:
+            field.dataType = spark_type(interval)
+    return found

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog import codec
+from viewkeeper.catalog.arrow_tables import logical_field
 from viewkeeper.catalog.model import Table
-from viewkeeper.catalog.types import logical_type, physical_type, to_logical
+from viewkeeper.catalog.types import physical_type, to_logical
 from viewkeeper.changes.layout import from_raw
 from viewkeeper.changes.operations import EarlierForm, Operations, TableForm
 from viewkeeper.errors import InputError, LayoutChanged, RowError
@@ -45,7 +46,7 @@ class TableAccess:
         self._placing_types = [self.form.types[i] for i in self._placing]
         self._decoders = [to_python(type_, zone) for type_ in self.form.types]
         self._names = [column.name for column in table.columns]
-        fields = [pa.field(c.name, logical_type(c.type, zone), nullable=c.nullable) for c in table.columns]
+        fields = [logical_field(column, zone) for column in table.columns]
         hidden = [pa.field("row id", pa.int64(), nullable=False)] if self.form.keyless else []
         self._schema = pa.schema(fields + hidden)
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewkeeper.catalog.time_zones import to_utc
-from viewkeeper.catalog.types import TIMESTAMP_NTZ, Type, logical_type, of_parts, physical_type, type_of
+from viewkeeper.catalog.types import INTERVALS, TIMESTAMP_NTZ, Type, logical_type, of_parts, physical_type, type_of
 from viewkeeper.catalog.types import to_physical as arrow_to_physical
 from viewkeeper.changes.layout import numbers
 from viewkeeper.changes.verify import outside_time
@@ -33,6 +33,7 @@ _PLAIN: dict[str, type] = {
     "BOOLEAN": bool, "TINYINT": int, "SMALLINT": int, "INT": int, "BIGINT": int, "FLOAT": float, "DOUBLE": float,
     "DECIMAL": Decimal, "STRING": str, "BINARY": bytes, "DATE": datetime.date, "TIMESTAMP": datetime.datetime,
     "TIMESTAMP_NTZ": datetime.datetime,
+    **{name: int if Type(name).is_month_interval else datetime.timedelta for name in INTERVALS},
 }  # fmt: skip
 _MILLISECONDS_A_DAY = 86_400_000
 _CANNOT = (pa.ArrowException, OverflowError, UnicodeEncodeError, TypeError, ValueError)
@@ -157,6 +158,8 @@ class ColumnIntake:
         return pa.array(to_utc(numbers(local), self.zone), mask=mask)
 
     def _in_range(self, column: pa.Array) -> pa.Array:
+        if self.type.is_interval and (numbers(column) % INTERVALS[self.type.name]).any():
+            raise ValueError(f"no {self.type}")
         timed = self.type.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
         if timed and outside_time(numbers(column), self.type, self.zone).any():
             raise ValueError("outside the years 1 to 9999")
@@ -191,6 +194,7 @@ _CASTS: dict[str, Callable[[pa.DataType], bool]] = {
         pa.types.is_binary(source) or pa.types.is_large_binary(source) or pa.types.is_fixed_size_binary(source)
     ),
     "DATE": pa.types.is_date,
+    **{name: pa.types.is_integer if Type(name).is_month_interval else pa.types.is_duration for name in INTERVALS},
 }
 
 

@@ -10,7 +10,7 @@ import math
 import numbers
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from viewkeeper.catalog.time_zones import limits
-from viewkeeper.catalog.types import INTEGER_BITS, Type, of_parts, physical_type, to_logical
+from viewkeeper.catalog.types import INTEGER_BITS, INTERVALS, Type, of_parts, physical_type, to_logical
 from viewkeeper.changes.layout import scaled, unscaled
 from viewkeeper.errors import Error
 from viewkeeper.files import Number
@@ -32,6 +32,8 @@ _EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _DATE_TEXT = re.compile(r"\d{4}-\d\d-\d\d")
 _TIMESTAMP_TEXT = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?")
+_INTERVAL_TEXTS = {False: re.compile(r"([+-])?(\d{1,9}) (\d\d?):(\d\d?):(\d\d?)(?:\.(\d{1,6}))?"),
+                   True: re.compile(r"([+-])?(\d{1,9})-(\d\d?)")}  # fmt: skip
 
 
 class ValueRefused(Exception):
@@ -46,6 +48,8 @@ def to_physical(type_: Type, zone: str) -> Converter:
         return _decimal(type_)
     if type_.name == "TIMESTAMP":
         return _timestamp(zone)
+    if type_.is_interval:
+        return _interval(type_)
     if type_.is_nested:
         convert = to_parts(type_, zone)
         return lambda value: of_parts([convert(value)], type_)[0].as_py()
@@ -70,6 +74,8 @@ def to_python(type_: Type, zone: str) -> Converter | None:
         return (lambda value: scaled(value, type_.scale)) if type_.precision <= 18 else None
     if type_.name == "TIMESTAMP":
         return aware(zone)
+    if type_.is_time_interval:
+        return lambda value: value * _MICROSECOND
     if type_.is_nested:
         return lambda value: to_logical(pa.array([value], physical_type(type_)), type_, zone)[0].as_py()
     return _TO_PYTHON.get(type_.name)
@@ -272,6 +278,41 @@ def _timestamp_ntz(value: Any) -> int:
     if moment.tzinfo:
         raise ValueRefused(f"{value} has a time zone, and the column has none")
     return (moment - _EPOCH) // _MICROSECOND
+
+
+def _interval_length(fields: Sequence[str], of_months: bool) -> int:
+    """Months, or microseconds, of the numbers of an interval's text."""
+    if of_months:
+        return 12 * int(fields[0]) + int(fields[1])
+    days, hours, minutes, seconds, fraction = fields
+    return (
+        ((int(days) * 24 + int(hours)) * 60 + int(minutes)) * 60_000_000
+        + int(seconds) * 1_000_000
+        + int(fraction.ljust(6, "0"))
+    )
+
+
+def _interval(type_: Type) -> Converter:
+    step, months = INTERVALS[type_.name], _integer(32)
+
+    def convert(value: Any) -> int:
+        written = isinstance(value, str) and _INTERVAL_TEXTS[type_.is_month_interval].fullmatch(value)
+        if written:
+            sign, *numbers_of = written.groups("0")
+            length = _interval_length(numbers_of, type_.is_month_interval) * (-1 if sign == "-" else 1)
+        elif type_.is_month_interval:
+            length = months(value)
+        elif not isinstance(value, datetime.timedelta) or value != value:  # NaT is one that differs from itself
+            raise _refuse(value, "a timedelta (or D hh:mm:ss.ffffff)")
+        elif isinstance(nanoseconds := getattr(value, "nanoseconds", 0), numbers.Integral) and nanoseconds:
+            raise ValueRefused(f"{value} has nanoseconds")
+        else:
+            length = value // _MICROSECOND
+        if length % step or not -(2**63) <= length < 2**63:
+            raise ValueRefused(f"{value} is no {type_}")
+        return length
+
+    return convert
 
 
 _CONVERTERS: dict[str, Converter] = {

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet
 
 from viewkeeper.catalog.model import PartView, Stream, Table, View
 from viewkeeper.compiler.lexing import lexemes
@@ -25,7 +24,7 @@ from viewkeeper.plans.references import Reference
 from viewkeeper.spark.asking import ask, one_query, parsed, refused
 from viewkeeper.spark.processes import loss_named
 from viewkeeper.spark.sessions import active, own_session
-from viewkeeper.spark.tables import in_zone
+from viewkeeper.spark.tables import answer_of, from_file
 from viewkeeper.streams.spark.failures import (
     failures,
     is_refusal,
@@ -77,10 +76,9 @@ class SparkFrames:
             if self._folder is None:
                 self._folder = tempfile.TemporaryDirectory(prefix="viewkeeper-")
             file = Path(self._folder.name) / f"{next(self._numbers)}.parquet"
-        pyarrow.parquet.write_table(table, file, store_schema=False)
         session = self._session()
         with active(session):
-            return session.read.parquet(str(file))
+            return from_file(session, table, file)
 
     def parts(
         self, version: Version, parts: Parts, first: int | None = None, last: int | None = None,
@@ -185,7 +183,7 @@ def _run(session: SparkSession, version: Version, text: str, unsafe: bool) -> Re
             if plan is not None:
                 _refuse(asked, foreign_function(plan, spark_functions(session)), "function of Spark's own")
                 _refuse(asked, outside(plan_of(answer._jdf.queryExecution().analyzed())), "part of this database")
-            return Result(in_zone(answer.toArrow(), version.catalog.zone))
+            return Result(answer_of(answer, version.catalog.zone))
         finally:
             for name in (*meant_here, *parts):
                 session.catalog.dropTempView(name)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from viewkeeper.catalog.types import BOOLEAN, Type
+from viewkeeper.catalog.types import BOOLEAN, INTERVALS, Type
 from viewkeeper.maintenance.rules.conjuncts import filtered, keys_can_raise
 from viewkeeper.maintenance.rules.rule import Rule
 from viewkeeper.plans.expressions import Coalesce, Compare, Expression, IsNull, Literal
@@ -21,6 +21,7 @@ from viewkeeper.plans.rewriting import conjunction, conjuncts, references, renum
 _SOME: dict[str, Any] = {
     "BOOLEAN": False, "FLOAT": 0.0, "DOUBLE": 0.0, "STRING": "", "DATE": datetime.date(1970, 1, 1),
     "TIMESTAMP": datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC), "TIMESTAMP_NTZ": datetime.datetime(1970, 1, 1),
+    **{name: 0 if Type(name).is_month_interval else datetime.timedelta() for name in INTERVALS},
     **dict.fromkeys(("BINARY", "ARRAY", "STRUCT", "MAP"), b""),
 }  # fmt: skip
 

@@ -17,6 +17,8 @@ from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.errors import DeclarationError
 from viewkeeper.spark.asking import ask, one_query, parsed
+from viewkeeper.spark.tables import local
+from viewkeeper.spark.types import catalog_type, schema
 from viewkeeper.streams.analyst import Keys, NotByRows
 from viewkeeper.streams.spark.by_rows import not_by_rows
 from viewkeeper.streams.spark.failures import failures, raise_unless_of_query, refusal
@@ -34,7 +36,6 @@ from viewkeeper.streams.spark.plans import (
 from viewkeeper.streams.spark.quiet import failures_unlogged
 from viewkeeper.streams.spark.sessions import Sessions
 from viewkeeper.streams.spark.ties import undetermined
-from viewkeeper.streams.spark.types import catalog_type, schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,7 +45,7 @@ _ADVICE = {
     "array": "take an element, or make a row of each with explode",
     "map": "take a value by its key, or make a row of each entry with explode",
     "struct": "select its fields one by one",
-    "interval": "use two TIMESTAMPs, or a number of seconds",
+    "interval": "write it as months, or as days and less: no column holds both",
     "time": "use a TIMESTAMP, or a number of seconds",
     "variant": "take a value out of it with variant_get",
     "string": "write COLLATE UTF8_BINARY behind it",
@@ -152,7 +153,7 @@ def _empty_tables(
             hidden = query.columns.get(name.lower())
             shape = (*columns, Column(hidden, PART_TIMESTAMP.type, False)) if hidden else columns
             arrow = pa.schema([pa.field(column.name, logical_type(column.type)) for column in shape])
-            session.createDataFrame(arrow.empty_table(), schema(shape)).createOrReplaceTempView(quoted(name))
+            local(session, arrow.empty_table(), schema(shape)).createOrReplaceTempView(quoted(name))
         yield
     finally:
         for name in tables:

@@ -15,6 +15,8 @@ from viewkeeper.catalog.types import logical_type, to_physical
 from viewkeeper.compiler.part_references import quoted
 from viewkeeper.errors import ViewBroken
 from viewkeeper.spark.asking import ask
+from viewkeeper.spark.tables import in_months
+from viewkeeper.spark.types import spark_type
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.query_parts import made_part
 from viewkeeper.streams.spark.failures import failure, failures, raise_unless_of_query
@@ -22,7 +24,6 @@ from viewkeeper.streams.spark.hidden import HiddenQuery, without_hidden
 from viewkeeper.streams.spark.quiet import failures_unlogged
 from viewkeeper.streams.spark.reading import PartPieces, frame, needed, rows_of
 from viewkeeper.streams.spark.sessions import Sessions
-from viewkeeper.streams.spark.types import spark_type
 from viewkeeper.streams.work import Outcome, QueryWork
 
 if TYPE_CHECKING:
@@ -126,14 +127,16 @@ def described(session: SparkSession, title: str) -> Iterator[None]:
 
 
 def converted(answer: DataFrame, columns: Sequence[Column]) -> DataFrame:
-    """The answer's columns converted by position, where they are of other types; ANSI: what does not fit raises."""
+    """The answer's columns converted by position, where they are of other types; ANSI: what does not fit raises.
+    Intervals of months become numbers."""
     from pyspark.sql import functions as f
 
     wanted = [spark_type(column.type) for column in columns]
-    if [field.dataType for field in answer.schema.fields] == wanted:
-        return answer
-    names = [f"c{i}" for i in range(len(columns))]
-    return answer.toDF(*names).select(*(f.col(name).cast(type_) for name, type_ in zip(names, wanted, strict=True)))
+    if [field.dataType for field in answer.schema.fields] != wanted:
+        names = [f"c{i}" for i in range(len(columns))]
+        as_wanted = (f.col(name).cast(type_) for name, type_ in zip(names, wanted, strict=True))
+        answer = answer.toDF(*names).select(*as_wanted)
+    return in_months(answer)
 
 
 def _blocks(table: pa.Table, columns: Sequence[Column], zone: str) -> Iterator[Block]:

@@ -18,11 +18,12 @@ from viewkeeper.catalog.types import BIGINT, logical_type
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.compiler.part_references import quoted
 from viewkeeper.spark.asking import ask
+from viewkeeper.spark.tables import local
+from viewkeeper.spark.types import schema
 from viewkeeper.streams.part_files import PART, to_table
 from viewkeeper.streams.spark.failures import failures, raise_unless_of_query
 from viewkeeper.streams.spark.hidden import Condition
 from viewkeeper.streams.spark.sessions import SMALL_ROWS
-from viewkeeper.streams.spark.types import schema
 from viewkeeper.streams.work import Piece
 from viewkeeper.trace.disk import STATE, Disk
 
@@ -66,7 +67,7 @@ def frame(
     if rows_of(pieces) <= SMALL_ROWS:
         table = _table(disk, columns, pieces, zone, length, part_timestamp)
         shape = columns if part_timestamp is None else (*columns, Column(part_timestamp, PART_TIMESTAMP.type, False))
-        return session.createDataFrame(table, schema(shape)).coalesce(1)
+        return local(session, table, schema(shape)).coalesce(1)
     return _from_files(session, disk, columns, pieces, length, part_timestamp)
 
 

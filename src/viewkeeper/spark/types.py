@@ -11,6 +11,7 @@ from viewkeeper.catalog.types import (
     BINARY,
     BOOLEAN,
     DATE,
+    DAY_TIME,
     DOUBLE,
     FLOAT,
     INT,
@@ -49,6 +50,10 @@ def spark_type(type_: Type) -> types.DataType:
         return types.ArrayType(parts[0]) if type_.name == "ARRAY" else types.MapType(parts[0], parts[1])
     if type_.is_decimal:
         return types.DecimalType(type_.precision, type_.scale)
+    if type_.is_interval:
+        kind = types.YearMonthIntervalType if type_.is_month_interval else types.DayTimeIntervalType
+        ends = type_.name.split()[1::2]
+        return kind(*(kind._inverted_fields[end.lower()] for end in (ends[0], ends[-1])))
     found: types.DataType = getattr(types, _NAMES[type_])()
     return found
 
@@ -59,19 +64,27 @@ def catalog_type(type_: types.DataType) -> Type | None:
 
     if isinstance(type_, types.DecimalType):
         return decimal(type_.precision, type_.scale)
+    if isinstance(type_, (types.DayTimeIntervalType, types.YearMonthIntervalType)):
+        return Type(type_.simpleString().upper())
     if isinstance(type_, types.ArrayType):
-        element = catalog_type(type_.elementType)
+        element = _part_type(type_.elementType)
         return None if element is None else array_of(element)
     if isinstance(type_, types.MapType):
-        key, value = catalog_type(type_.keyType), catalog_type(type_.valueType)
+        key, value = _part_type(type_.keyType), _part_type(type_.valueType)
         return None if key is None or value is None else map_of(key, value)
     if isinstance(type_, types.StructType):
-        fields = [(field.name, part) for field in type_.fields if (part := catalog_type(field.dataType)) is not None]
+        fields = [(field.name, part) for field in type_.fields if (part := _part_type(field.dataType)) is not None]
         named = {name.lower() for name, _ in fields}
         return struct_of(fields) if fields and len(named) == len(type_.fields) else None
     found = _BACK.get(type(type_).__name__)
     # A STRING with a collation of its own, say, is another type of the same class.
     return found if found is not None and spark_type(found) == type_ else None
+
+
+def _part_type(type_: types.DataType) -> Type | None:
+    """`catalog_type` of what stands within an array, struct or map: Arrow holds no other intervals there."""
+    found = catalog_type(type_)
+    return None if found is not None and found.is_interval and found != DAY_TIME else found
 
 
 def schema(columns: Sequence[Column]) -> types.StructType:
