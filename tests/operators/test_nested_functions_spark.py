@@ -66,7 +66,7 @@ def test_what_is_made_of_values_is_sparks(spark: SparkSession) -> None:
         "element_at(map(array(a), array(c)), array(1))",
         "size(array(a, b))", "array(a, b) = array(b, a)", "array(struct(c, a), struct('z' AS C, 1 AS a))",
         "element_at(map('k', a), 'k')", "named_struct('x', array(a)).x[0]", "map('a', 1, 'b', a)", "array(1, 2)",
-        "map(1, 'x')", "named_struct('a', 1, 'b', array('c'))",
+        "map(1, 'x')", "size(map())", "named_struct('a', 1, 'b', array('c'))",
     ])  # fmt: skip
     assert set.union(*errors.values()) == {"NULL_MAP_KEY", "DUPLICATED_MAP_KEY"}
 

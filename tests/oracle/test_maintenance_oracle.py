@@ -13,7 +13,7 @@ from bags import bag
 from memory_engine import MemoryEngine
 from oracle.model import Base, Case, Operation, TableSchema
 from oracle.queries import OUTER_JOINS
-from oracle.strategies import CORE_TYPES, cases, domain
+from oracle.strategies import COLUMN_TYPES, cases, domain
 from viewkeeper.catalog.model import Column, StateSpec
 from viewkeeper.catalog.types import BIGINT, INT, STRING, Type
 from viewkeeper.checker.row_evaluator import Answer, evaluate
@@ -117,7 +117,7 @@ def one_key_type(type_: Type) -> Case:
     return Case((t, u), tuple(early + late), tuple(batches))
 
 
-@pytest.mark.parametrize("type_", CORE_TYPES, ids=str)
+@pytest.mark.parametrize("type_", COLUMN_TYPES, ids=str)
 def test_views_that_share_what_others_keep_are_filled_whatever_the_key(
     type_: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from viewkeeper.catalog.types import (
     BINARY,
     BOOLEAN,
     DATE,
+    DAY_TIME,
     DOUBLE,
     FLOAT,
     INT,
@@ -31,6 +32,7 @@ from viewkeeper.catalog.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    YEAR_MONTH,
     Type,
     decimal,
 )
@@ -49,6 +51,14 @@ UTC, BERLIN = dt.UTC, ZoneInfo("Europe/Berlin")
 DAY, NOON = dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12)
 
 TAKEN: list[tuple[Type, Any, Any]] = [
+    (DAY_TIME, dt.timedelta(days=-1, microseconds=1), dt.timedelta(days=-1, microseconds=1)),
+    (DAY_TIME, pd.Timedelta(hours=5), dt.timedelta(hours=5)),
+    (DAY_TIME, "-1 02:03:04.5", -dt.timedelta(days=1, hours=2, minutes=3, seconds=4, microseconds=500_000)),
+    (Type("INTERVAL DAY"), dt.timedelta(days=106_751_991), dt.timedelta(days=106_751_991)),
+    (Type("INTERVAL HOUR TO MINUTE"), "0 00:01:00", dt.timedelta(minutes=1)),
+    (YEAR_MONTH, -(2**31), -(2**31)),
+    (YEAR_MONTH, "-1-2", -14),
+    (Type("INTERVAL YEAR"), np.int16(24), 24),
     (BOOLEAN, True, True),
     (BOOLEAN, np.bool_(False), False),
     (TINYINT, -128, -128),
@@ -88,6 +98,12 @@ TAKEN: list[tuple[Type, Any, Any]] = [
 ]  # fmt: skip
 
 REFUSED: list[tuple[Type, Any, str]] = [
+    (DAY_TIME, dt.timedelta(days=106_751_992), "no INTERVAL DAY TO SECOND"),
+    (DAY_TIME, 5, "a timedelta"),
+    (DAY_TIME, pd.Timedelta(nanoseconds=1), "nanoseconds"),
+    (Type("INTERVAL DAY"), dt.timedelta(hours=1), "no INTERVAL DAY"),
+    (YEAR_MONTH, 2**31, "outside"),
+    (Type("INTERVAL YEAR"), 14, "no INTERVAL YEAR"),
     (BOOLEAN, 1, "True or False"),
     (TINYINT, 128, "-128 to 127"),
     (INT, 1.0, "an int"),

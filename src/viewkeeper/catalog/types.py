@@ -92,6 +92,11 @@ class Type:
         return self.name in ("INTERVAL YEAR", "INTERVAL MONTH", "INTERVAL YEAR TO MONTH")
 
     @property
+    def stands_in_others(self) -> bool:
+        """Whether arrays, structs and maps can hold it: Arrow has but one type of intervals for what stands in them."""
+        return not self.is_interval or self.name == "INTERVAL DAY TO SECOND"
+
+    @property
     def is_bytes(self) -> bool:
         return self.name in ("STRING", "BINARY")
 
@@ -178,8 +183,13 @@ def logical_type(type_: Type, zone: str = "UTC") -> pa.DataType:
         parts = [logical_type(part, zone) for _, part in type_.parts]
         if type_.name == "STRUCT":
             return pa.struct([pa.field(name, part) for (name, _), part in zip(type_.parts, parts, strict=True)])
-        return pa.list_(*parts) if type_.name == "ARRAY" else pa.map_(*parts)
+        return pa.list_(*parts) if type_.name == "ARRAY" else pa.map_(_of_keys(parts[0]), parts[1])
     return pa.timestamp("us", tz=zone) if type_.name == "TIMESTAMP" else _LOGICAL[type_.name]
+
+
+def _of_keys(arrow: pa.DataType) -> pa.DataType:
+    """What Arrow's keys of a map can be, which is not null: those of `map()`, of which there are none."""
+    return pa.int8() if pa.types.is_null(arrow) else arrow
 
 
 def type_of(arrow: pa.DataType) -> Type:
@@ -268,6 +278,7 @@ def _inside(array: pa.Array, type_: Type, convert: Callable[[pa.Array, Type], pa
         inner = _inside(values, type_.parts[0][1], convert)
         return pa.Array.from_buffers(pa.list_(inner.type), len(array), buffers, children=[inner])
     keys, items = (_inside(part, of, convert) for part, (_, of) in zip(values.flatten(), type_.parts, strict=True))
+    keys = keys.cast(_of_keys(keys.type))
     shape = pa.map_(keys.type, items.type)
     entries = pa.StructArray.from_arrays([keys, items], fields=[shape.key_field, shape.item_field])
     return pa.Array.from_buffers(shape, len(array), buffers, children=[entries])

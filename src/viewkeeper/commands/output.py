@@ -17,6 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from viewkeeper.stores.value_conversion import interval_text
+
 MAX_SHOWN = 1_000
 """Rows that are shown to a person; `--json` prints all."""
 
@@ -45,7 +47,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 
 def print_json(value: Any) -> None:
-    """One value on one line: DECIMAL, dates and times as text, BINARY in base64, NaN and infinities as text."""
+    """One value on one line: DECIMAL, dates and times as text, intervals as `D hh:mm:ss.f`, BINARY in base64, NaN and infinities as text."""
     click.echo(json.dumps(_plain(value), ensure_ascii=False))
 
 
@@ -56,6 +58,8 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, (datetime.date, datetime.datetime)):
         return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return interval_text(value)
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, bytes):

@@ -98,12 +98,12 @@ def _of_intervals(
     if operator == "*" and right.type.is_interval:
         left, right = right, left
     if operator in ("*", "/") and left.type.is_interval and right.type.is_integer:
-        name = "times interval" if operator == "*" else "interval divided"
+        name = "interval times number" if operator == "*" else "interval by number"
         return called(FUNCTIONS[name], operator, [left, right], place, zone)
     both = common_type(left.type, right.type) if left.type.is_interval and right.type.is_interval else None
     if both is None or operator not in ("+", "-"):
         raise _not_for(operator, left, right)
-    name = "plus intervals" if operator == "+" else "minus intervals"
+    name = "sum of intervals" if operator == "+" else "difference of intervals"
     return called(FUNCTIONS[name], operator, [converted(side, both, zone) for side in (left, right)], place, zone)
 
 

@@ -106,7 +106,7 @@ class TokenReader:
 
     def _part(self) -> Type:
         start, part = self._next, self._type()
-        if part.is_interval and part != DAY_TIME:
+        if not part.stands_in_others:
             self._next = start
             raise self._refusal(f"an array, struct or map cannot hold {part}; use {DAY_TIME}, or a number")
         return part

@@ -113,12 +113,12 @@ def _minus_size(values: np.ndarray) -> np.ndarray:
     return np.where(values < 0, values, -values)
 
 
-PLUS = Function("plus intervals", "two intervals", _alike, _exact(np.add), 2, 2, raises="INTERVAL_ARITHMETIC_OVERFLOW")
-MINUS = Function("minus intervals", "two intervals", _alike, _exact(np.subtract), 2, 2,
+PLUS = Function("sum of intervals", "two intervals", _alike, _exact(np.add), 2, 2, raises="INTERVAL_ARITHMETIC_OVERFLOW")
+MINUS = Function("difference of intervals", "two intervals", _alike, _exact(np.subtract), 2, 2,
                  raises="INTERVAL_ARITHMETIC_OVERFLOW")  # fmt: skip
-TIMES = Function("times interval", "an interval and a whole number", _by_number, _exact(np.multiply), 2, 2,
+TIMES = Function("interval times number", "an interval and a whole number", _by_number, _exact(np.multiply), 2, 2,
                  raises="ARITHMETIC_OVERFLOW")  # fmt: skip
-BY = Function("interval divided", "an interval and a whole number", _by_number, _divided, 2, 2,
+BY = Function("interval by number", "an interval and a whole number", _by_number, _divided, 2, 2,
               raises="INTERVAL_DIVIDED_BY_ZERO")  # fmt: skip
 OPPOSITE = Function("opposite interval", "an interval", _alike, _exact(np.negative), 1, 1,
                     raises="INTERVAL_ARITHMETIC_OVERFLOW")  # fmt: skip

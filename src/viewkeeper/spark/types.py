@@ -11,7 +11,6 @@ from viewkeeper.catalog.types import (
     BINARY,
     BOOLEAN,
     DATE,
-    DAY_TIME,
     DOUBLE,
     FLOAT,
     INT,
@@ -84,7 +83,7 @@ def catalog_type(type_: types.DataType) -> Type | None:
 def _part_type(type_: types.DataType) -> Type | None:
     """`catalog_type` of what stands within an array, struct or map: Arrow holds no other intervals there."""
     found = catalog_type(type_)
-    return None if found is not None and found.is_interval and found != DAY_TIME else found
+    return found if found is not None and found.stands_in_others else None
 
 
 def schema(columns: Sequence[Column]) -> types.StructType:

@@ -292,6 +292,14 @@ def _interval_length(fields: Sequence[str], of_months: bool) -> int:
     )
 
 
+def interval_text(length: datetime.timedelta) -> str:
+    """What `put` takes for it."""
+    seconds, fraction = divmod(abs(length) // _MICROSECOND, 1_000_000)
+    days, seconds = divmod(seconds, 86_400)
+    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return f"{'-' * (length < datetime.timedelta())}{days} {clock}{f'.{fraction:06}' * bool(fraction)}"
+
+
 def _interval(type_: Type) -> Converter:
     step, months = INTERVALS[type_.name], _integer(32)
 

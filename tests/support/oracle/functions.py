@@ -13,6 +13,7 @@ from viewkeeper.catalog.types import (
     BINARY,
     BOOLEAN,
     DATE,
+    DAY_TIME,
     DOUBLE,
     FLOAT,
     INT,
@@ -21,6 +22,7 @@ from viewkeeper.catalog.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    YEAR_MONTH,
     Type,
     decimal,
 )
@@ -33,7 +35,7 @@ python_calls: Sequence[tuple[Type, str]] = ()
 """Functions of Python's, of one argument and of its type, that are drawn besides: where a test sets them."""
 
 _TYPES = (STRING, INT, BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ, DOUBLE, BINARY, BOOLEAN, decimal(15, 2), SMALLINT,
-          TINYINT, FLOAT, decimal(5, 2))  # fmt: skip
+          TINYINT, FLOAT, decimal(5, 2), Type("INTERVAL DAY"), DAY_TIME, YEAR_MONTH)  # fmt: skip
 
 _CONSTANTS: dict[str, Sequence[tuple[object, ...]]] = {
     "bround": [(0,), (1,), (-1,)],
@@ -69,12 +71,14 @@ _WRITTEN = {
     "like": "({0} LIKE {1})", "ilike": "({0} ILIKE {1})", "rlike": "({0} RLIKE {1})",
     "plus days": "({0} + INTERVAL '2' DAY)", "plus months": "({0} + INTERVAL '1' MONTH)",
     "plus microseconds": "({0} + INTERVAL '90' MINUTE)", "seconds with fraction": "extract(SECOND FROM {0})",
+    "time between": "({0} - {1})", "sum of intervals": "({0} + {1})", "difference of intervals": "({0} - {1})",
+    "interval times number": "({0} * {1})", "interval by number": "({0} / {1})", "opposite interval": "(-{0})",
     "chr": "chr({0} + 65)", "repeat": "repeat({0}, abs({1} % 4))", "space": "space(abs({0} % 4))",
 }  # fmt: skip
 """How calls are written that are not `name(argument, ...)`, or would make too much of any argument."""
 
 _LITERALS = {"STRING": ["'a'", "'b a'", "''"], "INT": ["1", "2", "-1"], "BIGINT": ["3L", "1L"],
-             "DATE": ["DATE '2024-02-29'"], "BINARY": ["X'61'"]}  # fmt: skip
+             "DATE": ["DATE '2024-02-29'"], "INTERVAL DAY": ["INTERVAL '2' DAY"], "BINARY": ["X'61'"]}  # fmt: skip
 
 
 @cache

@@ -24,6 +24,7 @@ from viewkeeper.catalog.types import (
     BINARY,
     BOOLEAN,
     DATE,
+    DAY_TIME,
     DOUBLE,
     FLOAT,
     INT,
@@ -33,6 +34,7 @@ from viewkeeper.catalog.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    YEAR_MONTH,
     Type,
     decimal,
 )
@@ -40,6 +42,8 @@ from viewkeeper.catalog.types import (
 INTEGERS = (TINYINT, SMALLINT, INT, BIGINT)
 DECIMALS = (decimal(5, 2), decimal(15, 2), decimal(18, 0), decimal(25, 4), decimal(38, 10))
 CORE_TYPES = (BOOLEAN, *INTEGERS, FLOAT, DOUBLE, *DECIMALS, STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ)
+INTERVALS = (Type("INTERVAL DAY"), DAY_TIME, YEAR_MONTH)
+COLUMN_TYPES = (*CORE_TYPES, *INTERVALS)
 KEY_TYPES = (BIGINT, INT, SMALLINT, STRING, DATE, decimal(15, 2), decimal(25, 4), DOUBLE, TIMESTAMP, BINARY, BOOLEAN)
 
 _DATES = [datetime.date(2024, 2, 28), datetime.date(2024, 2, 29), datetime.date(1969, 12, 31)]
@@ -54,11 +58,16 @@ _PLAIN: dict[str, list[Any]] = {
     "DATE": _DATES,
     "TIMESTAMP": [moment.replace(tzinfo=datetime.UTC) for moment in _MOMENTS],
     "TIMESTAMP_NTZ": _MOMENTS,
+    "INTERVAL DAY": [datetime.timedelta(days=days) for days in (0, 1, -3)],
+    "INTERVAL DAY TO SECOND": [datetime.timedelta(days=days, microseconds=1) for days in (0, 1, -3)],
+    "INTERVAL YEAR TO MONTH": [0, 1, 14, -5],
 }
 _EXTREME: dict[str, list[Any]] = {
     "FLOAT": [math.inf, -math.inf, 3.4028234663852886e38, 1.401298464324817e-45],
     "DOUBLE": [math.inf, -math.inf, 1.7976931348623157e308, -1.7976931348623157e308, 1.1e31, -1.1e31, 5e-324],
     "DATE": [datetime.date(1, 1, 1), datetime.date(9999, 12, 31)],
+    "INTERVAL DAY": [datetime.timedelta(days=106_751_991)],
+    "INTERVAL YEAR TO MONTH": [2**31 - 1, -(2**31)],
 }
 
 
@@ -89,7 +98,7 @@ def table_schemas(draw: st.DrawFn, name: str, keyless: bool = True) -> TableSche
     sizes = [1, 1, 1, 2, 2] + ([0] if keyless else [])
     key = [Column(f"k{i}", pick(draw, KEY_TYPES), False) for i in range(pick(draw, sizes))]
     join = Column("j", pick(draw, INTEGERS), draw(st.booleans()))
-    types = draw(st.lists(st.sampled_from(CORE_TYPES), min_size=1, max_size=4))
+    types = draw(st.lists(st.sampled_from(COLUMN_TYPES), min_size=1, max_size=4))
     others = [Column(f"c{i}", type_, pick(draw, [True, True, False])) for i, type_ in enumerate(types)]
     columns = draw(st.permutations([*key, join, *others]))
     position = {column.name: i for i, column in enumerate(columns)}
