@@ -47,7 +47,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 
 def print_json(value: Any) -> None:
-    """One value on one line: DECIMAL, dates and times as text, intervals as `D hh:mm:ss.f`, BINARY in base64, NaN and infinities as text."""
+    """One value on one line: DECIMAL, dates, times, intervals, NaN and infinities as text, BINARY in base64."""
     click.echo(json.dumps(_plain(value), ensure_ascii=False))
 
 

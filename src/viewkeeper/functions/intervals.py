@@ -113,7 +113,8 @@ def _minus_size(values: np.ndarray) -> np.ndarray:
     return np.where(values < 0, values, -values)
 
 
-PLUS = Function("sum of intervals", "two intervals", _alike, _exact(np.add), 2, 2, raises="INTERVAL_ARITHMETIC_OVERFLOW")
+PLUS = Function("sum of intervals", "two intervals", _alike, _exact(np.add), 2, 2,
+                raises="INTERVAL_ARITHMETIC_OVERFLOW")  # fmt: skip
 MINUS = Function("difference of intervals", "two intervals", _alike, _exact(np.subtract), 2, 2,
                  raises="INTERVAL_ARITHMETIC_OVERFLOW")  # fmt: skip
 TIMES = Function("interval times number", "an interval and a whole number", _by_number, _exact(np.multiply), 2, 2,
