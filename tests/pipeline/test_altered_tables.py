@@ -103,6 +103,21 @@ class TestViews:
             assert rows(before, "SELECT * FROM v WHERE id = 0") == [(0, 0, "x")]
             assert rows(db, "SELECT * FROM t WHERE id = 0") == [(0, 0, 9)]
 
+    def test_a_table_may_get_other_columns_as_often_as_it_likes(self, db: Database) -> None:
+        """Rows of each of fifty layouts, read at once; it costs what it costs to look at fifty declarations."""
+        db.sql("CREATE VIEW v AS SELECT * FROM t")
+        for i in range(25):
+            db.table("t").put({"id": 100 + i, "a": i})
+            db.sql(f"ALTER TABLE t ADD COLUMN c{i} INT DEFAULT {i}" + f"; ALTER TABLE t DROP COLUMN c{i - 1}" * bool(i))
+        db.sql("CREATE VIEW w AS SELECT id, a, c24 FROM t")
+        catch_up(db)
+        found = [(100 + i, i, 24) for i in range(25)]
+        assert rows(db, "SELECT * FROM w WHERE id >= 100 ORDER BY id") == found
+        assert [tuple(db.table("t").get(100 + i).values()) for i in range(25)] == [
+            (id_, a, None, c) for id_, a, c in found
+        ]
+        require_right(db)
+
 
 class TestWriters:
     def test_a_put_by_the_form_of_before_is_taken_as_such_or_refused(self, db: Database, tmp_path: Path) -> None:
@@ -195,7 +210,7 @@ class TestRefused:
         ("ALTER TABLE t RENAME COLUMN b TO A", "t has a column A already"),
         ("ALTER TABLE t ADD COLUMN B INT", "t has a column B already"),
         ("ALTER TABLE t ADD COLUMN c INT NOT NULL", "c is NOT NULL, and the rows of t have no value"),
-        ("ALTER TABLE v ADD COLUMN c INT", "v is a view, and ALTER TABLE is for tables"),
+        ("ALTER TABLE v ADD COLUMN c INT", "v is a view; columns are changed, and have comments, in tables only"),
         ("ALTER TABLE tt ADD COLUMN c INT", "there is no table tt"),
     ])  # fmt: skip
     def test_what_is_used_or_there_is_refused_naming_it(self, db: Database, sql: str, message: str) -> None:
@@ -218,3 +233,21 @@ class TestRefused:
         for sql in ("ADD COLUMN c INT", "DROP COLUMN w", "RENAME COLUMN w TO ww"):
             with pytest.raises(NotSupported, match="u is joined by j, whose parts"):
                 db.sql(f"ALTER TABLE u {sql}")
+
+
+def test_comments_are_shown_until_others_take_their_place(db: Database) -> None:
+    db.sql("""CREATE TABLE c (id INT PRIMARY KEY COMMENT 'number', n INT COMMENT 'count' DEFAULT 4) COMMENT 'all of it';
+              CREATE VIEW v AS SELECT * FROM c; COMMENT ON VIEW v IS 'seen'; COMMENT ON COLUMN c.n IS 'how many';
+              ALTER TABLE c ADD COLUMN m INT COMMENT 'third'; ALTER TABLE c ALTER COLUMN id COMMENT 'its key'""")
+    catch_up(db)
+    db.sql("CREATE OR REPLACE VIEW v AS SELECT id FROM c")
+    catch_up(db)
+    assert [row["comment"] for row in db.sql("DESCRIBE c")] == ["its key", "how many", "third"]
+    assert db.sql("DESCRIBE c").note.endswith("; all of it") and db.sql("DESCRIBE v").note.endswith("; seen")
+    assert [row["comment"] for row in db.sql("SHOW TABLES") if row["table"] == "c"] == ["all of it"]
+    db.sql("COMMENT ON TABLE c IS NULL")
+    assert db.sql("DESCRIBE c").note == "primary key (id)"
+    wrong = {"COLUMN c.zz": "c has no column zz", "TABLE q": "no table q", "COLUMN v.id": "v is a view"}
+    for sql, message in wrong.items():
+        with pytest.raises(DeclarationError, match=message):
+            db.sql(f"COMMENT ON {sql} IS 'x'")

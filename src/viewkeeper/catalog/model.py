@@ -79,6 +79,7 @@ class ColumnDetails:
     id: int = 0
     added: int = 0
     before: Any = None
+    comment: str | None = None
 
 
 @stored
@@ -109,6 +110,7 @@ class Table:
     details: tuple[ColumnDetails, ...] = ()
     layouts: tuple[TableLayout, ...] = ()
     held: tuple[int, ...] = ()
+    comment: str | None = None
 
     @cached_property
     def layout(self) -> TableLayout:
@@ -167,6 +169,7 @@ class View:
     asked: str | None = None
     replaces: int | None = None
     written: int | None = None
+    comment: str | None = None
 
     @property
     def saw(self) -> int:

@@ -170,7 +170,7 @@ def decode(entries: Sequence[bytes], firsts: np.ndarray, after_last: int,
         if form is None:
             batch.skipped[table] = batch.skipped.get(table, 0) + int(counts[of_group].sum())
             continue
-        earlier = next((each for each in form.earlier if each.form.fingerprint == fingerprint), None)
+        earlier = None if fingerprint == form.fingerprint else form.written_by(fingerprint)
         written = form if earlier is None else earlier.form
         group = _Group(written, kind, flags, entries, heads, firsts, counts, batch, earlier)
         if fingerprint == written.fingerprint:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.catalog.model import Table
+from viewkeeper.catalog.model import Column, Table
 from viewkeeper.catalog.types import BIGINT, Type, physical_type
 from viewkeeper.changes.layout import RowLayout, from_raw, is_null, numbers, raw_type
 from viewkeeper.trace.rows import Rows, constant
@@ -61,11 +61,11 @@ class TableForm:
     """What follows from a table's declaration for its operations and rows; made once, used for every operation.
 
     `key_layout` and `value_layout` are the stored form of its rows: the key's columns (or the row id), and all others.
-    `everything` is the mask of all columns, `zone` the database's time zone.  `number` is that of its layout, `earlier`
-    are the forms with those before it.
+    `everything` is the mask of all columns, `zone` the database's time zone.  `number` is that of its layout, the
+    newest where none is said.
     """
 
-    def __init__(self, table: Table, zone: str = "UTC") -> None:
+    def __init__(self, table: Table, zone: str = "UTC", number: int | None = None) -> None:
         self.table, self.zone = table, zone
         self.types = tuple(column.type for column in table.columns)
         self.key = table.key
@@ -75,15 +75,29 @@ class TableForm:
         self.required = tuple(i for i in self.values if not table.columns[i].nullable)
         self.defaults = tuple(None if default is None else default.value for default in table.defaults)
         self.key_layout = RowLayout([BIGINT] if self.keyless else [self.types[i] for i in self.key], nullable=False)
-        self.number = len(table.layouts)
+        self.number = len(table.layouts) if number is None else number
         self.value_layout = RowLayout([self.types[i] for i in self.values], number=self.number)
-        described = ",".join(str(type_) for type_ in self.types) + "/" + ",".join(map(str, self.key))
-        self.fingerprint = zlib.crc32((f"{self.number}:" * bool(self.number) + described).encode())
-        self.earlier = [EarlierForm(self, number) for number in range(self.number)]
+        self.fingerprint = _fingerprint(table.columns, table.key, self.number)
+        self._earlier: dict[int, EarlierForm] = {}
         # Made here, not when first asked for: until Python 3.12 `cached_property` holds a lock meanwhile, on which a
         # child that is forked just then would wait for ever.
         self.shapes = self._shapes()
         self.everything = self.mask(range(len(self.types)))
+
+    def earlier(self, number: int) -> EarlierForm | None:
+        """The form with the layout `number`; None where that is no earlier one."""
+        if number >= self.number:
+            return None
+        if number not in self._earlier:
+            self._earlier[number] = EarlierForm(self, number)
+        return self._earlier[number]
+
+    def written_by(self, fingerprint: int) -> EarlierForm | None:
+        """The earlier form that has this fingerprint."""
+        for number, layout in enumerate(self.table.layouts):
+            if _fingerprint(layout.columns, layout.key, number) == fingerprint:
+                return self.earlier(number)
+        return None
 
     def carried(self, kind: int) -> tuple[int, ...]:
         """The declared columns that an operation of `kind` carries; for a table without a key, a delete carries the
@@ -164,8 +178,8 @@ class EarlierForm:
         table = newest.table
         layout, details = table.layouts[number], table.details
         self.newest, self.number = newest, number
-        then = replace(table, columns=layout.columns, key=layout.key, details=(), layouts=table.layouts[:number])
-        self.form = TableForm(then, newest.zone)
+        then = replace(table, columns=layout.columns, key=layout.key, details=(), layouts=(), held=())
+        self.form = TableForm(then, newest.zone, number)
         places = {id_: i for i, id_ in enumerate(layout.ids)}
         self.sources = [places.get(each.id) for each in details]
         self.before = [None if source is not None else each.before
@@ -203,6 +217,11 @@ class EntryShape:
         mask = [pa.binary(set_bytes)] if set_bytes else []
         self.written = _schema([*self.arrow, *mask])
         self.read = _schema([*(raw_type(arrow) for arrow in self.arrow), *mask]).serialize().to_pybytes()
+
+
+def _fingerprint(columns: Sequence[Column], key: Sequence[int], number: int) -> int:
+    described = ",".join(str(column.type) for column in columns) + "/" + ",".join(map(str, key))
+    return zlib.crc32((f"{number}:" * bool(number) + described).encode())
 
 
 def bits(named: np.ndarray, column: int) -> np.ndarray:

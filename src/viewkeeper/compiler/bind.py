@@ -113,6 +113,7 @@ class BoundTable:
     columns: tuple[Column, ...]
     key: tuple[int, ...]
     details: tuple[ColumnDetails, ...]
+    comment: str | None = None
 
 
 def bind_table(statement: CreateTable, zone: str) -> BoundTable:
@@ -131,7 +132,7 @@ def bind_table(statement: CreateTable, zone: str) -> BoundTable:
     for i in key:
         refuse_default_of_key(statement.columns[i].name, statement.columns[i].default)
     details = tuple(column_details(column, zone, i) for i, column in enumerate(statement.columns))
-    return BoundTable(tuple(columns), tuple(key), details)
+    return BoundTable(tuple(columns), tuple(key), details, statement.comment)
 
 
 def refuse_default_of_key(name: Identifier, default: QueryText | None) -> None:
@@ -143,7 +144,7 @@ def refuse_default_of_key(name: Identifier, default: QueryText | None) -> None:
 def column_details(column: ColumnDeclaration, zone: str, id_: int) -> ColumnDetails:
     """What is declared of a column of a table beside its name and type; `id_` is its own."""
     default = None if column.default is None else bound_default(column.default, column.name, column.type, zone)
-    return ColumnDetails(default, id_)
+    return ColumnDetails(default, id_, comment=column.comment)
 
 
 def bind_index(catalog: Catalog, statement: CreateIndex) -> BoundIndex:

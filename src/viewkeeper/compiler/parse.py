@@ -101,11 +101,13 @@ class _StatementParser(TableReader):
             return self._delete()
         if word == "MERGE":
             return self._merge()
+        if word == "COMMENT":
+            return self._comment()
         if word in _OTHER_STATEMENTS:
             raise self._refusal(f"{word} is not supported yet; {_OTHER_STATEMENTS[word]}")
         raise self._failure(
-            "a statement begins with CREATE, ALTER, DROP, INSERT, UPDATE, DELETE, MERGE, SELECT, SHOW, DESCRIBE or "
-            "EXPLAIN",
+            "a statement begins with CREATE, ALTER, DROP, COMMENT, INSERT, UPDATE, DELETE, MERGE, SELECT, SHOW, "
+            "DESCRIBE or EXPLAIN",
             expected=False,
         )
 

@@ -16,6 +16,7 @@ from viewkeeper.compiler.statements import (
     Identifier,
     Rename,
     RenameColumn,
+    SetComment,
     SetDefault,
     Statement,
 )
@@ -51,7 +52,8 @@ class TableReader(ChangeReader):
         self._expect(")")
         if not columns:
             raise self._failure("a table needs columns", expected=False)
-        return self._ended(CreateTable(*self._whole(), name, tuple(columns), key or ()), "CREATE TABLE")
+        comment = self._text() if self._take("COMMENT") else None
+        return self._ended(CreateTable(*self._whole(), name, tuple(columns), key or (), comment), "CREATE TABLE")
 
     def _begin_key(self, key: tuple[Identifier, ...] | None) -> None:
         if key is not None:
@@ -70,10 +72,39 @@ class TableReader(ChangeReader):
             elif self._peek() == "DEFAULT" and column.default is None:
                 self._next += 1
                 column = replace(column, default=self._default())
+            elif self._peek() == "COMMENT" and column.comment is None:
+                self._next += 1
+                column = replace(column, comment=self._text())
             else:
-                raise self._refusal(f"{self._peek()} is not supported here; a column may have NOT NULL, DEFAULT and "
-                                    "PRIMARY KEY, each once")  # fmt: skip
+                raise self._refusal(f"{self._peek()} is not supported here; a column may have NOT NULL, DEFAULT, "
+                                    "COMMENT and PRIMARY KEY, each once")  # fmt: skip
         return column
+
+    def _text(self) -> str:
+        """A text in quotes."""
+        token = self._tokens[self._next] if self._next < len(self._tokens) else None
+        if token is None or token.token_type != T.STRING:
+            raise self._failure("a text in quotes")
+        self._next += 1
+        return token.text
+
+    def _comment(self) -> SetComment:
+        self._expect("COMMENT")
+        self._expect("ON")
+        kind = self._one_of("TABLE", "VIEW", "COLUMN")
+        column = None
+        if kind == "COLUMN":
+            dot = self._next + 1
+            if dot < len(self._tokens) and self._tokens[dot].token_type != T.DOT:
+                self._next = dot
+                raise self._failure(". and the column")
+            self._tokens = [*self._tokens[:dot], *self._tokens[dot + 1 :]]  # A name alone has no dot behind it.
+            name, column = self._identifier("a table"), self._identifier("a column")
+        else:
+            name = self._identifier(f"a {kind.lower()}")
+        self._expect("IS")
+        comment = None if self._take("NULL") else self._text()
+        return self._ended(SetComment(*self._whole(), name, column, comment))
 
     def _default(self) -> QueryText:
         """The constant behind DEFAULT, as the SELECT of it."""
@@ -94,7 +125,7 @@ class TableReader(ChangeReader):
             is_null = self._tokens[self._next + 1 : self._next + 2]
             before = self._tokens[self._next - 1].text.upper() if self._next > first else ""
             return bool(is_null) and is_null[0].token_type == T.NULL and before != "IS"
-        return word in (",", ")", "PRIMARY KEY", "DEFAULT")
+        return word in (",", ")", "PRIMARY KEY", "DEFAULT", "COMMENT")
 
     def _alter_table(self, name: Identifier) -> Statement:
         text, place = self._whole()
@@ -112,6 +143,8 @@ class TableReader(ChangeReader):
         if self._take("ALTER"):
             self._take("COLUMN")
             column = self._identifier("a column")
+            if self._take("COMMENT"):
+                return self._ended(SetComment(text, place, name, column, self._text()))
             if self._take("DROP"):
                 self._expect("DEFAULT")
                 return self._ended(SetDefault(text, place, name, column, None))

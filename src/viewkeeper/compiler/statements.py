@@ -39,6 +39,7 @@ class ColumnDeclaration:
     type: Type
     nullable: bool
     default: QueryText | None = None
+    comment: str | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class CreateTable(Statement):
     name: Identifier
     columns: tuple[ColumnDeclaration, ...]
     key: tuple[Identifier, ...]
+    comment: str | None = None
 
 
 def column_names(view: Identifier, given: Sequence[Identifier], outputs: Sequence[str]) -> tuple[str, ...]:
@@ -263,6 +265,15 @@ class SetDefault(Statement):
     table: Identifier
     column: Identifier
     default: QueryText | None
+
+
+@dataclass(frozen=True)
+class SetComment(Statement):
+    """COMMENT ON TABLE | VIEW name, or COLUMN name.column, IS comment; None: there is none."""
+
+    name: Identifier
+    column: Identifier | None
+    comment: str | None
 
 
 @dataclass(frozen=True)

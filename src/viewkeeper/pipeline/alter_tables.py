@@ -20,6 +20,7 @@ from viewkeeper.compiler.statements import (
     DropColumns,
     Identifier,
     RenameColumn,
+    SetComment,
     SetDefault,
 )
 from viewkeeper.errors import DeclarationError, NotSupported
@@ -52,6 +53,19 @@ def altered(catalog: Catalog, statement: AlterTable, bind: BindAgain) -> Catalog
     for name in columns:
         catalog = _without(catalog, _table(catalog, statement.table), name, bind)
     return catalog
+
+
+def with_comment(catalog: Catalog, statement: SetComment) -> Catalog:
+    """`catalog` in which a table, a view, or a column of a table has another comment."""
+    found = catalog.find(statement.name.name)
+    if statement.column is None and isinstance(found, View):
+        return catalog.changing([replace(found, comment=statement.comment)])
+    table = _table(catalog, statement.name)
+    if statement.column is None:
+        return catalog.changing([replace(table, comment=statement.comment)])
+    i, details = _position(table, statement.column), list(table.details)
+    details[i] = replace(details[i], comment=statement.comment)
+    return catalog.changing([replace(table, details=tuple(details))])
 
 
 def _with_default(catalog: Catalog, table: Table, statement: SetDefault) -> Table:
@@ -191,7 +205,8 @@ def _table(catalog: Catalog, name: Identifier) -> Table:
     if found is None:
         known = did_you_mean(name.name, [table.name for table in catalog.tables])
         raise DeclarationError(f"there is no table {name}" + known, *name.place)
-    raise DeclarationError(f"{found.name} is a {kind_of(found)}, and ALTER TABLE is for tables", *name.place)
+    message = f"{found.name} is a {kind_of(found)}; columns are changed, and have comments, in tables only"
+    raise DeclarationError(message, *name.place)
 
 
 def _details(layout: TableLayout) -> tuple[ColumnDetails, ...]:

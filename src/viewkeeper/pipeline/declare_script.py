@@ -37,6 +37,7 @@ from viewkeeper.compiler.statements import (
     Rename,
     RenameColumn,
     ReplaceView,
+    SetComment,
     SetDefault,
     Statement,
 )
@@ -130,9 +131,11 @@ def declared_anew(catalog: Catalog) -> Catalog:
         anew.catalog = declare_tables.declare_index(anew.catalog, index.name, on.id, index.columns)
     given = {item.id: ids.get(item.name, item.id) for item in anew.catalog.whole}
     replaces = {item.id: item.replaces for item in views_and_indexes(catalog)}
+    comments = {view.id: view.comment for view in views}
     made: list[Table | View | Index] = [
         *anew.catalog.tables,
-        *(replace(v, id=given[v.id], reads=tuple(given[read] for read in v.reads), replaces=replaces[given[v.id]])
+        *(replace(v, id=given[v.id], reads=tuple(given[read] for read in v.reads), replaces=replaces[given[v.id]],
+                  comment=comments.get(given[v.id], v.comment))
           for v in anew.catalog.views),
         *(replace(i, id=given[i.id], on=given[i.on], replaces=replaces[given[i.id]]) for i in anew.catalog.indexes),
     ]  # fmt: skip
@@ -208,6 +211,10 @@ class _Declaring:
             self._made("VIEW", statement.name)
         elif isinstance(statement, Rename):
             self._rename(statement)
+        elif isinstance(statement, SetComment):
+            self.catalog = alter_tables.with_comment(self.catalog, statement)
+            self._made("TABLE" if self.catalog.find(statement.name.name) in self.catalog.tables else "VIEW",
+                       statement.name, "ALTER")  # fmt: skip
         elif isinstance(statement, SetDefault | AddColumns | DropColumns | RenameColumn):
             self.catalog = alter_tables.altered(self.catalog, statement, _bound_as_declared)
             self._made("TABLE", statement.table, "ALTER")

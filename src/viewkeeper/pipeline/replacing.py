@@ -171,7 +171,7 @@ def _without_place(error: DeclarationError) -> str:
 def _taking(catalog: Catalog, old: View) -> Catalog:
     new = catalog.find(old.name)
     assert isinstance(new, View)
-    return catalog.changing([replace(new, replaces=old.id)])
+    return catalog.changing([replace(new, replaces=old.id, comment=old.comment)])
 
 
 def _indexed(catalog: Catalog, old: View, index: Index, name: Identifier) -> Catalog:

@@ -40,7 +40,6 @@ class TableAccess:
         self.intake = TableIntake(self.form, zone)
         self.prefix = _PREFIX.pack(table.id)
         self._head = LAYOUT.pack(self.form.number)
-        self._earlier = {LAYOUT.pack(each.number): each for each in self.form.earlier}
         self.declaration = codec.dumps(table)
         self._placing = tuple(range(len(self.form.types))) if self.form.keyless else self.form.key
         self._placing_types = [self.form.types[i] for i in self._placing]
@@ -96,7 +95,7 @@ class TableAccess:
         """The physical values behind the key of one stored row, whatever its layout."""
         if value[: LAYOUT.size] == self._head:
             return self.form.value_layout.unpack(value)
-        earlier = self._earlier.get(value[: LAYOUT.size])
+        earlier = self.form.earlier(*LAYOUT.unpack_from(value))
         if earlier is None:
             raise self.changed()
         then = dict(zip(earlier.form.values, earlier.form.value_layout.unpack(value), strict=True))
@@ -105,7 +104,7 @@ class TableAccess:
 
     def values(self, stored: Sequence[bytes]) -> list[pa.Array]:
         """The physical columns behind the key of stored rows, whatever their layouts."""
-        if not self._earlier or not stored:
+        if not self.has_earlier or not stored:
             return self._of_layout(stored, None)
         heads = np.frombuffer(b"".join([value[: LAYOUT.size] for value in stored]), ">u2")
         numbers = np.unique(heads).tolist()
@@ -114,8 +113,7 @@ class TableAccess:
         parts, order = [], []
         for number in numbers:
             rows = np.flatnonzero(heads == number)
-            earlier = None if number == self.form.number else self._earlier[LAYOUT.pack(number)]
-            parts.append(self._of_layout([stored[i] for i in rows.tolist()], earlier))
+            parts.append(self._of_layout([stored[i] for i in rows.tolist()], self.form.earlier(number)))
             order.append(rows)
         back = pa.array(np.argsort(np.concatenate(order)))
         return [pa.concat_arrays(each).take(back) for each in zip(*parts, strict=True)]
@@ -133,21 +131,21 @@ class TableAccess:
 
     def stored_hash(self, value: bytes) -> int:
         """The hash under which `equal` has a stored row of a table without a key."""
-        earlier = self._earlier.get(value[: LAYOUT.size])
+        earlier = self.form.earlier(*LAYOUT.unpack_from(value))
         if earlier is None:
             return self.hash(self.unpack(value))
         return hash_values(earlier.form.value_layout.unpack(value), list(earlier.form.types))
 
     def older_rows(self, node: Node, txn: Any) -> Iterator[list[tuple[Any, Any]]]:
         """Keys and values of the rows with an earlier layout, so many at a time; none where there is none."""
-        if self._earlier:
+        if self.has_earlier:
             for some in self._stored(txn.cursor(node.rows)):
                 yield [(key, value) for key, value in some if value[: LAYOUT.size] != self._head]
 
     @property
     def has_earlier(self) -> bool:
         """Whether rows may have an earlier layout."""
-        return bool(self._earlier)
+        return self.form.number > 0
 
     def require_current(self, node: Node, txn: Any) -> None:
         """Raises LayoutChanged where the table's rows on a node may have a later layout."""

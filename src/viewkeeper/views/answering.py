@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from viewkeeper.catalog.model import Catalog, Index, PartView, Stream, Table, View
+from viewkeeper.catalog.model import Catalog, ColumnDetails, Index, PartView, Stream, Table, View
 from viewkeeper.compiler.parse_streams import AnyView
 from viewkeeper.compiler.statements import (
     CreateView,
@@ -106,8 +106,10 @@ def _of_parts(catalog: Catalog, view: PartView, text: str, format_: str) -> str:
 
 def _show_tables(version: Version) -> Result:
     rows = [{"table": table.name, "columns": len(table.columns), "key": _names(table.columns, table.key) or None,
-             "indexes": _indexes(version, table.id)} for table in version.catalog.tables]  # fmt: skip
-    return _listed(rows, {"table": pa.string(), "columns": pa.int32(), "key": pa.string(), "indexes": pa.string()})
+             "indexes": _indexes(version, table.id), "comment": table.comment}
+            for table in version.catalog.tables]  # fmt: skip
+    return _listed(rows, {"table": pa.string(), "columns": pa.int32(), "key": pa.string(), "indexes": pa.string(),
+                          "comment": pa.string()})  # fmt: skip
 
 
 def _show_streams(version: Version) -> Result:
@@ -147,12 +149,15 @@ def _describe(version: Version, name: str) -> Result:
     else:
         columns, key = found.columns, found.key
         note = _key_note(found)
-    defaults = found.defaults if isinstance(found, Table) else (None,) * len(columns)
+    details = (found.details if isinstance(found, Table) else ()) or (ColumnDetails(),) * len(columns)
     rows = [{"col_name": column.name, "data_type": str(column.type).lower(), "nullable": column.nullable,
-             "key": key.index(i) + 1 if i in key else None, "default": None if default is None else default.text}
-            for i, (column, default) in enumerate(zip(columns, defaults, strict=True))]  # fmt: skip
+             "key": key.index(i) + 1 if i in key else None, "comment": detail.comment,
+             "default": None if detail.default is None else detail.default.text}
+            for i, (column, detail) in enumerate(zip(columns, details, strict=True))]  # fmt: skip
     schema = {"col_name": pa.string(), "data_type": pa.string(), "nullable": pa.bool_(), "key": pa.int32(),
-              "default": pa.string()}  # fmt: skip
+              "default": pa.string(), "comment": pa.string()}  # fmt: skip
+    if isinstance(found, Table | View) and found.comment is not None:
+        note = f"{note}; {found.comment}"
     return _listed(rows, schema, note)
 
 
