@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from viewkeeper.catalog.model import Catalog, InParts, PartView
+from viewkeeper.catalog.model import Catalog, InParts, PartView, View
 from viewkeeper.catalog.types import Type
 from viewkeeper.checker.check import Judge, check_views
 from viewkeeper.checker.part_check import check_parts
@@ -30,6 +30,7 @@ from viewkeeper.pipeline.status import lag, status
 from viewkeeper.rejections import put_again, rejected_rows
 from viewkeeper.spark.python_functions import python_function
 from viewkeeper.stores.contract import Store
+from viewkeeper.streams.readers import parts_below
 from viewkeeper.trace.commit import Storage
 from viewkeeper.views.answering import READING, answer, explain
 from viewkeeper.views.opening import Opened, Opening
@@ -372,13 +373,17 @@ def _checked(
     version: Version, store: Store, names: list[str] | None, judge: Judge,
     progress: Callable[[str, int, int], None] | None,
 ) -> list[Report]:  # fmt: skip
-    """Reports on core views, then on streams and the views over them; None: on all."""
+    """Reports on views, and on streams and the views over them; None: on all.  Lower ones come first."""
     catalog = version.catalog
     over = None if names is None else [name for name in names if isinstance(catalog.find(name), InParts)]
     kept = [view.name for view in catalog.views if view.replaces is None]
     core = kept if over is None else [name for name in names or () if name not in over]
-    reports = check_views(DatabaseEvidence(version, store), core, judge) if core else []
-    return [*reports, *check_parts(PartEvidence(version), over, judge, progress)]
+    ids = (found.id for name in core if isinstance(found := catalog.find(name), View))
+    below = [catalog.source(id_).name for id_ in sorted(parts_below(catalog, ids))]
+    parts = check_parts(PartEvidence(version), None if over is None else [*over, *below], judge, progress)
+    reports = check_views(DatabaseEvidence(version, store), core, judge, parts) if core else []
+    lower = [each for each in parts if each.view in below]
+    return [*lower, *reports, *(each for each in parts if each.view not in below)]
 
 
 def _has_parts(source: Versions, name: str) -> bool:

@@ -10,7 +10,18 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.arrow_tables import logical_table
-from viewkeeper.catalog.model import ERRORS, REJECTED, Catalog, Column, PartView, StateSpec, Stream, Table, View
+from viewkeeper.catalog.model import (
+    ERRORS,
+    REJECTED,
+    Catalog,
+    Column,
+    InParts,
+    PartView,
+    StateSpec,
+    Stream,
+    Table,
+    View,
+)
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.changes.operations import DELETE, TableForm
 from viewkeeper.changes.positions import Cut, LogPlace
@@ -19,15 +30,19 @@ from viewkeeper.checker.check import ROW_ID, StoreRows
 from viewkeeper.checker.delta_proof import Key, LoggedOperation
 from viewkeeper.checker.row_evaluator import ErrorRow
 from viewkeeper.compiler.bind import bind_rows_of_view
+from viewkeeper.compiler.namespace import PART_TIMESTAMP, of_whole_parts
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import SelectStatement
+from viewkeeper.pipeline.whole_parts import arrivals_below
 from viewkeeper.plans.maintenance import Memo, plan_of
 from viewkeeper.plans.outside import PythonCall
 from viewkeeper.plans.relations import Relation, SparkQuery
 from viewkeeper.stores.contract import Store
 from viewkeeper.stores.value_conversion import to_python
+from viewkeeper.streams.existing import ExistingParts
 from viewkeeper.streams.part_files import PART, read_part, verify_part_file
 from viewkeeper.streams.part_index import PartIndex, read_index
+from viewkeeper.streams.subscripts import UNBOUNDED
 from viewkeeper.streams.view_progress import ViewProgress
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
@@ -70,6 +85,25 @@ class DatabaseEvidence:
         operations = list(self._logged(table, scan.positions))
         return StoreRows(rows, operations, list(self._rejected_keys(table)))
 
+    def rows_of_parts(self, of: InParts) -> pa.Table:
+        """The rows of all parts that are there, open ones too; last PART_TIMESTAMP."""
+        parts = self._version.parts_of(of)
+        index, snapshot = read_index(self._version.snapshot).get(of.id, PartIndex()), self._version.snapshot
+        for file in {piece.file for run in index.runs(-UNBOUNDED, UNBOUNDED) for piece in run.pieces}:
+            verify_part_file(snapshot.storage.disk, snapshot.files[file])
+        block, subscripts = parts.rows(index.filled(-UNBOUNDED, UNBOUNDED).tolist())
+        times = pa.array(subscripts * (of.length * 1_000_000))
+        return logical_table((*of.columns, PART_TIMESTAMP), [*block.columns, times], self.catalog.zone)
+
+    def beyond(self, view: View) -> str:
+        """Which rows of the view are of parts that are gone."""
+        known = ExistingParts(self._version.snapshot)
+        gone = [(source, lost) for source in arrivals_below(self.catalog, view)
+                if source.object in view.reads and not source.forgets
+                and (lost := known.lost(source.object)) is not None and lost != source.since]  # fmt: skip
+        why = "parts of {} before {} have expired, and the view may have their rows"
+        return "; ".join(dict.fromkeys(why.format(source.name, lost) for source, lost in gone))
+
     def view_rows(self, view: View) -> pa.Table:
         """What readers get, error rows or not."""
         shape = Shape(view, None, self.catalog.zone)
@@ -87,7 +121,7 @@ class DatabaseEvidence:
             return SparkQuery(view.asked, (), view.columns, "")
         (select,) = parse_script(view.sql)
         assert isinstance(select, SelectStatement), "a view's text is a query"
-        return bind_rows_of_view(self.catalog.seen_at(view.saw), select)
+        return bind_rows_of_view(of_whole_parts(self.catalog.seen_at(view.saw)), select)
 
     def _verified(self, state: StateSpec) -> Trace:
         """A state whose bytes are those that were written; raises `Damaged`, naming file and region."""

@@ -20,6 +20,7 @@ from viewkeeper.checker.tables import table_of
 from viewkeeper.errors import CheckFailed, NotFound
 from viewkeeper.plans.expressions import ColumnRef, Literal, comparison
 from viewkeeper.plans.relations import AggregateCall, Filter, GroupBy, Relation, Scan, SparkQuery
+from without_streams import WithoutStreams
 
 NOWHERE = Stored(StateSpec(99, "keyed", (), 0), ())
 T = Table(16, "t", (Column("k", BIGINT, False), Column("g", STRING), Column("x", DOUBLE)), (0,), NOWHERE)
@@ -43,7 +44,7 @@ def view(id_: int, name: str, relation: Relation, reads: tuple[int, ...]) -> Vie
 
 
 @dataclass
-class Fake:
+class Fake(WithoutStreams):
     """A database that says whatever a test wants."""
 
     catalog: Catalog

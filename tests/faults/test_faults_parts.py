@@ -14,6 +14,7 @@ import pytest
 
 from stream_database import StreamDatabase, moment, sorted_rows, to_table
 from viewkeeper.catalog.model import Table
+from viewkeeper.pipeline.fills import unfilled
 from viewkeeper.streams.intake.append import StreamTarget, append
 from viewkeeper.streams.part_index import PartIndex, read_index
 from viewkeeper.streams.progress import StreamProgress
@@ -22,6 +23,7 @@ from viewkeeper.trace import points
 from viewkeeper.trace.garbage import collect
 from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.snapshot import Snapshot
+from viewkeeper.views.version import Version
 
 SEEDS = int(os.environ.get("VIEWKEEPER_FAULT_SEEDS", "4"))
 
@@ -40,6 +42,9 @@ CREATE VIEW totals AS INITIALIZE totals[i] AS
         SELECT CAST(sum(s) AS BIGINT) AS s, CAST(sum(n) AS BIGINT) AS n FROM sums[i]
     UPDATE totals[j] AS SELECT CAST(sum(s) AS BIGINT), CAST(sum(n) AS BIGINT) FROM sums[j]
     PARTITION LENGTH 60 BACKFILL;
+CREATE VIEW ever AS SELECT m.g, max(h.site) AS site, sum(m.x) AS s, count(*) AS n FROM m JOIN hosts h ON m.g = h.g
+    GROUP BY m.g;
+CREATE VIEW now AS SELECT g, sum(x) AS s, count(*) AS n FROM m GROUP BY g FORGET EXPIRED;
 """
 VIEWS = ("sums", "last3", "streak", "sites", "copy", "totals")
 
@@ -58,6 +63,7 @@ class Watched(StreamDatabase):
     def write_hosts(self, site: int) -> None:
         table = self.catalog.find("hosts")
         assert isinstance(table, Table)
+        self.site = site
         self.store.put_many(table, [{"g": g, "site": site + g % 2} for g in range(4)])
 
     def send(self) -> None:
@@ -147,9 +153,21 @@ def rows(snapshot: Snapshot, name: str, part: int) -> list[tuple[Any, ...]]:
     return sorted_rows(to_table(snapshot.storage.disk, found.pieces, item.columns, "UTC"))
 
 
+def of_all(snapshot: Snapshot, name: str) -> Counter[tuple[Any, ...]]:
+    """The rows of a view that takes all rows of the stream together."""
+    version = Version(snapshot)
+    found = version.rows(version.shape(name)).repeated()
+    return Counter(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
 def assert_whole(snapshot: Snapshot) -> None:
-    """At one version every part of every view is that of the stream's parts."""
-    built = kept(snapshot, "m")[0]
+    """At one version every part of every view is that of the stream's parts, and what has all rows that are there is of
+    these, open ones too."""
+    built, index = kept(snapshot, "m")
+    if not unfilled(snapshot.catalog):
+        there = [row for part in index if part.rows for row in rows(snapshot, "m", part.part)]
+        by_source = {g: [x for _, h, x in there if h == g] for _, g, _ in there}
+        assert of_all(snapshot, "now") == Counter((g, sum(xs), len(xs)) for g, xs in by_source.items())
     for name in VIEWS:
         parts = kept(snapshot, name)[0]
         assert parts.stop == built.stop or not built, f"{name} has parts up to {parts.stop} of {built.stop}"
@@ -176,6 +194,8 @@ def assert_all_there(database: Watched) -> None:
     for part in parts:
         assert Counter(rows(snapshot, "m", part)) == expected.get(part, Counter()), f"m[{part}]"
     assert_whole(snapshot)
+    totals = {g: [x for _, h, x in database.given if h == g] for _, g, _ in database.given}
+    assert of_all(snapshot, "ever") == Counter((g, database.site + g % 2, sum(xs), len(xs)) for g, xs in totals.items())
     files = {path.name for path in (snapshot.storage.root / "state").iterdir()}
     assert files >= set(snapshot.files)
 
@@ -196,7 +216,7 @@ def undisturbed(database: Watched, root: Path) -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("point", points.PART_POINTS)
+@pytest.mark.parametrize("point", (*points.PART_POINTS, "zone file written"))
 def test_kills_at_any_point_are_survived(tmp_path: Path, point: str) -> None:
     """However often the driver is killed at a point, the parts are the same with the same rows as without."""
     killed, tidies = 0, point in ("parts rolled up", "parts expired")

@@ -19,6 +19,7 @@ from viewkeeper.catalog.types import BIGINT, INT, STRING, TIMESTAMP, Type, logic
 from viewkeeper.errors import Error
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.driver import Maintainer, caught_up
+from viewkeeper.pipeline.fills import unfilled
 from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.part_keeping import stream_goals, streams_caught_up
 from viewkeeper.pipeline.term import Term
@@ -148,20 +149,23 @@ class StreamDatabase:
     def seal(self, name: str, upto: int) -> None:
         self.log.seal(self.stream(name), upto)
 
-    def maintainer(self) -> Maintainer:
+    def maintainer(self, executor: LocalExecutor | None = None) -> Maintainer:
         """A driver, to be closed by who asked for it."""
         lock = driver_lock(self.root)
         lock.acquire("pipeline", 10.0)
-        return Maintainer(Term(local_storage(self.root), lock), self.store, LocalExecutor(self.servers, run_query))
+        return Maintainer(
+            Term(local_storage(self.root), lock), self.store, executor or LocalExecutor(self.servers, run_query)
+        )
 
     def drive(self) -> None:
         """Maintains until all is in."""
         maintainer = self.maintainer()
         try:
-            ends, goals = self.store.ends(), stream_goals(self.storage.newest())[0]
+            newest = self.storage.newest()
+            ends, goals, ids = self.store.ends(), stream_goals(newest)[0], unfilled(newest.catalog)
             while True:
                 snapshot = maintainer.term.snapshot
-                if caught_up(snapshot, ends, frozenset()) and streams_caught_up(snapshot, goals):
+                if caught_up(snapshot, ends, ids) and streams_caught_up(snapshot, goals):
                     return
                 if not maintainer.step():
                     maintainer.wait()

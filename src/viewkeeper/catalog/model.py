@@ -149,11 +149,12 @@ class Table:
 class View:
     """A maintained view.  `key` holds positions in `columns`; `unique` is False where rows are a bag.
 
-    `reads` are the ids of the tables and views in its query.  `filled` is the version from which it can be read, None
-    while it is being filled.  `stopped` says why it is kept up to date no more, where its program failed: what is
-    stored is its last good version.  `asked` is the query as Spark gets it, None where it has no part in the view.
-    `replaces` is the id of the view whose place and name it takes once it is filled.  `written` is the catalog's next
-    id when the query was written, None: the view's own; columns added to tables since are not in the query.
+    `reads` are the ids of the tables, views and streams in its query.  `filled` is the version from which it can be
+    read, None while it is being filled.  `stopped` says why it is kept up to date no more, where its program failed:
+    what is stored is its last good version.  `asked` is the query as Spark gets it, None where it has no part in the
+    view.  `replaces` is the id of the view whose place and name it takes once it is filled.  `written` is the catalog's
+    next id when the query was written, None: the view's own; columns added to tables since are not in the query.
+    `forgets`: the rows of a stream's expired parts go from it.
     """
 
     id: int
@@ -170,6 +171,7 @@ class View:
     replaces: int | None = None
     written: int | None = None
     comment: str | None = None
+    forgets: bool = False
 
     @property
     def saw(self) -> int:

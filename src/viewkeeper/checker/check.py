@@ -1,7 +1,7 @@
 """Is a view right?  First DELTA is proved against the store, then each view is compared with its query's answer.
 
 A view over views is judged over the rows of the lower views, which are checked too; so all of them together follow from
-the base tables.
+the base tables.  A view over a stream is judged over the rows of the stream's parts, open ones too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from viewkeeper.catalog.model import Catalog, Column, Table, View
+from viewkeeper.catalog.model import Catalog, Column, InParts, Stream, Table, View
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.checker.compare import Comparison, compare, within
 from viewkeeper.checker.delta_proof import DeltaProof, Key, KeyedTable, LoggedOperation, prove
@@ -21,6 +21,7 @@ from viewkeeper.checker.exact_judge import exact_answer
 from viewkeeper.checker.report import NOT_JUDGED, Report
 from viewkeeper.checker.row_evaluator import Answer, ErrorRow, evaluate
 from viewkeeper.checker.tables import rows_of, table_of
+from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import SelectStatement
 from viewkeeper.compiler.ties import settled
@@ -56,6 +57,13 @@ class Evidence(Protocol):
     def store(self, table: Table) -> StoreRows:
         """The store's rows, now."""
 
+    def rows_of_parts(self, of: InParts) -> pa.Table:
+        """The rows of all parts that are there, open ones too; last PART_TIMESTAMP."""
+
+    def beyond(self, view: View) -> str:
+        """What rows of the view are of parts that are gone, so that nobody can say whether they are right; empty: none
+        are."""
+
     def view_rows(self, view: View) -> pa.Table:
         """What readers of the view get at the version, whether or not it has error rows."""
 
@@ -73,13 +81,15 @@ class Judge(Protocol):
         """The answer to each query over `tables`."""
 
 
-def check_views(evidence: Evidence, names: Iterable[str], judge: Judge | None) -> list[Report]:
+def check_views(
+    evidence: Evidence, names: Iterable[str], judge: Judge | None, parts: Iterable[Report] = ()
+) -> list[Report]:
     """Checks the views called `names` and those below them; lower ones come first.
 
-    Without a judge the row-by-row evaluator answers every query.
+    Without a judge the row-by-row evaluator answers every query.  `parts` are the reports on streams that they read.
     """
     views = _with_lower(evidence.catalog, names)
-    return _Check(evidence, judge).reports(views)
+    return _Check(evidence, judge, parts).reports(views)
 
 
 def check_view(evidence: Evidence, name: str, judge: Judge | None) -> Report:
@@ -118,13 +128,14 @@ class _Finding:
 class _Check:
     """One run over some views; what was read or found once is kept."""
 
-    def __init__(self, evidence: Evidence, judge: Judge | None) -> None:
+    def __init__(self, evidence: Evidence, judge: Judge | None, parts: Iterable[Report]) -> None:
         self._evidence, self._judge = evidence, judge
         self._zone = evidence.catalog.zone
         self._tables: dict[int, pa.Table] = {}
         self._answers: dict[tuple[int, int], Answer] = {}
         self._proofs: dict[int, DeltaProof] = {}
         self._reports: dict[int, Report] = {}
+        self._parts = {report.view: report for report in parts}
 
     def reports(self, views: Sequence[View]) -> list[Report]:
         for view in views:
@@ -146,6 +157,10 @@ class _Check:
 
     def _read(self, id_: int) -> None:
         item = self._evidence.catalog.by_id(id_)
+        if isinstance(item, InParts) and id_ not in self._tables:
+            self._tables[id_] = self._evidence.rows_of_parts(item)
+            if item.name in self._parts:
+                self._reports[id_] = self._parts[item.name]
         if not isinstance(item, Table) or id_ in self._proofs:
             return
         delta, store = self._evidence.delta(item), self._evidence.store(item)
@@ -165,7 +180,7 @@ class _Check:
             if texts[view.id] is not None:
                 apart.setdefault(self._seen(view), []).append(view)
         for some in apart.values():
-            tables = {self._name(id_): self._tables[id_].select(range(self._width(view, id_)))
+            tables = {self._name(id_): self._shown(id_, self._width(view, id_))
                       for view in some for id_ in view.reads}  # fmt: skip
             answers |= self._judge.answers({view.name: text for view in some if (text := texts[view.id])}, tables)
         return answers
@@ -186,11 +201,20 @@ class _Check:
         relation = self._relations[view.id]
         if isinstance(relation, SparkQuery):
             return relation.sql
+        if any(self._is_in_parts(id_) for id_ in view.reads) and PART_TIMESTAMP.name in view.sql.upper():
+            return None  # it is hidden, as no column of Spark's is
         if not any(isinstance(each, (Limit, Windows)) for each in relations_in(relation)):
             return view.sql
         (select,) = parse_script(view.sql)
         assert isinstance(select, SelectStatement), "a view's text is a query"
         return settled(select.query, relation, len(view.columns))
+
+    def _shown(self, id_: int, width: int) -> pa.Table:
+        """The first columns of what is read, less the hidden one, which stands last."""
+        return self._tables[id_].select(range(width - self._is_in_parts(id_)))
+
+    def _is_in_parts(self, id_: int) -> bool:
+        return isinstance(self._evidence.catalog.by_id(id_), InParts)
 
     def _name(self, id_: int) -> str:
         item = self._evidence.catalog.by_id(id_)
@@ -219,7 +243,8 @@ class _Check:
                 what = f"DELTA of {name} and the log after it do not give the store's rows"
                 return _Finding("none", _of_rows(what, comparison), comparison)
             if id_ in self._reports and not self._reports[id_].ok:
-                problem = f"view {name} below it is {self._reports[id_].verdict}"
+                kind = "stream" if isinstance(self._evidence.catalog.by_id(id_), Stream) else "view"
+                problem = f"{kind} {name} below it is {self._reports[id_].verdict}"
                 unjudged = self._reports[id_].verdict == NOT_JUDGED
                 return _Finding("none", unjudged=problem) if unjudged else _Finding("none", problem)
         return None
@@ -233,6 +258,8 @@ class _Check:
             return _Finding("none", unjudged=f"it is stopped, and behind: {view.stopped}")
         if view.filled is None:
             return _Finding("none", unjudged="it is not filled yet; db.catch_up() waits for it")
+        if beyond := self._evidence.beyond(view):
+            return _Finding("none", unjudged=beyond)
         lower = [error for id_ in view.reads if id_ in self._reports for error in self._reports[id_].errors]
         if lower:
             return _Finding("none", errors=lower)

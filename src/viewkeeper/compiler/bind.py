@@ -10,7 +10,7 @@ from viewkeeper.catalog.model import Catalog, Column, ColumnDetails, InParts, Ta
 from viewkeeper.catalog.types import VOID, Type
 from viewkeeper.compiler.bind_select import SelectBinder, unwrapped
 from viewkeeper.compiler.column_defaults import bound_default
-from viewkeeper.compiler.namespace import Namespace, Noted
+from viewkeeper.compiler.namespace import Namespace, Noted, of_whole_parts
 from viewkeeper.compiler.nested_values import refuse_nested
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source_text import QueryText
@@ -35,7 +35,9 @@ from viewkeeper.plans.subqueries import relations_in, scans_in
 class BoundView:
     """A view as declared: `sql` is its query's text, `key` and `unique` its view key, `reads` the ids of the tables and
     views that its query names, in a WITH that nothing uses, too, `asked` the query as Spark gets it, where it has a
-    part in the view, `written` what `View.written` will be.  Places in `relation` are lines and columns of `sql`."""
+    part in the view, `written` what `View.written` will be.  `forgets`: rows of expired parts go; `lost` says before
+    which part (by the id of a stream, or of a view over one) all had expired when it was declared.  Places in
+    `relation` are lines and columns of `sql`."""
 
     name: str
     sql: str
@@ -46,6 +48,8 @@ class BoundView:
     reads: tuple[int, ...]
     asked: str | None = None
     written: int | None = None
+    forgets: bool = False
+    lost: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class BoundIndex:
 def bind_view(catalog: Catalog, statement: CreateView) -> BoundView:
     """Looks up and checks CREATE VIEW; raises DeclarationError or NotSupported with line and column."""
     require_free(catalog, statement.name)
-    return bind_view_query(catalog, statement)
+    return bind_view_query(of_whole_parts(catalog), statement)
 
 
 def bind_view_query(

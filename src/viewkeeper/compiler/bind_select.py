@@ -187,7 +187,9 @@ class SelectBinder:
                 input_ = Filter(input_, having)
         if any(map(has_window, every)):
             key, unique = view_key(input_, self._names)
-            input_, every = windowed(input_, key if unique else None, every, named)
+            input_, every = windowed(
+                input_, key if unique else binder.scope.told_by(every, len(input_.columns)), every, named
+            )
         if qualify:
             input_ = Filter(input_, every.pop())
         return self._finish(select, input_, outputs, every, terms)

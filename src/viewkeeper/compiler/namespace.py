@@ -111,6 +111,12 @@ class Noted:
         return self._names.readable_names()
 
 
+def of_whole_parts(catalog: Catalog) -> Beside:
+    """Where a view that is no view by parts is looked up: all parts of streams, and of views over them, are a table."""
+    shown = (of for of in catalog.in_parts if not (isinstance(of, PartView) and of.hidden))
+    return Beside(catalog, *(parts_derived(of.id, of.name, of) for of in shown))
+
+
 def reference_id(number: int) -> int:
     """The id by which a query scans what its part reference `number` names; no object has it."""
     return -1 - number

@@ -133,6 +133,7 @@ class StreamReader(LengthReader):
             return self._viewdf(name, text, place)
         if self._peek() == "UPDATE":
             raise self._failure("INITIALIZE view[i] AS and the query of the first part, before UPDATE")
+        forgets = self._cut_forgetting()
         expire = self._cut_expiry()
         tokens = self._tokens[self._next :]
         limit, tokens = self._cut_limit(tokens)
@@ -140,6 +141,9 @@ class StreamReader(LengthReader):
         matching = next((i for i, token in enumerate(tokens) if _is(self._source, token, "MATCH_RECOGNIZE")
                          and _kind(tokens, i + 1) == TokenType.L_PAREN), None)  # fmt: skip
         found = [i for i in (pattern, window, matching) if i is not None]
+        if forgets is not None and found:
+            raise self._source.error("a view by PATTERN, WINDOW or MATCH_RECOGNIZE is kept part by part, and its parts "
+                                     "stay; leave out FORGET EXPIRED", forgets.start)  # fmt: skip
         if len(found) > 1:
             raise self._source.error("a view has one of PATTERN, WINDOW and MATCH_RECOGNIZE; declare one view over the "
                                      "other", tokens[max(found)].start, NotSupported)  # fmt: skip
@@ -158,7 +162,7 @@ class StreamReader(LengthReader):
         if matching is not None:
             return CreateMatchView(text, place, name, columns, self._match_query(tokens, matching), expire)
         query, refused = self._plain_query(tokens)
-        return CreateView(text, place, name, columns, query, expire, refused)
+        return CreateView(text, place, name, columns, query, expire, refused, forgets is not None)
 
     # Queries
 
@@ -308,6 +312,15 @@ class StreamReader(LengthReader):
         return read_view_query(self._source, tokens, variable)
 
     # Clauses
+
+    def _cut_forgetting(self) -> Token | None:
+        """Takes FORGET EXPIRED from the end of the statement; where it stands, None where it does not."""
+        at = len(self._tokens) - 2
+        if at <= self._next or (self._word(at), self._word(at + 1)) != ("FORGET", "EXPIRED"):
+            return None
+        found = self._tokens[at]
+        self._tokens = self._tokens[:at]
+        return found
 
     def _cut_expiry(self) -> int | None:
         """Takes EXPIRE AFTER from the end of the statement."""

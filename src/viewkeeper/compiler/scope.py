@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from viewkeeper.catalog.model import Column
+from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.relations import Relation, nullable
+from viewkeeper.plans.rewriting import references
 
 
 @dataclass
@@ -102,6 +104,13 @@ class Scope:
             raise Unresolved(_ambiguous(name, [item.alias for item, _ in found]), several=True)
         names = [n for item in self._called(table) for n in item.names]
         raise Unresolved(f"there is no column {name}" + (f" in {table}" if table else "") + did_you_mean(name, names))
+
+    def told_by(self, expressions: Sequence[Expression], width: int) -> tuple[int, ...] | None:
+        """By which of the first `width` columns of the joined row rows without a key are told apart: all but hidden
+        ones that none of `expressions` names; None: all."""
+        hidden = {i for item in self.items if item.hidden for i in [*item.span][-item.hidden :]}
+        unnamed = hidden - set().union(*map(references, expressions))
+        return tuple(i for i in range(width) if i not in unnamed) if unnamed else None
 
     def written(self, position: int) -> str | None:
         """How the column at `position` of the joined row is written in the query; None where no name means it alone."""

@@ -66,6 +66,7 @@ class CreateView(Statement):
     """`columns` is the list of names before AS, empty where there is none; only a view over a stream may expire.
 
     `refused` is what in the query viewkeeper's own operators do not know: a view over a stream may be left to Spark.
+    `forgets`: FORGET EXPIRED stands behind it.
     """
 
     name: Identifier
@@ -73,6 +74,7 @@ class CreateView(Statement):
     query: QueryText
     expire: int | None = None
     refused: NotSupported | None = None
+    forgets: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,20 +6,22 @@ views that need the same DELTA, exchange, PRE-AGGREGATION or REVERSE-JOIN get th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from viewkeeper.catalog.model import Catalog, Column, StateSpec, Table, View
-from viewkeeper.catalog.types import BIGINT, BOOLEAN, INT, STRING
+from viewkeeper.catalog.model import Catalog, Column, InParts, StateSpec, Table, View
+from viewkeeper.catalog.types import BOOLEAN, STRING
 from viewkeeper.maintenance.joined import Side, joined
+from viewkeeper.maintenance.of_parts import arrivals, kept_rows
 from viewkeeper.maintenance.outer_joins import outer_join
 from viewkeeper.maintenance.rules.null_safe_keys import never_null
 from viewkeeper.maintenance.sharing import MEMBER, Current, SharedPlan, WantedArgument
+from viewkeeper.maintenance.stream_columns import as_key, column_of, shifted, with_identity
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.expressions import ColumnRef, Expression, IsNull, Several, unless_null
 from viewkeeper.plans.kept_calls import KeptCall
 from viewkeeper.plans.key_functions import FirstRows, OrderedBy, ValueCall, ValuesOfGroup, WindowRows, placed_call
-from viewkeeper.plans.outside import Bits, OutsideCall, SparkInput
+from viewkeeper.plans.outside import OutsideCall, SparkInput
 from viewkeeper.plans.product_sums import PRODUCTS
 from viewkeeper.plans.raising import call_can_raise, can_raise, shared_form
 from viewkeeper.plans.relations import (
@@ -54,7 +56,10 @@ class Lowered:
 
 
 class PlanBuilder(SharedPlan):
-    """Extends a plan.  With `sources`, every scanned object is a `GivenRows` (for ad hoc queries)."""
+    """Extends a plan.  With `sources`, every scanned object is a `GivenRows` (for ad hoc queries).
+
+    `forgets` and `lost` are those of the view that is lowered (`BoundView`).
+    """
 
     def __init__(self, catalog: Catalog, *, sources: bool = False) -> None:
         old = plan.Plan() if sources else plan.plan_of(catalog)
@@ -64,6 +69,8 @@ class PlanBuilder(SharedPlan):
         self._members: dict[int, dict[Expression, int]] = {}
         self.last_member: int | None = None
         self.written: int | None = None  # Up to when the query to be lowered sees what the catalog has.
+        self.forgets = False
+        self.lost: Mapping[int, int] = {}
 
     # --- relations ---------------------------------------------------------------------------------------------
 
@@ -74,7 +81,7 @@ class PlanBuilder(SharedPlan):
         something above can raise.
         """
         if isinstance(relation, Scan):
-            return self._lower_scan(relation)
+            return self._lower_scan(relation, set(needed))
         if isinstance(relation, GroupBy):
             return self._lower_aggregate(relation, family=family)
         if isinstance(relation, Constants):
@@ -106,10 +113,13 @@ class PlanBuilder(SharedPlan):
             relation, predicate, {i: outputs[i] for i in sorted(computed)}, family=family, identify=identify
         )
 
-    def _lower_scan(self, scan: Scan) -> Lowered:
+    def _lower_scan(self, scan: Scan, needed: set[int]) -> Lowered:
         if self._sources:
             return self._all_of(plan.GivenRows(0, 1, scan.columns, False, (), scan.object))
         item = self._catalog.by_id(scan.object)
+        if isinstance(item, InParts):
+            timed = len(item.columns) in needed
+            return self._all_of(arrivals(item, self.forgets, self.lost.get(item.id), timed=timed))
         if isinstance(item, Table):
             places = {place: at for at, place in enumerate(item.yielded)}
             return Lowered(self.deltas[item.id], {i: places[place] for i, place in enumerate(item.stored.order)})
@@ -142,6 +152,9 @@ class PlanBuilder(SharedPlan):
         if isinstance(item, Table):
             seen = item if self.written is None else item.seen_at(self.written)
             return SparkInput(name, self.deltas[id_], seen.columns, seen.stored)
+        if isinstance(item, InParts):
+            came = self.add(arrivals(item, self.forgets, self.lost.get(item.id)))
+            return kept_rows(name, item, came, self.new_id(), lambda each: self.operators[self.add(each)])
         assert isinstance(item, View), f"object {id_} is neither a table nor a view"
         return SparkInput(name, self.stores[item.stored.state.id].id, item.columns, item.stored)
 
@@ -180,15 +193,15 @@ class PlanBuilder(SharedPlan):
         identify: bool,
     ) -> int:
         below = self.operators[input_]
-        outputs, identity = _carry_identity(below, outputs, identify)
+        outputs, identity = with_identity(below, outputs, identify)
         columns = tuple(Column(f"c{i}", e.type, e.nullable) for i, e in enumerate(outputs))
         if not family or below.member or predicate is None:
             member = (MEMBER,) if below.member else ()
-            shifted = _shift(identity, len(member))
+            names = shifted(identity, len(member))
             return self.add(
-                plan.Select(0, below.zone, member + columns, below.member, shifted, input_, predicate, outputs)
+                plan.Select(0, below.zone, member + columns, below.member, names, input_, predicate, outputs)
             )
-        identity = _shift(identity, 1)
+        identity = shifted(identity, 1)
         # Found by its form without members: one operator serves them all.
         id_ = self.add(plan.Select(0, below.zone, (MEMBER, *columns), True, identity, input_, None, outputs))
         if id_ not in self._members:
@@ -225,7 +238,7 @@ class PlanBuilder(SharedPlan):
         below = self.operators[stream.operator]
         if [stream.positions[i] for i in needed] == list(range(len(below.columns))):
             return stream.operator
-        outputs = tuple(_column(below, stream.positions[i]) for i in needed)
+        outputs = tuple(column_of(below, stream.positions[i]) for i in needed)
         return self._select(stream.operator, None, outputs, family=False, identify=False)
 
     def _moved(self, id_: int, columns: tuple[Column, ...], zone: int) -> int:
@@ -233,7 +246,7 @@ class PlanBuilder(SharedPlan):
         source = self.operators[id_]
         if source.zone == zone:
             return id_
-        exchange, _ = self.rows_exchange(id_, zone, tuple(_column(source, i) for i in range(len(columns))), [])
+        exchange, _ = self.rows_exchange(id_, zone, tuple(column_of(source, i) for i in range(len(columns))), [])
         return self.add(plan.Moved(0, zone, columns, False, (), exchange))
 
     def _lower_repeat(self, relation: Repeat, needed: set[int]) -> Lowered:
@@ -267,9 +280,9 @@ class PlanBuilder(SharedPlan):
         stream = self.lower(relation.input, wanted, family=False, identify=identify)
         source = self.operators[stream.operator]
         zone = source.zone + 1
-        columns = [_column(source, stream.positions[i]) for i in wanted]
-        names = [_column(source, p) for _, key in source.identity for _, p in key] if identify else []
-        keys = tuple(_as_key(columns[wanted.index(i)]) for i in read)
+        columns = [column_of(source, stream.positions[i]) for i in wanted]
+        names = [column_of(source, p) for _, key in source.identity for _, p in key] if identify else []
+        keys = tuple(as_key(columns[wanted.index(i)]) for i in read)
         exchange, places = self.rows_exchange(stream.operator, zone, keys, [*columns, *names])
         call = renumber(relation.call, dict(zip(wanted, places, strict=False)))
         assert isinstance(call, OutsideCall)
@@ -333,8 +346,8 @@ class PlanBuilder(SharedPlan):
     ) -> Side:
         """One side of a join: its REVERSE-JOIN keeps the wanted columns, and those that name its base rows."""
         source = self.operators[stream.operator]
-        carried = {column: _column(source, stream.positions[column]) for column in sorted(wanted)}
-        identity_columns = {p: _column(source, p) for _, key in source.identity for _, p in key} if identify else {}
+        carried = {column: column_of(source, stream.positions[column]) for column in sorted(wanted)}
+        identity_columns = {p: column_of(source, p) for _, key in source.identity for _, p in key} if identify else {}
         exchange, places = self.rows_exchange(
             stream.operator, zone, keys, [*carried.values(), *identity_columns.values()]
         )
@@ -460,36 +473,3 @@ def arguments_of(call: AggregateCall) -> list[Expression]:
             for others in [[o for k, o in enumerate(call.argument.arguments) if k != i and o.nullable]]
         ]
     return [] if call.argument is None else [call.argument]
-
-
-def _column(operator: plan.Operator, position: int) -> ColumnRef:
-    column = operator.columns[position + operator.member]
-    return ColumnRef(column.type, column.nullable, None, position, column.name)
-
-
-def _as_key(column: ColumnRef) -> Expression:
-    """What tells values of a column apart for a function: 0.0 and -0.0 are two."""
-    if not column.type.is_float:
-        return column
-    return Bits(INT if column.type.name == "FLOAT" else BIGINT, column.nullable, None, column)
-
-
-def _shift(identity: plan.Identity, by: int) -> plan.Identity:
-    return tuple((table, tuple((name, p + by) for name, p in key)) for table, key in identity) if by else identity
-
-
-def _carry_identity(
-    below: plan.Operator, outputs: tuple[Expression, ...], identify: bool
-) -> tuple[tuple[Expression, ...], plan.Identity]:
-    """`outputs` with the columns that name the base rows added where wanted, and the identity over them."""
-    kept: list[Expression] = list(outputs)
-    at = {e.index: i for i, e in enumerate(kept) if isinstance(e, ColumnRef)}
-    names = []
-    for table, key in _shift(below.identity, -int(below.member)):
-        for _, position in key:
-            if identify and position not in at:
-                at[position] = len(kept)
-                kept.append(_column(below, position))
-        if all(position in at for _, position in key):
-            names.append((table, tuple((name, at[position]) for name, position in key)))
-    return tuple(kept), tuple(names)

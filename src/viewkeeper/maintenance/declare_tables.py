@@ -60,6 +60,7 @@ def declare_views(catalog: Catalog, views: Sequence[BoundView]) -> Catalog:
 
 def _view(builder: PlanBuilder, view: BoundView, zone: str) -> View:
     builder.written = view.written
+    builder.forgets, builder.lost = view.forgets, dict(view.lost)
     stream = builder.lower(rewritten(view.relation, zone)[0], range(len(view.columns)), family=True)
     operator = builder.operators[stream.operator]
     order = list(view.key) + [i for i in range(len(view.columns)) if i not in view.key]
@@ -69,7 +70,7 @@ def _view(builder: PlanBuilder, view: BoundView, zone: str) -> View:
     return View(
         builder.new_id(), view.name, view.sql, view.columns, view.key, view.unique, view.reads,
         replace(stored, member=member),
-        asked=view.asked, written=view.written,
+        asked=view.asked, written=view.written, forgets=view.forgets,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from viewkeeper.maintenance.explained import ExplainedState
 from viewkeeper.plans import maintenance as plan
 
 StoredSizes = Mapping[int, tuple[int, int]]
-"""Stored rows and bytes of states, by id."""
+"""Stored rows and bytes of states, and of what has parts, by id."""
 
 _TEXT_BYTES, _WEIGHT_BYTES = 24, 8
 """What a text takes, and a row beside its columns, where nothing is known."""
@@ -46,6 +46,8 @@ class Estimates:
         if isinstance(operator, plan.Delta):
             stored = self._sizes.get(operator.state.id)
             return None if stored is None else stored[0]
+        if isinstance(operator, plan.Arrivals):
+            return self._sizes.get(operator.object, (None,))[0]
         if isinstance(operator, plan.ConstantRows):
             return len(operator.rows)
         if isinstance(operator, plan.SparkAnswer):
@@ -71,10 +73,10 @@ def crosses(operator: plan.Operator, shown: plan.Shown) -> bool:
 
 
 def costs(order: Sequence[plan.Operator], estimates: Estimates, shown: plan.Shown) -> dict[str, str]:
-    """For each table what one row of it that changes makes the operators read, besides itself."""
+    """For each table, or stream, what one row of it that changes makes the operators read, besides itself."""
     found: dict[str, str] = {}
     for source in order:
-        if isinstance(source, plan.Delta):
+        if isinstance(source, plan.Delta | plan.Arrivals):
             changed = {source.id}
             reads: list[str] = []
             for operator in order:

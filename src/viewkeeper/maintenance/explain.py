@@ -112,7 +112,7 @@ def _other_views(catalog: Catalog, whole: plan.Plan, view: View) -> dict[int, li
 
 def _zone_keys(whole: plan.Plan, ids: set[int], zone: int) -> str:
     if zone == 1:
-        return "base key"
+        return "row" if any(isinstance(o, plan.Arrivals) for o in whole.operators if o.id in ids) else "base key"
     if all(
         isinstance(o, (plan.SparkAnswer, plan.ViewTable)) for o in whole.operators if o.id in ids and o.zone == zone
     ):

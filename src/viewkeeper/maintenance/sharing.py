@@ -13,6 +13,7 @@ from typing import Any
 from viewkeeper.catalog.model import Catalog, Column, Index, StateSpec, View
 from viewkeeper.catalog.types import BIGINT, INT
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.exchange import Exchange
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.kept_calls import KeptCall, Running
 from viewkeeper.plans.key_functions import OuterJoinRows
@@ -70,7 +71,7 @@ class SharedPlan:
         self._stale = frozenset(o.id for o in old.operators if current and o.id not in current.operators)
         self._current = current
         self.operators: dict[int, plan.Operator] = {o.id: o for o in old.operators}
-        self.exchanges: dict[int, plan.Exchange] = {x.id: x for x in old.exchanges}
+        self.exchanges: dict[int, Exchange] = {x.id: x for x in old.exchanges}
         self._dropped = old.dropped
         self._fresh: set[int] = set()
         self.stores = {o.state.id: o for o in old.operators if isinstance(o, plan.ViewTable)}
@@ -168,7 +169,7 @@ class SharedPlan:
                     return operator.id
         id_ = self.new_id()
         member = self.operators[source].member
-        self.exchanges[id_] = plan.Exchange(
+        self.exchanges[id_] = Exchange(
             id_, source, zone, len(keys), (*keys, *arguments), member, partial
         )  # fmt: skip
         return self._new_pre_aggregate(id_, partial)
@@ -202,7 +203,7 @@ class SharedPlan:
         state = replace(operator.state, columns=tuple(columns))
         return replace(operator, columns=tuple(columns), running=tuple(given), state=state)
 
-    def _find_exchange(self, source: int, zone: int, keys: tuple[Expression, ...]) -> plan.Exchange | None:
+    def _find_exchange(self, source: int, zone: int, keys: tuple[Expression, ...]) -> Exchange | None:
         form = tuple(shared_form(k) for k in keys)
         for exchange in self.exchanges.values():
             if (exchange.source, exchange.zone, exchange.key) == (source, zone, len(keys)) and (
@@ -217,7 +218,7 @@ class SharedPlan:
         """The exchange that ships `keys` and `wanted`, and where each of `wanted` stands among its outputs."""
         exchange = self._find_exchange(source, zone, keys)
         if exchange is None:
-            exchange = plan.Exchange(self.new_id(), source, zone, len(keys), tuple(keys), self.operators[source].member)
+            exchange = Exchange(self.new_id(), source, zone, len(keys), tuple(keys), self.operators[source].member)
         at = {shared_form(e): i for i, e in reversed(list(enumerate(exchange.outputs)))}
         outputs = list(exchange.outputs)
         for expression in wanted:

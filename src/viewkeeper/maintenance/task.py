@@ -16,6 +16,7 @@ from viewkeeper.catalog.types import physical_type, to_logical
 from viewkeeper.evaluation import error_codes
 from viewkeeper.maintenance.zone_programs import ZonePrograms
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.exchange import Exchange
 from viewkeeper.trace.grouping import Groups, group_rows
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
@@ -127,7 +128,7 @@ class Task:
     error: str | None = None
     _arrived: dict[int, Arrived] = field(default_factory=dict)
 
-    def arrived(self, exchange: plan.Exchange) -> Arrived | None:
+    def arrived(self, exchange: Exchange) -> Arrived | None:
         """What came through `exchange`, put together once for all operators that it feeds."""
         if exchange.id not in self._arrived:
             sent = self.inbox.get(f"x:{exchange.id}")

@@ -7,13 +7,14 @@ is new is written.  `zones` runs them.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from viewkeeper.catalog.model import Catalog, Index, StateSpec, Table, View
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.exchange import Exchange
 
 
 class ZonePrograms:
@@ -60,7 +61,9 @@ class ZonePrograms:
         self.exchanges = {x.id: x for x in whole.exchanges if x.id in used}
         self.depth = max((o.zone for o in self.operators.values()), default=1)
         self.tables = frozenset(o.table for o in self.operators.values() if isinstance(o, plan.Delta))
-        self._exchanges_from: dict[int, list[plan.Exchange]] = {}
+        self.arrivals = [o for o in self.operators.values() if isinstance(o, plan.Arrivals)]
+        self.in_parts = frozenset(o.object for o in self.arrivals)
+        self._exchanges_from: dict[int, list[Exchange]] = {}
         for item in self.exchanges.values():
             self._exchanges_from.setdefault(item.source, []).append(item)
         self._in_zone: dict[int, list[plan.Operator]] = {}
@@ -84,7 +87,7 @@ class ZonePrograms:
         """The operators of a zone, inputs before their users."""
         return self._in_zone.get(zone, [])
 
-    def exchanges_from(self, operator: int) -> list[plan.Exchange]:
+    def exchanges_from(self, operator: int) -> list[Exchange]:
         """The exchanges that take what `operator` yields."""
         return self._exchanges_from.get(operator, [])
 
@@ -155,10 +158,14 @@ class ZonePrograms:
         """Those of `zones` before which Spark is asked."""
         return tuple(zone for zone in sorted(zones) if self.spark_answers(zone) or self.memos(zone))
 
-    def reach(self, tables: Iterable[int]) -> set[int]:
-        """The zones that changes of `tables` (ids) can touch."""
-        chosen = set(tables)
-        return self._over(o.id for o in self.operators.values() if isinstance(o, plan.Delta) and o.table in chosen)
+    def reach(self, ids: Iterable[int]) -> set[int]:
+        """The zones that changes of tables, and of what has parts, can touch."""
+        return self._over(self._sources(set(ids)))
+
+    def _sources(self, ids: set[int]) -> Iterator[int]:
+        """The operators by which rows of the tables, and of what has parts, come in."""
+        yield from (o.id for o in self.operators.values() if isinstance(o, plan.Delta) and o.table in ids)
+        yield from (o.id for o in self.arrivals if o.object in ids)
 
     def _over(self, operators: Iterable[int]) -> set[int]:
         """The zones of all that takes what `operators` yield."""
@@ -171,11 +178,10 @@ class ZonePrograms:
                 waiting += [user.id for user in self.users(id_)]
         return {self.operators[id_].zone for id_ in seen}
 
-    def filled(self, tables: Iterable[int]) -> set[int]:
-        """The zones that a fill from nothing touches: those that rows of `tables` reach, constants, or answers."""
-        return {1} | self._over(o.id for o in self.operators.values()
-                                if isinstance(o, (plan.ConstantRows, plan.SparkAnswer))
-                                or (isinstance(o, plan.Delta) and o.table in set(tables)))  # fmt: skip
+    def filled(self) -> set[int]:
+        """The zones that a fill from nothing touches: those that rows, constants or answers reach."""
+        others = [o.id for o in self.operators.values() if isinstance(o, plan.ConstantRows | plan.SparkAnswer)]
+        return {1} | self._over([*others, *self._sources({*self.tables, *self.in_parts})])
 
     def table(self, id_: int) -> Table:
         item = self.catalog.by_id(id_)

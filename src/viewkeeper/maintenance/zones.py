@@ -15,6 +15,7 @@ import pyarrow as pa
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.maintenance.operators import (
     aggregate,
+    arrivals,
     by_key,
     constants,
     delta,
@@ -38,11 +39,13 @@ from viewkeeper.maintenance.operators import (
 from viewkeeper.maintenance.task import Context, Sent, Task
 from viewkeeper.maintenance.zone_programs import ZonePrograms
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.exchange import Exchange
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.rows import Rows
 
 _RUN: dict[type, Callable[[Any, Task], None]] = {
-    plan.GivenRows: given_rows.run, plan.Delta: delta.run, plan.Select: select.run, plan.Pick: pick.run,
+    plan.GivenRows: given_rows.run, plan.Delta: delta.run,
+    plan.Arrivals: arrivals.run, plan.Select: select.run, plan.Pick: pick.run,
     plan.PreAggregate: pre_aggregate.run, plan.Aggregate: aggregate.run, plan.ReverseJoin: reverse_join.run,
     plan.Join: join.run, plan.SemiJoin: semi_join.run, plan.Union: union.run, plan.ByKey: by_key.run,
     plan.ViewTable: store.run, plan.ConstantRows: constants.run, plan.Moved: moved.run, plan.Repeated: repeated.run,
@@ -89,7 +92,7 @@ def _seed(program: ZonePrograms, context: Context) -> None:
             context.send(f"x:{item.id}", rows, hash_columns(members, length))
 
 
-def _nothing(item: plan.Exchange, length: int) -> list[pa.Array]:
+def _nothing(item: Exchange, length: int) -> list[pa.Array]:
     """The exchange's columns behind the key, for groups to which nothing is added."""
     if item.partial is None:
         return [pa.nulls(length, physical_type(e.type)) for e in item.outputs]

@@ -70,7 +70,7 @@ class Batches:
                         raise
                     self.last_error = f"batch {term.snapshot.version + 1} failed: {error}"
                     if tried == ATTEMPTS:
-                        if not _stop_failing_views(term, str(error)):
+                        if not stop_failing_views(term, str(error)):
                             raise
                         return cut
                     log.warning("%s; it is tried again", self.last_error)
@@ -119,7 +119,7 @@ class Batches:
             self.counters.update(receipt.counters)
 
 
-def _stop_failing_views(term: Term, message: str) -> bool:
+def stop_failing_views(term: Term, message: str) -> bool:
     """Stops the views whose program failed, so that the others go on; False where that is not what failed."""
     snapshot = term.snapshot
     operator = failed_operator(message)

@@ -15,6 +15,7 @@ from viewkeeper.changes.verify import operation_bytes
 from viewkeeper.jobs import ring
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.pipeline.work import GivenOperations, LogRange, TableRows, ZoneWork
+from viewkeeper.streams.part_changes import PartChanges
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.run import Run
@@ -74,7 +75,7 @@ class ZoneContext:
         return sent
 
     def _open(self, spec: StateSpec) -> Trace:
-        if isinstance(self._work.source, LogRange | GivenOperations):
+        if isinstance(self._work.source, LogRange | GivenOperations | PartChanges):
             return self._base.trace(spec)
         if isinstance(self._work.source, TableRows):
             return Trace(spec, [])

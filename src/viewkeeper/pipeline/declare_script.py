@@ -48,10 +48,11 @@ from viewkeeper.pipeline.declare_functions import with_function, without_functio
 from viewkeeper.pipeline.replacing import begun, created, exchanged, replacement_of, together, views_and_indexes
 from viewkeeper.pipeline.spark_calls import typed_by
 from viewkeeper.pipeline.spark_views import bind_any_view
+from viewkeeper.pipeline.whole_parts import LostAsDeclared, require_fillable, with_parts_of
 from viewkeeper.plans.maintenance import Memo, Plan, plan_of
 from viewkeeper.plans.outside import SparkCall
 from viewkeeper.streams import alter, declare_streams
-from viewkeeper.streams.analyst import Analyst, Keys, NoAnalyst
+from viewkeeper.streams.analyst import Analyst, Keys, NoAnalyst, NotByRows
 from viewkeeper.trace.receipt import RunRef
 from viewkeeper.trace.snapshot import Snapshot
 
@@ -120,7 +121,7 @@ def declared_anew(catalog: Catalog) -> Catalog:
     anew = _Declaring(
         declare_tables.drop(catalog, list(ids.values())),
         _AsDeclared(views, plan_of(catalog)),
-        declare_streams.Nothing(),
+        LostAsDeclared(catalog),
     )
     for view in views:
         anew.bind(created(view), view.saw)
@@ -134,7 +135,7 @@ def declared_anew(catalog: Catalog) -> Catalog:
     comments = {view.id: view.comment for view in views}
     made: list[Table | View | Index] = [
         *anew.catalog.tables,
-        *(replace(v, id=given[v.id], reads=tuple(given[read] for read in v.reads), replaces=replaces[given[v.id]],
+        *(replace(v, id=given[v.id], reads=tuple(given.get(r, r) for r in v.reads), replaces=replaces[given[v.id]],
                   comment=comments.get(given[v.id], v.comment))
           for v in anew.catalog.views),
         *(replace(i, id=given[i.id], on=given[i.on], replaces=replaces[given[i.id]]) for i in anew.catalog.indexes),
@@ -186,7 +187,7 @@ class _Declaring:
             if self.catalog.find(statement.name.name) is None and statement.name.name.lower() not in self._views:
                 self.apply(statement.create)
             return
-        if isinstance(statement, CreateView) and not self._is_over_parts(statement):
+        if isinstance(statement, CreateView):
             self._create_view(statement)
             return
         self.flush()
@@ -200,15 +201,14 @@ class _Declaring:
             index = bind_index(self.catalog, statement)
             self._require_kept(index.on, statement.name)
             self._require_settled([index.on], statement.name)
+            require_fillable(self.catalog, [index.on], statement.name, self._known)
             self.catalog = declare_tables.declare_index(self.catalog, index.name, index.on, index.columns)
             self._made("INDEX", statement.name)
         elif isinstance(statement, CreateStream):
             self.catalog = declare_streams.declare_stream(self.catalog, statement)
             self._made("STREAM", statement.name)
         elif isinstance(statement, AnyView):
-            self.catalog = declare_streams.declare_view(self.catalog, statement, self._analyst, self._known)
-            self._require_settled(self._dimensions(), statement.name)
-            self._made("VIEW", statement.name)
+            self._create_over_parts(statement)
         elif isinstance(statement, Rename):
             self._rename(statement)
         elif isinstance(statement, SetComment):
@@ -234,12 +234,19 @@ class _Declaring:
         else:
             raise DeclarationError("this statement declares nothing", *statement.place)
 
+    def _create_over_parts(self, statement: AnyView) -> None:
+        self.catalog = declare_streams.declare_view(self.catalog, statement, self._analyst, self._known)
+        self._require_settled(self._dimensions(), statement.name)
+        self._made("VIEW", statement.name)
+
     def _is_over_parts(self, statement: CreateView) -> bool:
-        over = bool(self.catalog.streams) and declare_streams.is_over_parts(self.catalog, statement)
-        if statement.expire is not None and not over:
-            raise DeclarationError(f"{statement.name} reads no stream, nor a view over one: it has no parts that could "
-                                   "expire; leave out EXPIRE AFTER", *statement.name.place)  # fmt: skip
-        return over
+        if not self.catalog.streams or not declare_streams.is_over_parts(self.catalog, statement):
+            what = "EXPIRE AFTER" if statement.expire is not None else "FORGET EXPIRED" if statement.forgets else ""
+            if what:
+                raise DeclarationError(f"{statement.name} reads no stream, nor a view over one: it has no parts that "
+                                       f"could expire; leave out {what}", *statement.name.place)  # fmt: skip
+            return False
+        return True
 
     def _rename(self, statement: Rename) -> None:
         name, to = statement.name, statement.to
@@ -273,7 +280,10 @@ class _Declaring:
     def _replace_whole(self, old: View, statement: AlterView) -> None:
         """A view over tables gets another query."""
         new, name = statement.view, statement.view.name
-        if not isinstance(new, CreateView) or self._is_over_parts(new) or statement.since is not None:
+        by_parts = not isinstance(new, CreateView) or (
+            self._is_over_parts(new) and declare_streams.is_by_parts(self.catalog, new, self._analyst)
+        )
+        if not isinstance(new, CreateView) or by_parts or statement.since is not None:
             message = f"{old.name} has no parts; drop it, and create it again, for a view over streams"
             raise NotSupported(message, *name.place)
         if users := alter.users_of_dimension(self.catalog, old.id):
@@ -291,7 +301,7 @@ class _Declaring:
         bound = bind_any_view(catalog, statement, self._analyst)
         for id_ in bound.reads:
             self._require_kept(id_, statement.name)
-        return bound
+        return with_parts_of(catalog, bound, statement, self._known)
 
     def _alter(self, altered: alter.Altered) -> None:
         self.catalog = altered.catalog
@@ -308,6 +318,16 @@ class _Declaring:
             self._views = {}
 
     def _create_view(self, statement: CreateView) -> None:
+        if self._is_over_parts(statement):
+            self.flush()
+            try:
+                self._create_over_parts(statement)
+            except NotByRows:
+                if statement.expire is not None:
+                    raise DeclarationError(f"{statement.name} is kept as a whole: it has no parts that could expire; "
+                                           "leave out EXPIRE AFTER", *statement.name.place) from None  # fmt: skip
+            else:
+                return
         self._require_free(statement.name)
         self.bind(statement)
         self._require_settled(self._views[statement.name.name.lower()].reads, statement.name)
@@ -324,7 +344,7 @@ class _Declaring:
         bound = replace(bound, written=written)
         for id_ in bound.reads:
             self._require_kept(id_, statement.name)
-        self._views[bound.name.lower()] = bound
+        self._views[bound.name.lower()] = with_parts_of(self.catalog, bound, statement, self._known)
 
     def _then(self, written: int | None) -> Catalog:
         return self.catalog if written is None else self.catalog.seen_at(written)

@@ -25,10 +25,12 @@ from viewkeeper.maintenance.zones import failed_operator
 from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.batches import CHAINED_MAX
 from viewkeeper.pipeline.declare_script import declared_anew, runs_without_use
+from viewkeeper.pipeline.part_sources import changes_of, index_of
 from viewkeeper.pipeline.programs import zone_programs
 from viewkeeper.pipeline.replacing import swapped
 from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import DriverExecutor, TableDifference, TableRows, ZoneWork
+from viewkeeper.streams.part_changes import all_rows
 from viewkeeper.trace.lease import Lease
 from viewkeeper.trace.receipt import Receipt, RunRef
 from viewkeeper.trace.snapshot import Change, Snapshot
@@ -199,10 +201,12 @@ class Fills:
         snapshot = term.snapshot
         program = zone_programs(snapshot.catalog, ids)
         tables = tuple(sorted(program.tables))
+        parts = all_rows(program.in_parts, index_of(snapshot))
         rows = sum(run.rows for id_ in tables for run in snapshot.states.get(_delta(snapshot.catalog, id_), ()))
+        rows += parts.rows
         lease = Lease(term.storage, snapshot.number)
         attempt = term.begin_attempt()
-        work = self._work(term, snapshot, ids, attempt, TableRows(snapshot.ref, tables), rows)
+        work = self._work(term, snapshot, ids, attempt, TableRows(snapshot.ref, tables, parts), rows)
         self._fill = _Fill(
             ids=ids, objects={i.id: i.stored for i in snapshot.catalog.whole}, rows=rows, started=time.time(),
             attempt=attempt, seen=None, upto=snapshot, leases={snapshot.number: lease},
@@ -214,9 +218,13 @@ class Fills:
         if fill.seen is not None:
             fill.leases.pop(fill.seen.number).close()
         fill.seen, snapshot = fill.upto, term.snapshot
-        behind = operations_between(fill.seen.positions, snapshot.positions)
+        program = zone_programs(fill.seen.catalog, fill.ids)
+        parts = changes_of(program.in_parts, fill.seen, snapshot)
+        behind = operations_between(fill.seen.positions, snapshot.positions) + parts.rows
         if behind and fill.seen.number != snapshot.number:
-            work = self._difference(term, fill, snapshot, behind)
+            source = TableDifference(fill.seen.ref, snapshot.ref, tuple(sorted(program.tables)), parts)
+            work = self._work(term, fill.seen, fill.ids, fill.attempt, source, behind)
+            work = replace(work, private=_runs(_ranged(fill.rounds, snapshot.version)))
             if behind > CHAINED_MAX and len(fill.rounds) < ROUNDS_MAX:
                 fill.leases[snapshot.number] = Lease(term.storage, snapshot.number)
                 fill.upto, fill.running = snapshot, self._pool.submit(tasks.run_zones, self._executor, work)
@@ -238,19 +246,12 @@ class Fills:
         self._failing = {id_: each for id_, each in self._failing.items() if id_ not in fill.ids}
         self.abandon(term)
 
-    def _difference(self, term: Term, fill: _Fill, newer: Snapshot, operations: int) -> ZoneWork:
-        assert fill.seen is not None
-        tables = tuple(sorted(zone_programs(fill.seen.catalog, fill.ids).tables))
-        source = TableDifference(fill.seen.ref, newer.ref, tables)
-        work = self._work(term, fill.seen, fill.ids, fill.attempt, source, operations)
-        return replace(work, private=_runs(_ranged(fill.rounds, newer.version)))
-
     def _work(
         self, term: Term, base: Snapshot, ids: frozenset[int], attempt: int, source: TableRows | TableDifference,
         rows: int,
     ) -> ZoneWork:  # fmt: skip
         program = zone_programs(base.catalog, ids)
-        zones = program.filled(source.tables)
+        zones = program.filled()
         root = term.storage.root
         # One view server less than a batch may use: batches and other views go on meanwhile.
         servers = max(1, self._executor.servers - 1) if rows > CHAINED_MAX else 1

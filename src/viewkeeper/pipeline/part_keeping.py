@@ -14,7 +14,10 @@ from typing import Any
 from viewkeeper.catalog.model import Catalog, Stream
 from viewkeeper.changes.positions import Positions, is_reached
 from viewkeeper.errors import Fenced, StoreReplaced, is_shortage
+from viewkeeper.pipeline.batches import ATTEMPTS, stop_failing_views
+from viewkeeper.pipeline.part_sources import kept_with
 from viewkeeper.pipeline.term import Term
+from viewkeeper.pipeline.work import DriverExecutor
 from viewkeeper.stores.contract import Store
 from viewkeeper.streams.intake.stream_log import STREAMS, StreamLog
 from viewkeeper.streams.intake.taking import idle_seal, sealed_after
@@ -24,7 +27,7 @@ from viewkeeper.streams.keeping.stage import RoundStage
 from viewkeeper.streams.keeping.upkeep import Stopped
 from viewkeeper.streams.part_files import close_deleted_part_files
 from viewkeeper.streams.progress import StreamProgress
-from viewkeeper.streams.work import PartExecutor
+from viewkeeper.streams.readers import fills_from
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.garbage import named_files
 from viewkeeper.trace.points import reached
@@ -60,7 +63,7 @@ class _Next:
 class PartKeeping:
     """Keeps streams and the views over them.  Streams whose log is another than the one that was read are left out."""
 
-    def __init__(self, executor: PartExecutor, pool: Pool, storage: Storage, store: Store) -> None:
+    def __init__(self, executor: DriverExecutor, pool: Pool, storage: Storage, store: Store) -> None:
         self._failed: str | None = None
         self._replaced: dict[int, StoreReplaced] = {}
         self.seconds: dict[int, list[float]] = {}
@@ -218,10 +221,24 @@ class PartKeeping:
         if not _fits(term.snapshot, stage.snapshot):
             self._more = True  # streams or views were declared, altered or dropped meanwhile
             return False
+        try:
+            kept = kept_with(stage, term, self._executor, round_.attempt)
+        except Exception as error:
+            is_last = self.failures + 1 >= ATTEMPTS
+            if (
+                isinstance(error, Fenced)
+                or is_shortage(error)
+                or not is_last
+                or not stop_failing_views(term, str(error))
+            ):
+                raise
+            self._more = True
+            return True
         stamp = time.time_ns() // 1000
         reached("before parts")
         version = term.snapshot.version + 1
-        term.commit(stage.change(term.storage, version, term.epoch, round_.attempt, stamp))
+        change = stage.change(term.storage, version, term.epoch, round_.attempt, stamp)
+        term.commit(replace(change, added=[*change.added, *kept]))
         if self._done is not None:
             self._done = (self._done[0], term.snapshot.progress)
         reached("after parts")
@@ -248,7 +265,9 @@ def _told(error: Exception) -> str:
 def _fits(now: Snapshot, then: Snapshot) -> bool:
     """Whether what was computed over `then` may be committed after `now`."""
     same = now.catalog is then.catalog or (
-        now.catalog.streams == then.catalog.streams and now.catalog.part_views == then.catalog.part_views
+        now.catalog.streams == then.catalog.streams
+        and now.catalog.part_views == then.catalog.part_views
+        and fills_from(now.catalog) <= fills_from(then.catalog)  # their parts may have expired in the round
     )
     return same and now.progress == then.progress
 

@@ -20,6 +20,7 @@ from viewkeeper.compiler.part_references import is_common, quoted
 from viewkeeper.compiler.statements import CreateView, Identifier
 from viewkeeper.errors import DeclarationError
 from viewkeeper.maintenance import declare_tables
+from viewkeeper.pipeline.whole_parts import declaration_of
 
 Bind = Callable[[Catalog, CreateView], BoundView]
 """Binds a view in a catalog in which its name is free."""
@@ -150,8 +151,7 @@ def _new_name(name: str) -> str:
 
 def created(view: View) -> CreateView:
     """The statement that declares `view`."""
-    columns = ", ".join(quoted(column.name) for column in view.columns)
-    (statement,) = parse_script(f"CREATE VIEW {quoted(view.name)} ({columns}) AS {view.sql}")
+    (statement,) = parse_script(declaration_of(view))
     assert isinstance(statement, CreateView)
     return statement
 

@@ -1,4 +1,4 @@
-"""What enters zone 1: operations of the logs, or the signed rows of base tables for a fill.
+"""What enters zone 1: operations of the logs, the signed rows of base tables for a fill, or those of streams' parts.
 
 Every view server reads the whole range of the logs and keeps the rows whose keys it owns.  Decoding is cheaper than a
 shuffle (docs/decisions/030-spark-jobs.md), and one stage is saved.
@@ -13,11 +13,15 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import REJECTED, Table
 from viewkeeper.jobs import ring
+from viewkeeper.maintenance.operators import arrivals
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.pipeline.context import ZoneContext
+from viewkeeper.pipeline.programs import programs_without
 from viewkeeper.pipeline.work import GivenOperations, LogRange, TableDifference, TableRows, ZoneWork
+from viewkeeper.streams.part_changes import PartChanges
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.disk import STATE, Disk
+from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.hashing import canonical, hash_columns
 from viewkeeper.trace.points import reached
 from viewkeeper.trace.rows import Rows
@@ -31,14 +35,42 @@ def read(work: ZoneWork, server: int, storage: Storage, base: Snapshot, context:
         operations = _operations(work, work.source, server, base, context)
     elif isinstance(work.source, GivenOperations):
         operations = _given(work.disk, work.source, base)
+    elif isinstance(work.source, PartChanges):
+        return _changes(work, work.source, server, base)
     else:
         shares = {f"delta:{id_}": _signed(work, server, storage, base, id_) for id_ in work.source.tables}
-        return {target: [share] for target, share in shares.items() if share is not None}
+        found = {target: [share] for target, share in shares.items() if share is not None}
+        return found | _changes(work, work.source.parts, server, base)
     inbox: dict[str, list[Sent]] = {}
     for target, sent in operations:
         inbox.setdefault(target, []).append(_own(sent, server, work.servers))
     reached("log read")
     return inbox
+
+
+def _changes(work: ZoneWork, changes: PartChanges, server: int, base: Snapshot) -> dict[str, list[Sent]]:
+    """The server's share of what came to parts and went from them."""
+    inbox: dict[str, list[Sent]] = {}
+    for operator in programs_without(base.catalog, work.fill, work.left_out).arrivals:
+        of = base.catalog.source(operator.object)
+        for target, signed in ((arrivals.came, changes.came), (arrivals.expired, changes.expired)):
+            pieces, name = signed.get(of.id), target(of.id, operator.timed)
+            if pieces is not None and name not in inbox:
+                rows = pieces.read(work.disk, of.columns, of.length, timed=operator.timed)
+                columns = [canonical(column) for column in rows.columns]
+                own = _own(Sent(rows, hash_columns(columns, len(rows))), server, work.servers)
+                inbox[name] = [_netted(own)]
+    return inbox
+
+
+def _netted(sent: Sent) -> Sent:
+    """Without rows that go and come again: of parts that were written anew."""
+    if not (sent.rows.weights < 0).any() or not (sent.rows.weights > 0).any():
+        return sent
+    groups = group_rows(sent.hashes, [canonical(column) for column in sent.rows.columns])
+    weights = np.add.reduceat(sent.rows.weights[groups.order], groups.starts)
+    firsts = groups.firsts[weights != 0]
+    return Sent(Rows(sent.rows.take(firsts).columns, weights[weights != 0]), sent.hashes[firsts])
 
 
 def _signed(work: ZoneWork, server: int, storage: Storage, base: Snapshot, id_: int) -> Sent | None:

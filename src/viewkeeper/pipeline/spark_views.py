@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from viewkeeper.catalog.model import Catalog, Column, Table, View
+from viewkeeper.catalog.model import Catalog, Column, InParts, PartView, Stream, Table, View
 from viewkeeper.compiler.bind import BoundView, bind_view, require_free
+from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.compiler.part_references import is_common
 from viewkeeper.compiler.scope import did_you_mean
 from viewkeeper.compiler.source_text import UNREAD, QueryText
@@ -18,6 +19,9 @@ from viewkeeper.errors import DeclarationError, Error, NotSupported
 from viewkeeper.pipeline.spark_calls import bind_with_spark_calls
 from viewkeeper.plans.relations import SparkQuery
 from viewkeeper.streams.analyst import Analyst
+
+_Read = Table | View | Stream | PartView
+"""What a query can name."""
 
 
 def bind_any_view(catalog: Catalog, statement: CreateView, analyst: Analyst) -> BoundView:
@@ -32,6 +36,7 @@ def bind_any_view(catalog: Catalog, statement: CreateView, analyst: Analyst) -> 
         require_free(catalog, statement.name)
         _refuse_functions(catalog, statement.query, refused)
         asked = _Asked(catalog, statement.query, _objects(catalog, statement.query), refused, analyst)
+        _refuse_hidden(asked)
     columns = asked.columns(statement.query.sql)
     names = column_names(statement.name, statement.columns, [column.name for column in columns])
     bound = bind_with_spark_calls(catalog, statement, columns, analyst)
@@ -47,6 +52,15 @@ def _refuse_functions(catalog: Catalog, query: QueryText, refused: NotSupported)
         if catalog.function(node.name) is not None:
             what = f"{node.name} is a Python function, which Spark does not know, and only Spark has the rest"
             raise query.error(f"{what}: {_reason(refused)}; put the one into a view over the other", node, NotSupported)
+
+
+def _refuse_hidden(asked: _Asked) -> None:
+    """Spark reads a stream's rows as those of a table."""
+    for node in asked.query.tree.find_all(exp.Column):
+        if node.name.upper() == PART_TIMESTAMP.name and any(isinstance(of, InParts) for of in asked.objects):
+            message = (f"Spark has a part in this view, and does not know PART_TIMESTAMP: {_reason(asked.refused)}; "
+                       "take PART_TIMESTAMP in a view of its own, under another name, and read that")  # fmt: skip
+            raise asked.query.error(message, node, NotSupported)
 
 
 def _spark_view(
@@ -65,20 +79,25 @@ def _spark_view(
     return BoundView(statement.name.name, query.sql, relation, columns, key, False, reads, sql)
 
 
-def _objects(catalog: Catalog, query: QueryText) -> list[Table | View]:
-    """The tables and views that the query names; of one that only Spark reads, all whose names stand there."""
-    found: dict[int, Table | View] = {}
+def _objects(catalog: Catalog, query: QueryText) -> list[_Read]:
+    """What the query names; of one that only Spark reads, all whose names stand there."""
+    found: dict[int, _Read] = {}
     if query.tree == UNREAD:
-        named = (catalog.find(token.text) for token in query_tokens(query))
-        return list({of.id: of for of in named if isinstance(of, Table | View)}.values())
+        named = (_readable(catalog, token.text) for token in query_tokens(query))
+        return list({of.id: of for of in named if of is not None}.values())
     for node in query.tree.find_all(exp.Table):
         if isinstance(node.this, exp.Identifier) and not is_common(node):
-            of = catalog.find(node.name)
-            if not isinstance(of, Table | View):
+            of = _readable(catalog, node.name)
+            if of is None:
                 known = did_you_mean(node.name, catalog.readable_names())
                 raise query.error(f"there is no table or view {node.name}" + known, node)
             found[of.id] = of
     return list(found.values())
+
+
+def _readable(catalog: Catalog, name: str) -> _Read | None:
+    of = catalog.find(name)
+    return of if isinstance(of, Table | View | Stream | PartView) and not getattr(of, "hidden", False) else None
 
 
 @dataclass(frozen=True)
@@ -87,7 +106,7 @@ class _Asked:
 
     catalog: Catalog
     query: QueryText
-    objects: list[Table | View]
+    objects: list[_Read]
     refused: NotSupported
     analyst: Analyst
 
@@ -109,9 +128,10 @@ class _Asked:
             raise self.refused from None
 
 
-def _key(of: Table | View) -> tuple[str, ...]:
-    unique = isinstance(of, Table) or of.unique
-    return tuple(of.columns[i].name for i in of.key) if unique else ()
+def _key(of: _Read) -> tuple[str, ...]:
+    if isinstance(of, InParts) or (isinstance(of, View) and not of.unique):
+        return ()
+    return tuple(of.columns[i].name for i in of.key)
 
 
 def _reason(refused: NotSupported) -> str:

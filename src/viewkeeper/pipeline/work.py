@@ -15,6 +15,7 @@ from viewkeeper.catalog.model import Column
 from viewkeeper.stores.contract import LogReader, LogSlice
 from viewkeeper.streams import work as streams
 from viewkeeper.streams.analyst import Analyst
+from viewkeeper.streams.part_changes import PartChanges
 from viewkeeper.trace.disk import Disk
 from viewkeeper.trace.manifest import ManifestRef
 from viewkeeper.trace.merge import MergeTask
@@ -44,19 +45,22 @@ class GivenOperations:
 
 @dataclass(frozen=True)
 class TableRows:
-    """All rows of `tables` at the manifest `at`, as +1 rows."""
+    """All rows of `tables` at the manifest `at`, as +1 rows; `parts` are those of streams."""
 
     at: ManifestRef
     tables: tuple[int, ...]
+    parts: PartChanges
 
 
 @dataclass(frozen=True)
 class TableDifference:
-    """What changed in `tables` from manifest `older` to manifest `newer`, as signed rows."""
+    """What changed in `tables` from manifest `older` to manifest `newer`, as signed rows; `parts` is what changed in
+    streams."""
 
     older: ManifestRef
     newer: ManifestRef
     tables: tuple[int, ...]
+    parts: PartChanges
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class ZoneWork:
     version: int
     epoch: int
     attempt: int
-    source: LogRange | GivenOperations | TableRows | TableDifference
+    source: LogRange | GivenOperations | PartChanges | TableRows | TableDifference
     servers: int
     zones: tuple[int, ...]
     asking: tuple[int, ...]

@@ -2,10 +2,8 @@
 
 A *stream* is what an operator yields in a batch: signed rows.  An operator takes the streams of earlier operators of
 its own zone directly; from earlier zones rows come through an `Exchange`, which moves them to the view server that owns
-the hash of their key.  Operators are listed so that inputs stand before their users.
-
-A stream with `member` carries the number of a view of a family in its first column; expressions do not count that
-column.
+the hash of their key.  Operators are listed so that inputs stand before their users.  A stream with `member` has the
+number of a view of a family in its first column; expressions do not count that column.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ from typing import ClassVar
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Catalog, CatalogPlan, Column, StateSpec
+from viewkeeper.plans.exchange import Exchange
 from viewkeeper.plans.expressions import ColumnRef, Expression, Literal
 from viewkeeper.plans.kept_calls import KeptCall, Running
 from viewkeeper.plans.key_functions import KeyFunction
@@ -135,6 +134,26 @@ class Delta(Operator):
 
 @stored
 @dataclass(frozen=True)
+class Arrivals(Operator):
+    """The rows that come to the parts of a stream (`object`), and with `forgets` those that go with expired parts; last
+    PART_TIMESTAMP, where `timed`.  `since`: the part before which all had expired when it was declared, None: none."""
+
+    object: int
+    name: str
+    timed: bool
+    forgets: bool
+    since: int | None
+
+    title = "ARRIVALS"
+
+    def text(self, shown: Shown) -> str:
+        since = "" if self.since is None else f"; those of parts before {self.since} had expired when it was declared"
+        kept = "go" if self.forgets else "stay"
+        return f"of {self.name}: rows as they are accepted, late ones too, which {kept} when their part expires{since}"
+
+
+@stored
+@dataclass(frozen=True)
 class Member:
     """One view of a family: its number and its predicate."""
 
@@ -174,24 +193,6 @@ class Pick(Operator):
 
     def text(self, shown: Shown) -> str:
         return f"one view of {shown.names[self.input]}"
-
-
-@stored
-@dataclass(frozen=True)
-class Exchange:
-    """Moves the stream of `source` to `zone` by the hash of the first `key` outputs (the member column goes first where
-    the stream has one; it is part of the key, and not counted).  `outputs` cannot raise.
-
-    With `partial` (the running sums wanted), rows are summed up by group before they are sent.
-    """
-
-    id: int
-    source: int
-    zone: int
-    key: int
-    outputs: tuple[Expression, ...]
-    member: bool
-    partial: tuple[Running, ...] | None = None
 
 
 @stored

@@ -12,7 +12,7 @@ from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.inputs import inputs
 from viewkeeper.plans.match import MatchPlan
 from viewkeeper.plans.viewdf import Earlier, QueryPlan
-from viewkeeper.streams.analyst import Analyst
+from viewkeeper.streams.analyst import Analyst, NotByRows
 from viewkeeper.streams.bind_plain import sources_in
 from viewkeeper.streams.declare_streams import Known, declare_view, is_over_parts, new_views
 from viewkeeper.streams.subscripts import lowest_at_least
@@ -38,7 +38,11 @@ def alter_view(catalog: Catalog, statement: AlterView, analyst: Analyst, known: 
     if isinstance(new, CreateView) and any(source is old for source, _ in sources_in(catalog, new.query.tree)):
         raise DeclarationError(f"{old.name} cannot be made of itself", *name.place)
     others = catalog.without({old.id})
-    (*helpers, view) = new_views(others, new, analyst, known, _Ids(old.id, catalog.next_id))
+    try:
+        (*helpers, view) = new_views(others, new, analyst, known, _Ids(old.id, catalog.next_id))
+    except NotByRows:
+        raise NotSupported(f"{old.name} is kept part by part, and its new query takes rows of all parts together; "
+                           "drop the view and create it again", *name.place) from None  # fmt: skip
     if helpers or not (isinstance(view.plan, QueryPlan) and isinstance(old.plan, QueryPlan)):
         return _replaced_whole(catalog, statement, old, analyst, known)
     _refuse_cycle(catalog, old, view, name)
@@ -212,15 +216,15 @@ def users_of_dimension(catalog: Catalog, id_: int) -> list[str]:
 
 
 def users_of_parts(catalog: Catalog, ids: Collection[int]) -> list[str]:
-    """The views over streams that read one of `ids`; for a hidden helper that does, those that need the helper."""
-    reached, names = set(ids), []
+    """The views that read one of `ids`; for a hidden helper that does, those that need the helper."""
+    reached, names = set(ids), list[str]()
     for view in catalog.part_views:
         if reached & set(view.reads) and view.id not in ids:
             if view.hidden:
                 reached.add(view.id)
             else:
                 names.append(view.name)
-    return names
+    return names + [view.name for view in catalog.views if reached & set(view.reads)]
 
 
 def _without(catalog: Catalog, ids: set[int]) -> Catalog:

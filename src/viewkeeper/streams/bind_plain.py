@@ -21,7 +21,7 @@ from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.outside import outside_call_in
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.references import Subscript
-from viewkeeper.plans.relations import Filter, InnerJoin, Project, Relation, Scan, expressions_of
+from viewkeeper.plans.relations import Filter, InnerJoin, OuterJoin, Project, Relation, Scan, expressions_of
 from viewkeeper.plans.subqueries import has_subquery, relations_in, scans_in
 from viewkeeper.plans.viewdf import NamedDimension, NamedInput, PlainPlan, PlannedQuery
 from viewkeeper.streams.analyst import Analyst, NotByRows
@@ -57,23 +57,26 @@ def sources_in(catalog: Catalog, tree: exp.Expr) -> list[tuple[Stream | PartView
 
 
 def bind_plain(catalog: Catalog, statement: CreateView, analyst: Analyst) -> BoundPlain:
-    """Looks up and checks a query over a stream; raises DeclarationError or NotSupported with line and column."""
+    """Looks up and checks a query over a stream; raises DeclarationError or NotSupported with line and column;
+    NotByRows where it takes rows of streams together: what it answers is not what it answers over their parts."""
     query = statement.query
     sources = sources_in(catalog, query.tree)
     source, node = sources[0]
     choices = _CHOICES.format(source.name)
+    for hint in query.tree.find_all(exp.Hint):
+        if any(each.name.upper() == "STRATEGY" for each in hint.expressions):
+            raise query.error("STRATEGY is for views with [WINDOW ...]; leave it out", query.tree, NotSupported)
+    if statement.forgets:
+        raise query.error("FORGET EXPIRED is for views that take rows together; leave it out", query.tree, NotByRows)
     if len(sources) > 1:
         second, other = sources[1]
         raise query.error(f"{source.name} and {second.name} both have parts; a join of them must say which parts meet: "
-                          f"{choices}", other, NotSupported)  # fmt: skip
+                          f"{choices}", other, NotByRows)  # fmt: skip
     for aggregate in query.tree.find_all(exp.AggFunc, exp.Group, exp.Having):
         select = aggregate.find_ancestor(exp.Select)
         if select is None or any(table is node for table in select.find_all(exp.Table)):
             raise query.error(f"an aggregate over {source.name} must say over which rows, since the stream never ends: "
-                              f"{choices}", aggregate, NotSupported)  # fmt: skip
-    for hint in query.tree.find_all(exp.Hint):
-        if any(each.name.upper() == "STRATEGY" for each in hint.expressions):
-            raise query.error("STRATEGY is for views with [WINDOW ...]; leave it out", query.tree, NotSupported)
+                              f"{choices}", aggregate, NotByRows)  # fmt: skip
     planned = _planned(catalog, query, source)
     bound = _bound(catalog, statement, source)
     if bound is None:
@@ -119,7 +122,25 @@ def _bound(
             message = f"{call.name} is a Python function, which views over streams do not call; call it over tables"
             raise statement.query.error_at(message, call.place)
     once = [scan.object for scan in scans_in(bound.relation)].count(source.id) == 1  # WITH may read it never, or twice
-    return (bound.columns, bound.relation) if once and _is_ours(bound.relation) else None
+    if not once or not _is_by_rows(bound.relation, source.id):
+        what = f"the query would take rows of {source.name} together: {_CHOICES.format(source.name)}"
+        raise statement.query.error(what, statement.query.tree, NotByRows)
+    return (bound.columns, bound.relation) if _is_ours(bound.relation) else None
+
+
+def _is_by_rows(relation: Relation, source: int) -> bool:
+    """Whether each row of `source`, which is scanned once, gives its rows of the answer by itself."""
+    match relation:
+        case Scan():
+            return relation.object == source
+        case Filter() | Project():
+            return _is_by_rows(relation.input, source)
+        case InnerJoin():
+            return _is_by_rows(relation.left, source) or _is_by_rows(relation.right, source)
+        case OuterJoin():
+            kept = {"LEFT": relation.left, "SEMI": relation.left, "ANTI": relation.left, "RIGHT": relation.right}
+            return relation.kind in kept and _is_by_rows(kept[relation.kind], source)
+    return False
 
 
 def _is_ours(relation: Relation) -> bool:
@@ -150,6 +171,6 @@ def _asked(
     except NotByRows as refused:
         where = f" (line {refused.line}, column {refused.column})"
         message = f"{str(refused).removesuffix(where)}: {_CHOICES.format(source.name)}"
-        raise NotSupported(message, refused.line, refused.column) from None
+        raise NotByRows(message, refused.line, refused.column) from None
     names = column_names(statement.name, statement.columns, [column.name for column in columns])
     return tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True))

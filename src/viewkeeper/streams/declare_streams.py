@@ -24,7 +24,7 @@ from viewkeeper.compiler.statements import (
 )
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.viewdf import PlannedQuery, ViewDFPlan
-from viewkeeper.streams.analyst import Analyst
+from viewkeeper.streams.analyst import Analyst, NotByRows
 from viewkeeper.streams.bind_plain import bind_plain, sources_in
 from viewkeeper.streams.bind_viewdf import bind_viewdf, refused_names, viewdf_columns
 from viewkeeper.streams.patterns.declare_pattern import declare_pattern
@@ -94,6 +94,15 @@ def declare_stream(catalog: Catalog, statement: CreateStream) -> Catalog:
 def is_over_parts(catalog: Catalog, statement: CreateView) -> bool:
     """Whether a view without any clause of streams' reads a stream, or a view over one."""
     return bool(sources_in(catalog, statement.query.tree))
+
+
+def is_by_parts(catalog: Catalog, statement: CreateView, analyst: Analyst) -> bool:
+    """Whether a view over streams is its query over each part by itself, so that it is kept part by part."""
+    try:
+        bind_plain(catalog, statement, analyst)
+    except NotByRows:
+        return False
+    return True
 
 
 def declare_view(catalog: Catalog, statement: AnyView, analyst: Analyst, known: Known) -> Catalog:

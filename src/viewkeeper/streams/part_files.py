@@ -13,7 +13,7 @@ import struct
 import time
 import zlib
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -183,6 +183,19 @@ def read_part(
         return Block.empty([columns[i] for i in (range(len(columns)) if wanted is None else wanted)])
     whole = Block.concat(blocks)
     return by_hash(whole) if grouped and len(blocks) > 1 else whole
+
+
+def merged(pieces: Iterable[Piece]) -> list[Piece]:
+    """The same rows in the same order, with pieces that stand behind one another in a file as one: small parts share
+    row groups, and each is then read once."""
+    found: list[Piece] = []
+    for piece in pieces:
+        last = found[-1] if found else None
+        if last is not None and (last.file, last.offset + last.rows) == (piece.file, piece.offset):
+            found[-1] = Piece(last.file, last.offset, last.rows + piece.rows)
+        else:
+            found.append(piece)
+    return found
 
 
 def to_table(

@@ -26,9 +26,10 @@ from viewkeeper.maintenance.explain import explain_new_view, explained
 from viewkeeper.maintenance.explained import Explained
 from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.spark_views import bind_any_view
+from viewkeeper.pipeline.whole_parts import with_parts_of
 from viewkeeper.plans.maintenance import plan_of, states_of
 from viewkeeper.streams.analyst import Analyst, LazyAnalyst, NoAnalyst
-from viewkeeper.streams.declare_streams import declare_view, is_over_parts
+from viewkeeper.streams.declare_streams import declare_view, is_by_parts, is_over_parts
 from viewkeeper.streams.existing import ExistingParts
 from viewkeeper.streams.explain import explain as explain_parts
 from viewkeeper.streams.explain import picture
@@ -76,9 +77,12 @@ def _explain_new(
     version: Version, statement: AnyView, format_: str, analyst: Callable[[], Analyst] | None
 ) -> str:  # fmt: skip
     catalog, asked = version.catalog, NoAnalyst() if analyst is None else LazyAnalyst(analyst)
-    if isinstance(statement, CreateView) and not (catalog.streams and is_over_parts(catalog, statement)):
-        return _printed(explain_new_view(catalog, bind_any_view(catalog, statement, asked), _sizes(version)), format_)
     known = ExistingParts(version.snapshot)
+    if isinstance(statement, CreateView):
+        over = bool(catalog.streams) and is_over_parts(catalog, statement)
+        if not over or not is_by_parts(catalog, statement, asked):
+            bound = with_parts_of(catalog, bind_any_view(catalog, statement, asked), statement, known)
+            return _printed(explain_new_view(catalog, bound, _sizes(version)), format_)
     declared = declare_view(catalog, statement, asked, known)
     view = declared.part_views[-1]
     return _of_parts(declared, view, explain_parts(declared, view, known), format_)
@@ -87,7 +91,8 @@ def _explain_new(
 def _sizes(version: Version, filled: bool = False) -> StoredSizes:
     """Stored rows and bytes of the states that hold any; with `filled`, of all."""
     operators = plan_of(version.catalog).operators
-    found = {spec.id: version.snapshot.states.get(spec.id, ()) for o in operators for spec in states_of(o)}
+    ids = [*(spec.id for o in operators for spec in states_of(o)), *(of.id for of in version.catalog.in_parts)]
+    found = {id_: version.snapshot.states.get(id_, ()) for id_ in ids}
     return {id_: (sum(run.rows for run in runs), sum(run.bytes for run in runs))
             for id_, runs in found.items() if filled or runs}  # fmt: skip
 

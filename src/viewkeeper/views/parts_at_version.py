@@ -14,7 +14,7 @@ from viewkeeper.catalog.model import PartView, Stream
 from viewkeeper.errors import NotFound, NotReady, NotSupported
 from viewkeeper.stores.value_conversion import aware
 from viewkeeper.streams.blocks import Block
-from viewkeeper.streams.part_files import read_part
+from viewkeeper.streams.part_files import merged, read_part
 from viewkeeper.streams.part_index import Part, PartIndex
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.subscripts import UNBOUNDED
@@ -113,7 +113,7 @@ class Parts:
             subscripts.append(part)
             starts.append(known[row.pieces])
             lengths.append(row.rows)
-        block = read_part(self.disk, _merged(pieces), self.of.columns, wanted=wanted)
+        block = read_part(self.disk, merged(pieces), self.of.columns, wanted=wanted)
         if len(known) < len(subscripts):
             block = block.take(spread(np.array(starts), np.array(lengths)))
         return block, np.repeat(np.array(subscripts, dtype=np.int64), lengths)
@@ -185,16 +185,3 @@ class Parts:
         """Microseconds since 1970 as a user sees them: in the database's time zone."""
         moment: datetime.datetime = self._moment(microseconds)
         return moment
-
-
-def _merged(pieces: Iterable[Piece]) -> list[Piece]:
-    """The same rows in the same order, with pieces that stand behind one another in a file as one: small parts share
-    row groups, and each is then read once."""
-    found: list[Piece] = []
-    for piece in pieces:
-        last = found[-1] if found else None
-        if last is not None and (last.file, last.offset + last.rows) == (piece.file, piece.offset):
-            found[-1] = Piece(last.file, last.offset, last.rows + piece.rows)
-        else:
-            found.append(piece)
-    return found

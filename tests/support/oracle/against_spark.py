@@ -36,6 +36,7 @@ from viewkeeper.plans.maintenance import plan_of
 from viewkeeper.plans.relations import Relation, expressions_of
 from viewkeeper.plans.rewriting import walk
 from viewkeeper.plans.subqueries import relations_in
+from without_streams import WithoutStreams
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 _SHRINKING = 120.0  # seconds
 
 
-class MemoryEvidence:
+class MemoryEvidence(WithoutStreams):
     """A `MemoryEngine` and the plain tables beside it, as the checker sees a database."""
 
     version = 1

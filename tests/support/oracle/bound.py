@@ -15,6 +15,7 @@ from viewkeeper.compiler.bind import bind_table, bind_view
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import CreateTable, CreateView
 from viewkeeper.plans.relations import Relation
+from without_streams import WithoutStreams
 
 from .model import Base, Case
 
@@ -66,7 +67,7 @@ class BoundCase:
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class Evaluated(WithoutStreams):
     """A database whose views hold what the evaluator says: `check.Evidence`."""
 
     bound: BoundCase

@@ -9,6 +9,7 @@ from viewkeeper.evaluation import exact, exact_product
 from viewkeeper.evaluation.evaluate import evaluate
 from viewkeeper.maintenance.task import Task
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.exchange import Exchange
 from viewkeeper.plans.expressions import ColumnRef
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.hashing import hash_columns
@@ -16,7 +17,7 @@ from viewkeeper.trace.keys import canonical, with_null
 from viewkeeper.trace.rows import Rows
 
 
-def send(item: plan.Exchange, source: plan.Operator, rows: Rows, task: Task) -> None:
+def send(item: Exchange, source: plan.Operator, rows: Rows, task: Task) -> None:
     """Computes the outputs of `rows`, hashes the key, sums up by group where the exchange is partial, and sends."""
     values = rows.columns[source.member :]
     outputs = [
@@ -36,7 +37,7 @@ def send(item: plan.Exchange, source: plan.Operator, rows: Rows, task: Task) -> 
     task.context.send(f"x:{item.id}", Rows(columns, rows.weights), hashes)
 
 
-def _fed_by(operator: plan.Operator, item: plan.Exchange) -> bool:
+def _fed_by(operator: plan.Operator, item: Exchange) -> bool:
     return plan.exchange_of(operator) == item.id
 
 
@@ -47,7 +48,7 @@ def _spread_nulls(key: list[pa.Array], columns: list[pa.Array], hashes: np.ndarr
     return np.where(with_null(key, len(hashes)), hash_columns(columns, len(hashes)), hashes)
 
 
-def _summed(item: plan.Exchange, rows: Rows, key: int, hashes: np.ndarray) -> tuple[Rows, np.ndarray]:
+def _summed(item: Exchange, rows: Rows, key: int, hashes: np.ndarray) -> tuple[Rows, np.ndarray]:
     """One row a group: the key, how many rows, and for each running argument how many are not NULL, and their sum."""
     groups = group_rows(hashes, rows.columns[:key])
     firsts = pa.array(groups.firsts)

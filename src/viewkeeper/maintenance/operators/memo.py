@@ -19,6 +19,7 @@ from viewkeeper.functions.python_calls import answered
 from viewkeeper.maintenance.operators.keyed_rows import KeyedRows, TouchedKeys
 from viewkeeper.maintenance.task import Arrived, Sent, Task
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.exchange import Exchange
 from viewkeeper.plans.outside import PythonCall
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
@@ -49,7 +50,7 @@ class NewValues:
         return Sent(Rows([*self.key, values, pa.array(errors)], np.ones(len(self), np.int64)), self.hashes)
 
 
-def unknown(operator: plan.Memo, exchange: plan.Exchange, sent: Sequence[Sent], trace: Trace, zone: str) -> NewValues:
+def unknown(operator: plan.Memo, exchange: Exchange, sent: Sequence[Sent], trace: Trace, zone: str) -> NewValues:
     """What of the rows `sent` through `exchange` the state `trace` knows nothing of, each value once."""
     rows, hashes = Rows.concat([each.rows for each in sent]), np.concatenate([each.hashes for each in sent])
     arrived = Arrived(rows, hashes, exchange.key)

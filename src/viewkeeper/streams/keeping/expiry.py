@@ -17,6 +17,7 @@ from viewkeeper.streams.intake.taking import MICROSECONDS, too_late
 from viewkeeper.streams.keeping.stage import RoundStage
 from viewkeeper.streams.part_program import Carry
 from viewkeeper.streams.program_of_view import program_of
+from viewkeeper.streams.readers import fills_from
 from viewkeeper.streams.subscripts import UNBOUNDED, lowest_at_least
 from viewkeeper.trace.points import reached
 
@@ -36,10 +37,10 @@ class Needs:
 
 def expire(stage: RoundStage) -> None:
     """Takes the parts that may go out of the part catalog, and the copies of dimension tables that none reads."""
-    needs = needs_of(stage)
+    needs, filling = needs_of(stage), fills_from(stage.catalog)
     for item in stage.catalog.in_parts:
         first, kept = stage.first(item.id), stage.kept(item.id)
-        if first is None:
+        if first is None or item.id in filling:
             continue
         bound = min(needs.parts[item.id], _by_age(stage, item))
         if bound > max(first, first if kept is None else kept):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from viewkeeper.catalog.model import PARTS, REJECTED, Catalog, Column, PartView, Stream
+from viewkeeper.streams.part_changes import PartChanges, changes_between
 from viewkeeper.streams.part_index import Part, PartIndex, Range, read_index, rows_of
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.streams.touched import Touched, union
@@ -195,6 +196,10 @@ class RoundStage:
             writer.add(REJECTED, Rows.concat(self.rejected))
         receipts = [writer.finish().at(version, version), *(_receipt(file, version) for file in self.files)]
         return Change("parts", version, added=receipts, removed=removed, progress=self._progress)
+
+    def part_changes(self, objects: Iterable[int]) -> PartChanges:
+        """What comes to the parts of `objects`, and goes from them."""
+        return changes_between(objects, lambda id_: self._before.get(id_, NO_PARTS), self.index, self.kept)
 
     def _changed_objects(self) -> list[int]:
         return [id_ for id_, index in self._indexes.items() if index is not self._before.get(id_)]
