@@ -15,7 +15,8 @@ from viewkeeper.catalog.types import logical_type, to_logical, to_physical
 from viewkeeper.checker.row_evaluator import Answer, evaluate
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.maintenance.ad_hoc import run_query
-from viewkeeper.plans.relations import Relation
+from viewkeeper.plans.relations import Relation, Windows
+from viewkeeper.plans.subqueries import relations_in
 from viewkeeper.trace.rows import Rows
 
 if TYPE_CHECKING:
@@ -114,3 +115,10 @@ def test_what_is_not_ours_is_refused_in_its_place(query: str, message: str) -> N
     with pytest.raises(DeclarationError, match=message):
         query_of(CATALOG, query)
     assert issubclass(NotSupported, DeclarationError)
+
+
+def test_spark_is_not_asked_for_the_place_of_an_element() -> None:
+    """Which tells rows apart here: the text that Spark gets for windows over what is exploded has no such name."""
+    query = "SELECT e, row_number() OVER (ORDER BY e) AS r FROM t LATERAL VIEW explode(a) l AS e"
+    (windows,) = [each for each in relations_in(query_of(CATALOG, query).relation) if isinstance(each, Windows)]
+    assert windows.settled is None

@@ -16,7 +16,7 @@ from viewkeeper.catalog.types import INT, STRING, VOID, Type, struct_of
 from viewkeeper.compiler.calls import GeneratorCall
 from viewkeeper.compiler.conversion import Refused, to_common
 from viewkeeper.compiler.forms import called
-from viewkeeper.compiler.scope import FromItem, Scope, shown_of
+from viewkeeper.compiler.scope import PLACE, FromItem, Scope, shown_of
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.errors import NotSupported
 from viewkeeper.functions.nested_parts import FIELD
@@ -26,7 +26,6 @@ from viewkeeper.plans.relations import Constants, Explode, Project, Relation
 from viewkeeper.plans.rewriting import renumber
 
 _OUTER = "_outer"
-_PLACE = "place of element"
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Generator:
     @property
     def columns(self) -> tuple[Column, ...]:
         """The same, and behind it the place of the element, if that is not shown: it tells equal ones apart."""
-        return self.shown if self.placed else (*self.shown, Column(_PLACE, INT, self.outer))
+        return self.shown if self.placed else (*self.shown, Column(PLACE, INT, self.outer))
 
     def over(self, rows: Relation) -> Relation:
         """`rows` with these columns behind their own."""
@@ -151,7 +150,7 @@ def lateral_item(
 
 def _from_item(alias: exp.Expr | None, relation: Constants, shown: tuple[str, ...], offset: int) -> FromItem:
     hidden = len(relation.columns) - len(shown)
-    return FromItem(alias.name if alias is not None else "", relation, shown + (_PLACE,) * hidden, offset, hidden)
+    return FromItem(alias.name if alias is not None else "", relation, shown + (PLACE,) * hidden, offset, hidden)
 
 
 def with_item(scope: Scope, item: FromItem) -> Scope:

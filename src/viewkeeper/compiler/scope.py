@@ -13,6 +13,10 @@ from viewkeeper.plans.relations import Relation, nullable
 from viewkeeper.plans.rewriting import references
 
 
+PLACE = "place of element"
+"""What the hidden column of a generator is called (bind_generators.py); Spark has none."""
+
+
 @dataclass
 class FromItem:
     """One table, view or subquery in FROM.  Its columns stand at `offset` and on in the joined row.
@@ -116,6 +120,8 @@ class Scope:
         """How the column at `position` of the joined row is written in the query; None where no name means it alone."""
         item = next(item for item in self.items if position in item.span)
         name = item.names[position - item.offset]
+        if name == PLACE:
+            return None
         try:
             found, _ = self.resolve(name, item.alias or None)
         except Unresolved:
