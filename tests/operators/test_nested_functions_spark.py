@@ -71,6 +71,23 @@ def test_what_is_made_of_values_is_sparks(spark: SparkSession) -> None:
     assert set.union(*errors.values()) == {"NULL_MAP_KEY", "DUPLICATED_MAP_KEY"}
 
 
+def test_arrays_are_sorted_joined_and_cut_as_in_spark(spark: SparkSession) -> None:
+    """Numbers, texts and structs, NULL and NaN among them; texts are split where they are."""
+    structs = array_of(struct_of([("x", DOUBLE), ("y", STRING)]))
+    some = {"x": 1.0, "y": "b"}
+    rows = [
+        ([2.0, NAN, None, -1.5, 0.0, NAN], ["b", "", None, "é", "a"], [some, None, {"x": None, "y": "a"}, some],
+         "a,b,,c"),
+        ([], [], [], ""), (None, None, None, None), ([None], [None], [{"x": 1.0, "y": None}, some], ",é"),
+    ]  # fmt: skip
+    assert not compare_with_spark(spark, [array_of(DOUBLE), array_of(STRING), structs, STRING], rows, [
+        "sort_array(a)", "sort_array(a, TRUE)", "sort_array(a, false)", "sort_array(b)", "sort_array(b, false)",
+        "sort_array(c)", "sort_array(c, false)", "array_sort(c)", "slice(a, 2, 2)", "slice(b, -2, 5)", "slice(a, 9, 1)",
+        "slice(c, -9, 3)", "slice(a, 1, 0)", "array_join(b, ', ')", "array_join(sort_array(b), '')", "split(d, ',')",
+        "element_at(split(d, ','), 1)", "split(d, 'é')", "size(split(d, ',b'))", "array_join(split(d, ','), '-')",
+    ])  # fmt: skip
+
+
 def test_casts_of_nested_values_are_sparks(spark: SparkSession) -> None:
     """Each value within as it would be alone: the first that cannot be one raises, or is NULL where it is tried."""
     structs = struct_of([("x", INT), ("m", map_of(STRING, BIGINT))])

@@ -158,8 +158,8 @@ def test_explain_says_that_spark_computes_a_call_on_the_delta(database: Database
 
 @pytest.mark.parametrize("query", [
     "SELECT max_by(a, id) AS m, soundex(b) AS s FROM t GROUP BY soundex(b)",
-    "SELECT id, explode(array(a, b)) AS e FROM t",
-    "SELECT id, split(a, 'b')[0] AS e FROM t",
+    "SELECT id, posexplode(map(a, b)) AS (p, k, v) FROM t",
+    "SELECT id, array(a, b)[0] AS e FROM t",
     "SELECT avg(exp(x)) AS e FROM t",
     "SELECT soundex('x') AS e, id FROM t",
 ])  # fmt: skip

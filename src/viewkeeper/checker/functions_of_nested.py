@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from viewkeeper.catalog.types import Type, logical_type, to_logical, to_physical
-from viewkeeper.checker.value_rules import Raised
+from viewkeeper.checker.value_rules import Raised, order_key
 from viewkeeper.plans.expressions import FunctionCall
 
 _Values = Sequence[Any]
@@ -115,6 +115,27 @@ def _field(given: _Values, types: Sequence[Type], node: FunctionCall) -> Any:
     return [None if each is None else each[name] for each in held]
 
 
+def order_of(value: Any) -> Any:
+    """What sorts values, those within structs included, NULL below all."""
+    if value is None:
+        return (False,)
+    return (True, tuple(map(order_of, value.values())) if isinstance(value, dict) else order_key(value))
+
+
+def _sort_array(given: _Values, types: Sequence[Type], node: FunctionCall) -> list[Any]:
+    return sorted(given[0], key=order_of, reverse=len(given) > 1 and not given[1])
+
+
+def _array_sort(given: _Values, types: Sequence[Type], node: FunctionCall) -> list[Any]:
+    return sorted(given[0], key=lambda each: (each is None, order_of(each)))
+
+
+def _slice(given: _Values, types: Sequence[Type], node: FunctionCall) -> list[Any]:
+    held, start, length = given
+    first = start - 1 if start > 0 else len(held) + start
+    return list(held[first : first + length]) if first >= 0 else []
+
+
 _Made = Callable[[_Values, Sequence[Type], FunctionCall], Any]
 OF_NULLS: dict[str, _Made] = {
     "array": lambda given, types, node: list(given), "map": _map,
@@ -125,5 +146,8 @@ OF_NULLS: dict[str, _Made] = {
 OF_NESTED: dict[str, _Made] = OF_NULLS | {
     "element of array": _of_array(True), "get": _of_array(False), "value of map": _value, "field of struct": _field,
     "element_at": _at(True), "try_element_at": _at(False), "array_contains": _contains, "map_contains_key": _has_key,
+    "sort_array": _sort_array, "array_sort": _array_sort, "slice": _slice,
+    "array_join": lambda given, types, node: given[1].join(each for each in given[0] if each is not None),
+    "split": lambda given, types, node: given[0].split(given[1]),
     **dict.fromkeys(("size", "array_size"), lambda given, types, node: len(given[0])),
 }  # fmt: skip

@@ -12,7 +12,6 @@ from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.relations import Relation, nullable
 from viewkeeper.plans.rewriting import references
 
-
 PLACE = "place of element"
 """What the hidden column of a generator is called (bind_generators.py); Spark has none."""
 

@@ -20,6 +20,7 @@ from viewkeeper.functions.length import BIT_LENGTH, LENGTH, OCTET_LENGTH
 from viewkeeper.functions.letter_case import INITCAP, LOWER, UPPER
 from viewkeeper.functions.matching import ILIKE, LIKE, RLIKE
 from viewkeeper.functions.nested_making import MAKING
+from viewkeeper.functions.nested_order import ORDERED
 from viewkeeper.functions.nested_parts import PARTS as NESTED_PARTS
 from viewkeeper.functions.padding import LPAD, REPEAT, REVERSE, RPAD, SPACE
 from viewkeeper.functions.replace import REPLACE
@@ -35,7 +36,7 @@ _ALL = (
     SPLIT_PART, STARTSWITH, SUBSTRING_INDEX, ISNAN, SQRT, *INTEGERS, *INTERVALS,
     BIT_LENGTH, LENGTH, OCTET_LENGTH, INITCAP, LOWER, UPPER, ILIKE, LIKE, RLIKE, LPAD, REPEAT, REVERSE, RPAD, SPACE,
     REPLACE, BROUND, CEIL, FLOOR, ROUND, LEFT, RIGHT, SUBSTRING, BTRIM, LTRIM, RTRIM, TRIM, TRANSLATE, DATE_TRUNC,
-    TRUNC, *MAKING, *NESTED_PARTS,
+    TRUNC, *MAKING, *NESTED_PARTS, *ORDERED,
 )  # fmt: skip
 
 FUNCTIONS: dict[str, Function] = {function.name: function for function in _ALL}
