@@ -140,6 +140,11 @@ def _check_generator(query: QueryText, node: exp.Expr) -> None:
         raise query.error(f"{node.name} stands alone in a SELECT list, or behind LATERAL", node, NotSupported)
 
 
+def _check_names(query: QueryText, node: exp.Expr) -> None:
+    if not isinstance(node.this, GeneratorCall) or not isinstance(node.parent, exp.Select):
+        raise query.error("several names for one column are not supported", node, NotSupported)
+
+
 def _check_lateral(query: QueryText, node: exp.Expr) -> None:
     stands = node.arg_key == "laterals" or isinstance(node.parent, exp.Join)
     if not stands or not isinstance(node.this, GeneratorCall):
@@ -151,6 +156,7 @@ CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {
     exp.Union: _check_query, exp.Intersect: _check_query, exp.Except: _check_query, exp.Tuple: _check_tuple,
     exp.Group: _check_group, exp.Window: _check_window, exp.Order: _check_order,
     exp.Anonymous: _check_call, GeneratorCall: _check_generator, exp.Lateral: _check_lateral,
+    exp.Aliases: _check_names,
     **dict.fromkeys(WINDOW_FUNCTIONS, _check_windowed),
 }  # fmt: skip
 """How what `RELATIONAL` admits is checked further."""
