@@ -166,6 +166,37 @@ class TestWriters:
             expected = {"get": (1, "x"), "delete": (1, None)}.get(write, (5, "x"))
             assert db.table("t").get(1) == {"id": 1, "a": expected[0], "b": expected[1], "c": 8}
 
+    def test_a_writer_in_another_process_goes_on_while_columns_come_and_go(self, db: Database, tmp_path: Path) -> None:
+        """None of its rows is lost or read wrongly, whichever form it wrote each by, and it never hears of it."""
+        child = os.fork()
+        if child == 0:
+            done = 1
+            try:
+                with connected(tmp_path) as mine:
+                    handle = mine.table("t")
+                    for i in range(120):
+                        handle.put({"id": 1000 + i, "a": i})
+                        handle.put_many([{"id": 2000 + i, "a": i, "b": str(i)}, {"id": i % 4, "a": i}])
+                done = 0
+            finally:
+                os._exit(done)
+        ended = (0, 0)
+        for i in range(40):
+            db.sql(f"ALTER TABLE t ADD COLUMN c{i} INT DEFAULT {i}")
+            db.table("t").put({"id": 5000 + i, f"c{i}": -1})
+            db.sql(f"ALTER TABLE t DROP COLUMN c{i}")
+            ended = os.waitpid(child, os.WNOHANG)
+            if ended[0]:
+                break
+        assert (ended[1] if ended[0] else os.waitpid(child, 0)[1]) == 0
+        catch_up(db)
+        stored = {row["id"]: (row["a"], row["b"]) for row in db.sql("SELECT id, a, b FROM t")}
+        assert {id_: row for id_, row in stored.items() if 1000 <= id_ < 5000} == {
+            **{1000 + i: (i, None) for i in range(120)}, **{2000 + i: (i, str(i)) for i in range(120)}
+        }  # fmt: skip
+        assert [stored[i] for i in range(4)] == [(116 + i, "x") for i in range(4)]
+        require_right(db)
+
     def test_a_rejected_operation_of_before_can_be_put_again(self, db: Database) -> None:
         db.sql("CREATE TABLE n (id INT PRIMARY KEY, a INT NOT NULL, b INT)")
         table = db.table("n")._table()

@@ -12,11 +12,16 @@ from typing import Any
 
 import viewkeeper
 from local_maintenance import catch_up
+from pipeline_database import term_of
 from viewkeeper import Database, DeclarationError, InputError
 from viewkeeper.catalog.model import Table
 from viewkeeper.checker.check import Judge, check_views
 from viewkeeper.errors import LayoutChanged
 from viewkeeper.evidence import DatabaseEvidence
+from viewkeeper.pipeline.driver import Maintainer, caught_up
+from viewkeeper.pipeline.fills import unfilled
+from viewkeeper.pipeline.local_executor import LocalExecutor
+from viewkeeper.stores.embedded import EmbeddedStore
 
 VALUES: dict[str, tuple[Any, ...]] = {
     "INT": (None, 0, 1, 2), "STRING": (None, "", "a", "bé"), "DECIMAL(20,2)": (None, Decimal("1.50"), Decimal("-2.00")),
@@ -79,7 +84,7 @@ class History:
             (6, self.put), (4, self.put_many), (3, self.delete), (2, self.update), (2, self.insert),
             (3, self.put_stale), (4, self.add), (3, self.drop), (2, self.rename), (1, self.set_default),
             (3, self.create_view), (1, self.drop_view), (4, self.maintain), (1, self.reopen),
-            (1, self.make_index), (1, self.hold), (1, self.clear),
+            (1, self.make_index), (2, self.hold), (2, self.clear), (2, self.merge),
         ]  # fmt: skip
         for _ in range(steps):
             (way,) = self.random.choices([way for _, way in ways], [often for often, _ in ways])
@@ -253,7 +258,8 @@ class History:
             return
         name, ids = f"v{len(self.views)}_{self.random.randrange(10_000)}", [column.id for column in self.columns]
         column = self.random.choice(self.columns)
-        kind = self.random.choice(["star", "some", "groups", "join", "union"])
+        made = sum(often for what, often in self.coverage.items() if what.startswith("view:"))
+        kind = ("star", "some", "groups", "join", "union")[made % 5]
         other = column.name
         text, shown, used = {
             "star": ("SELECT * FROM t", ids, ids),
@@ -292,6 +298,21 @@ class History:
                 found = Counter(tuple(row.items()) for row in self.db.table("t").get(value, index="by_it"))
                 assert found == Counter(tuple((c.name, row[c.id]) for c in self.columns)
                                         for row in self.rows.values() if row[column.id] == value)  # fmt: skip
+
+    def merge(self) -> None:
+        """Brings everything in, a few operations a batch, and merges all there is to merge."""
+        store = EmbeddedStore(self.root / "db", durability="process")
+        driver = Maintainer(term_of(self.root / "db", 5.0), store, LocalExecutor(), self.random.randint(5, 40))
+        ends, ids = store.ends(), unfilled(driver.term.snapshot.catalog)
+        while not caught_up(driver.term.snapshot, ends, ids):
+            if not driver.step():
+                driver.wait()
+        while driver.merging.step(driver.term, idle=True, barriers=[]):
+            driver.wait()
+        driver.close()
+        store.close()
+        assert self.shown(self.db) == self.expected()
+        self.coverage["merge"] += 1
 
     def reopen(self) -> None:
         which = self.random.randrange(2)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EVERY = {
     "put", "put_many", "put_many alike", "insert", "update", "stale put taken", "stale put refused", "add column",
     "drop column", "drop column refused", "rename column", "rename column refused", "set default", "view: star",
-    "view: some", "view: groups", "view: join", "view: union", "maintain", "snapshot of before",
+    "view: some", "view: groups", "view: join", "view: union", "maintain", "merge", "snapshot of before",
 }  # fmt: skip
 
 
