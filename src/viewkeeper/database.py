@@ -382,8 +382,8 @@ def _checked(
     below = [catalog.source(id_).name for id_ in sorted(parts_below(catalog, ids))]
     parts = check_parts(PartEvidence(version), None if over is None else [*over, *below], judge, progress)
     reports = check_views(DatabaseEvidence(version, store), core, judge, parts) if core else []
-    lower = [each for each in parts if each.view in below]
-    return [*lower, *reports, *(each for each in parts if each.view not in below)]
+    lower = [each for each in parts if each.view in below or (over is not None and each.view not in over)]
+    return [*lower, *reports, *(each for each in parts if each not in lower)]
 
 
 def _has_parts(source: Versions, name: str) -> bool:

@@ -86,12 +86,14 @@ class DatabaseEvidence:
         return StoreRows(rows, operations, list(self._rejected_keys(table)))
 
     def rows_of_parts(self, of: InParts) -> pa.Table:
-        """The rows of all parts that are there, open ones too; last PART_TIMESTAMP."""
+        """The rows of all parts that are there, open ones too; of a stream, last PART_TIMESTAMP."""
         parts = self._version.parts_of(of)
         index, snapshot = read_index(self._version.snapshot).get(of.id, PartIndex()), self._version.snapshot
         for file in {piece.file for run in index.runs(-UNBOUNDED, UNBOUNDED) for piece in run.pieces}:
             verify_part_file(snapshot.storage.disk, snapshot.files[file])
         block, subscripts = parts.rows(index.filled(-UNBOUNDED, UNBOUNDED).tolist())
+        if isinstance(of, PartView):
+            return logical_table(of.columns, block.columns, self.catalog.zone)
         times = pa.array(subscripts * (of.length * 1_000_000))
         return logical_table((*of.columns, PART_TIMESTAMP), [*block.columns, times], self.catalog.zone)
 

@@ -152,6 +152,44 @@ def test_streams_stand_wherever_tables_do(tmp_path: Path, servers: int, monkeypa
     database.close()
 
 
+def test_views_over_streams_stand_beside_streams_and_tables(tmp_path: Path) -> None:
+    """What late rows repair, and what a definition makes anew, goes and comes; equal parts count as often as there are
+    such."""
+    database = declared(tmp_path)
+    database.declare("""
+        CREATE VIEW busy AS SELECT src, sum(x) AS total FROM m [WINDOW 2 MINUTES] GROUP BY src;
+        CREATE VIEW alarms AS SELECT src, x FROM m WHERE x > 2;
+        CREATE VIEW rows AS INITIALIZE rows[i] AS SELECT count(*) AS n FROM m[i] UPDATE rows[j] AS
+            SELECT count(*) FROM m[j] PARTITION LENGTH 60 BACKFILL""")
+    queries = {
+        "most": "SELECT src, max(total) AS most, count(*) AS n FROM busy GROUP BY src",
+        "alarmed": "SELECT m.src, x, total FROM m JOIN busy ON m.src = busy.src AND total > x",
+        "alarming": "SELECT site, count(*) AS n FROM alarms JOIN hosts ON src = name GROUP BY site",
+        "counted": "SELECT n, count(*) AS parts FROM rows GROUP BY n",
+    }
+    create(database, queries)
+    hosts(database, a="north", b="south")
+    database.append("m", [row(0, "a", 1), row(61, "b", 5), row(200, "a", 3), row(60000, "b", 1)])
+    database.drive()
+    assert view(database, "counted") == Counter([(1, 3), (0, 996)])
+    create(database, queries, "later_")
+    database.append("m", [row(10, "a", 9), row(62, "a", 9), row(90000, "c", 1)])
+    database.drive()
+    database.declare("ALTER VIEW alarms FROM 0 AS SELECT src, x FROM m WHERE x > 4")
+    database.drive()
+    assert_right(database)
+    for name in queries:
+        assert view(database, name) == view(database, f"later_{name}") != Counter(), name
+    assert view(database, "alarming") == Counter([("north", 2), ("south", 1)])
+    with pytest.raises(DeclarationError, match="alarming is made of alarms, so alarms cannot be made of alarming"):
+        database.declare("ALTER VIEW alarms AS SELECT src, x FROM m JOIN alarming ON src = site")
+    with pytest.raises(DeclarationError, match="busy is used by most, alarmed, later_most, later_alarmed"):
+        database.declare("DROP VIEW busy")
+    with pytest.raises(DeclarationError, match="there is no column PART_TIMESTAMP"):
+        database.declare("CREATE VIEW w AS SELECT max(PART_TIMESTAMP) AS t FROM busy")
+    database.close()
+
+
 class Appending(LocalExecutor):
     """Before each job rows are appended, and taken in while a fill goes on."""
 

@@ -58,7 +58,7 @@ class Evidence(Protocol):
         """The store's rows, now."""
 
     def rows_of_parts(self, of: InParts) -> pa.Table:
-        """The rows of all parts that are there, open ones too; last PART_TIMESTAMP."""
+        """The rows of all parts that are there, open ones too; of a stream, last PART_TIMESTAMP."""
 
     def beyond(self, view: View) -> str:
         """What rows of the view are of parts that are gone, so that nobody can say whether they are right; empty: none
@@ -201,7 +201,7 @@ class _Check:
         relation = self._relations[view.id]
         if isinstance(relation, SparkQuery):
             return relation.sql
-        if any(self._is_in_parts(id_) for id_ in view.reads) and PART_TIMESTAMP.name in view.sql.upper():
+        if any(self._is_stream(id_) for id_ in view.reads) and PART_TIMESTAMP.name in view.sql.upper():
             return None  # it is hidden, as no column of Spark's is
         if not any(isinstance(each, (Limit, Windows)) for each in relations_in(relation)):
             return view.sql
@@ -210,11 +210,11 @@ class _Check:
         return settled(select.query, relation, len(view.columns))
 
     def _shown(self, id_: int, width: int) -> pa.Table:
-        """The first columns of what is read, less the hidden one, which stands last."""
-        return self._tables[id_].select(range(width - self._is_in_parts(id_)))
+        """The first columns of what is read, less a stream's hidden one, which stands last."""
+        return self._tables[id_].select(range(width - self._is_stream(id_)))
 
-    def _is_in_parts(self, id_: int) -> bool:
-        return isinstance(self._evidence.catalog.by_id(id_), InParts)
+    def _is_stream(self, id_: int) -> bool:
+        return isinstance(self._evidence.catalog.by_id(id_), Stream)
 
     def _name(self, id_: int) -> str:
         item = self._evidence.catalog.by_id(id_)
@@ -243,7 +243,7 @@ class _Check:
                 what = f"DELTA of {name} and the log after it do not give the store's rows"
                 return _Finding("none", _of_rows(what, comparison), comparison)
             if id_ in self._reports and not self._reports[id_].ok:
-                kind = "stream" if isinstance(self._evidence.catalog.by_id(id_), Stream) else "view"
+                kind = "stream" if self._is_stream(id_) else "view"
                 problem = f"{kind} {name} below it is {self._reports[id_].verdict}"
                 unjudged = self._reports[id_].verdict == NOT_JUDGED
                 return _Finding("none", unjudged=problem) if unjudged else _Finding("none", problem)

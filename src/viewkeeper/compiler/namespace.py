@@ -112,9 +112,10 @@ class Noted:
 
 
 def of_whole_parts(catalog: Catalog) -> Beside:
-    """Where a view that is no view by parts is looked up: all parts of streams, and of views over them, are a table."""
-    shown = (of for of in catalog.in_parts if not (isinstance(of, PartView) and of.hidden))
-    return Beside(catalog, *(parts_derived(of.id, of.name, of) for of in shown))
+    """Where a view that is no view by parts is looked up: all parts of streams, and of views over them, are a table.
+    Only rows of streams know their part."""
+    streams = (parts_derived(of.id, of.name, of) for of in catalog.streams)
+    return Beside(catalog, *streams, *(of for of in catalog.part_views if not of.hidden))
 
 
 def reference_id(number: int) -> int:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from viewkeeper.catalog.model import Catalog, InParts, PartView, View
+from viewkeeper.catalog.model import Catalog, InParts, View
 from viewkeeper.compiler.bind import BoundView
 from viewkeeper.compiler.part_references import quoted
 from viewkeeper.compiler.statements import CreateView, Identifier
-from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.errors import DeclarationError
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.streams.declare_streams import Known, Nothing
 from viewkeeper.streams.readers import parts_below
@@ -27,11 +27,6 @@ def with_parts_of(catalog: Catalog, bound: BoundView, statement: CreateView, kno
         return bound
     require_fillable(catalog, bound.reads, statement.name, known)
     read = [id_ for id_ in bound.reads if isinstance(catalog.by_id(id_), InParts)]
-    for below in map(catalog.by_id, read):
-        if isinstance(below, PartView):
-            message = (f"{below.name} is kept part by part, and {statement.name} would take its rows together, which "
-                       "is not supported yet; read the stream itself")  # fmt: skip
-            raise NotSupported(message, *statement.name.place)
     lost = tuple((id_, part) for id_ in read if (part := known.lost(id_)) is not None)
     return replace(bound, forgets=statement.forgets, lost=lost)
 

@@ -135,8 +135,8 @@ class Delta(Operator):
 @stored
 @dataclass(frozen=True)
 class Arrivals(Operator):
-    """The rows that come to the parts of a stream (`object`), and with `forgets` those that go with expired parts; last
-    PART_TIMESTAMP, where `timed`.  `since`: the part before which all had expired when it was declared, None: none."""
+    """Rows that come to the parts of a stream or view over one (`object`), with `forgets` those that go with expired
+    ones; last PART_TIMESTAMP if `timed`.  `since`: the part before which all had expired when it was declared."""
 
     object: int
     name: str

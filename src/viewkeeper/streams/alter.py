@@ -15,6 +15,7 @@ from viewkeeper.plans.viewdf import Earlier, QueryPlan
 from viewkeeper.streams.analyst import Analyst, NotByRows
 from viewkeeper.streams.bind_plain import sources_in
 from viewkeeper.streams.declare_streams import Known, declare_view, is_over_parts, new_views
+from viewkeeper.streams.readers import made_of
 from viewkeeper.streams.subscripts import lowest_at_least
 
 
@@ -237,13 +238,11 @@ def _without(catalog: Catalog, ids: set[int]) -> Catalog:
 
 
 def _refuse_cycle(catalog: Catalog, old: PartView, new: PartView, name: Identifier) -> None:
-    above = {old.id}
-    for view in catalog.part_views:
-        if view.id != old.id and above & set(view.reads):
-            above.add(view.id)
-    if cycle := above & set(new.reads):
-        known = next(view.name for view in catalog.part_views if view.id in cycle)
-        raise DeclarationError(f"{known} is made of {old.name}, so {old.name} cannot be made of {known}", *name.place)
+    for id_ in (*new.reads, *new.dimensions):
+        if id_ != old.id and old.id in made_of(catalog, [id_]):
+            known = next(each.name for each in catalog.objects if each.id == id_)
+            raise DeclarationError(f"{known} is made of {old.name}, so {old.name} cannot be made of {known}",
+                                   *name.place)  # fmt: skip
 
 
 def _in_order(catalog: Catalog) -> Catalog:

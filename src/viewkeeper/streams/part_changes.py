@@ -10,16 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
-from viewkeeper.errors import NotSupported
 from viewkeeper.streams.intake.taking import MICROSECONDS
 from viewkeeper.streams.part_files import merged, read_part
 from viewkeeper.streams.part_index import Part, PartIndex, Range
 from viewkeeper.streams.work import Piece
 from viewkeeper.trace.disk import Disk
 from viewkeeper.trace.rows import Rows
-
-TIMED_ROWS_MAX = 10_000_000
-"""Rows of equal parts that are told apart by their part's time, in one version, at most."""
 
 _FILE, _OFFSET, _ROWS, _PART, _COUNT, _WEIGHT = range(6)
 
@@ -48,24 +44,17 @@ class SignedPieces:
         return SignedPieces(tuple(files), np.array(numbers, np.int64).reshape(-1, 6).T)
 
     def read(self, disk: Disk, columns: Sequence[Column], length: int, *, timed: bool) -> Rows:
-        """The rows, with their weights; `timed`: last PART_TIMESTAMP, of parts of `length` seconds."""
+        """The rows, with their weights, those of equal parts as one; `timed`: last PART_TIMESTAMP, of parts of `length`
+        seconds that are equal to none."""
         in_order = self.numbers[:, np.lexsort(self.numbers[[_OFFSET, _FILE]])]
         pieces = [Piece(self.files[file], offset, rows) for file, offset, rows in in_order[:_PART].T.tolist()]
         block = read_part(disk, merged(pieces), columns)
         repeats = in_order[_ROWS]
+        weights = np.repeat(in_order[_COUNT] * in_order[_WEIGHT], repeats)
         if not timed:
-            return Rows(block.columns, np.repeat(in_order[_COUNT] * in_order[_WEIGHT], repeats))
-        if self.rows > TIMED_ROWS_MAX and (in_order[_COUNT] > 1).any():
-            raise NotSupported(
-                f"{self.rows:,} rows of parts that are all equal come at once, and a view reads their PART_TIMESTAMP"
-            )
-        counts = np.repeat(in_order[_COUNT], repeats)
-        firsts = np.repeat(in_order[_PART], repeats)
-        at = np.repeat(np.arange(len(counts)), counts)
-        within = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
-        times = pa.array((firsts[at] + within) * (length * MICROSECONDS))
-        taken = [column.take(pa.array(at)) for column in block.columns]
-        return Rows([*taken, times], np.repeat(in_order[_WEIGHT], repeats)[at])
+            return Rows(block.columns, weights)
+        times = np.repeat(in_order[_PART] * (length * MICROSECONDS), repeats)
+        return Rows([*block.columns, pa.array(times)], weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from viewkeeper.catalog.model import Catalog, Index, InParts, View
+from viewkeeper.catalog.model import Catalog, Index, InParts, PartView, View
 
 
 def parts_below(catalog: Catalog, ids: Iterable[int]) -> frozenset[int]:
@@ -18,6 +18,19 @@ def parts_below(catalog: Catalog, ids: Iterable[int]) -> frozenset[int]:
             waiting += item.reads
         seen.add(id_)
     return frozenset(id_ for id_ in seen if isinstance(catalog.by_id(id_), InParts))
+
+
+def made_of(catalog: Catalog, ids: Iterable[int]) -> frozenset[int]:
+    """The ids of all that `ids` are made of, themselves included."""
+    seen: set[int] = set()
+    waiting = list(ids)
+    while waiting:
+        id_ = waiting.pop()
+        item = catalog.by_id(id_)
+        if id_ not in seen and isinstance(item, View | PartView):
+            waiting += [*item.reads, *(item.dimensions if isinstance(item, PartView) else ())]
+        seen.add(id_)
+    return frozenset(seen)
 
 
 def fills_from(catalog: Catalog) -> frozenset[int]:

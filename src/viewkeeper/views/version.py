@@ -12,6 +12,7 @@ from viewkeeper.errors import NotFound, NotReady, ViewBroken
 from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.status import progress
 from viewkeeper.streams.part_index import PartIndex, read_index
+from viewkeeper.streams.readers import parts_below
 from viewkeeper.trace.commit import Snapshot
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.run import hold
@@ -83,6 +84,9 @@ class Version:
             return None
         if of.stopped is not None:
             return f"{of.name} is kept up to date no more: {of.stopped}; drop it and create it anew"
+        for below in map(self.catalog.by_id, parts_below(self.catalog, [of.id]) if self.catalog.part_views else ()):
+            if isinstance(below, PartView) and (stale := self.parts_of(below).stale) is not None:
+                return f"{stale}; {of.name} reads it"
         if not self.snapshot.states.get(ERRORS.id):
             return None
         errors = self.snapshot.trace(ERRORS)
