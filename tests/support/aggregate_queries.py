@@ -44,5 +44,16 @@ OF_ALL_VALUES = [
     "percentile_cont(0.77) WITHIN GROUP (ORDER BY i DESC)", "percentile_cont(0.77) WITHIN GROUP (ORDER BY p DESC)",
     "percentile_disc(0.5) WITHIN GROUP (ORDER BY d)", "percentile_disc(0.6) WITHIN GROUP (ORDER BY p DESC)",
     "percentile_disc(0) WITHIN GROUP (ORDER BY l) FILTER (WHERE i > 1)", "mode() WITHIN GROUP (ORDER BY i DESC)",
+    "array_join(sort_array(collect_list(s)), '|')", "array_join(sort_array(collect_set(s), false), '')",
+    "get(sort_array(collect_list(l), false), 0)", "size(sort_array(collect_list(d)))",
+    "size(array_sort(collect_set(d)))",
+    "get(sort_array(collect_list(DISTINCT p)), 1)", "get(sort_array(array_agg(i)), 2)",
+    "get(sort_array(collect_list(struct(i, s)), false), 0).s", "size(sort_array(collect_set(struct(b, d))))",
 ]  # fmt: skip
 """What is computed by key."""
+
+JOINED = [
+    "listagg(s) WITHIN GROUP (ORDER BY s)", "listagg(s, ', ') WITHIN GROUP (ORDER BY s DESC)",
+    "string_agg(s, '-') WITHIN GROUP (ORDER BY s) FILTER (WHERE id > 2)",
+]  # fmt: skip
+"""Texts that are joined by key; Spark stumbles over these beside DISTINCT."""

@@ -15,12 +15,20 @@ from functools import reduce
 from operator import and_, or_, xor
 from typing import Any
 
-from viewkeeper.catalog.types import DOUBLE
+from viewkeeper.catalog.types import DOUBLE, Type, array_of
+from viewkeeper.checker.functions_of_nested import closed, opened, order_of
 from viewkeeper.checker.value_rules import NAN, Raised, canonical, exact_sum, order_key, plain_aggregate
 from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.product_sums import PRODUCTS
 from viewkeeper.plans.relations import AggregateCall
-from viewkeeper.plans.value_functions import fraction_of, is_descending, is_discrete
+from viewkeeper.plans.value_functions import (
+    fraction_of,
+    is_descending,
+    is_discrete,
+    is_list,
+    lists_once,
+    separator_of,
+)
 
 VARIANCES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 
@@ -63,9 +71,23 @@ def further(call: AggregateCall, argument: Expression, values: Sequence[Any]) ->
         numbers = Counter(values)
         first = max if function == "mode desc" else min
         return first((value for value in numbers if numbers[value] == max(numbers.values())), key=order_key)
+    if is_list(function):
+        return _listed(values, argument.type, once=lists_once(function), descending=is_descending(function))
+    separator = separator_of(function)
+    if separator is not None:
+        return separator.join(sorted(values, key=order_key, reverse=is_descending(function)))
     if function.startswith("bit_"):
         return reduce({"bit_and": and_, "bit_or": or_, "bit_xor": xor}[function], values)
     raise TypeError(f"no such aggregate: {function}")
+
+
+def _listed(values: Sequence[Any], of: Type, *, once: bool, descending: bool) -> bytes:
+    """An array of values in order."""
+    there = [opened(canonical(value), of) for value in values]
+    ordered = sorted(there, key=order_of, reverse=descending)
+    if once:
+        ordered = [value for i, value in enumerate(ordered) if not i or order_of(value) != order_of(ordered[i - 1])]
+    return bytes(closed(ordered, array_of(of)))
 
 
 def distinct(values: Sequence[Any]) -> int:

@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.compiler.bind_over import WINDOW_FUNCTIONS
-from viewkeeper.compiler.calls import IS_SIGN, MARKS, AggregateFunction, GeneratorCall, ScalarCall
+from viewkeeper.compiler.calls import IS_SIGN, MARKS, AggregateFunction, GeneratorCall, ScalarCall, SortedCall
 from viewkeeper.compiler.source_text import IS_CALL, QueryText
 from viewkeeper.compiler.supported import FUNCTIONS, number_suffix
 from viewkeeper.compiler.written_out import written_out
@@ -32,7 +32,7 @@ _OWN: dict[type[exp.Expr], tuple[TokenType, ...]] = {
     exp.NullSafeEQ: (T.NULLSAFE_EQ,), exp.Add: (T.PLUS,), exp.Sub: (T.DASH,), exp.Neg: (T.DASH,),
     exp.Mul: (T.STAR,), exp.Div: (T.SLASH,), exp.Mod: (T.MOD,), exp.Star: (T.STAR,),
     **dict.fromkeys(FUNCTIONS, (T.L_PAREN, T.R_PAREN)), ScalarCall: (T.L_PAREN, T.R_PAREN),
-    GeneratorCall: (T.L_PAREN, T.R_PAREN), exp.Aliases: (T.L_PAREN, T.R_PAREN),
+    GeneratorCall: (T.L_PAREN, T.R_PAREN), SortedCall: (T.L_PAREN, T.R_PAREN), exp.Aliases: (T.L_PAREN, T.R_PAREN),
     AggregateFunction: (T.L_PAREN, T.R_PAREN), exp.WithinGroup: (T.L_PAREN, T.R_PAREN),
     exp.Distinct: (T.DISTINCT,), exp.With: (T.WITH,), exp.CTE: (T.L_PAREN, T.R_PAREN), exp.Values: (T.VALUES,),
     exp.Union: (T.UNION,), exp.Intersect: (T.INTERSECT,), exp.Except: (T.EXCEPT,),
@@ -191,7 +191,7 @@ def _tokens_of(query: QueryText, node: exp.Expr) -> Iterator[TokenType]:
 
 _LISTS = (exp.Select, exp.Group, exp.Order, exp.In, exp.Distinct, exp.Anonymous, exp.With, exp.Values, exp.Tuple,
           exp.Rollup, exp.Cube, exp.GroupingSets, exp.Grouping, exp.GroupingId, AggregateFunction,
-          GeneratorCall, exp.Aliases)  # fmt: skip
+          GeneratorCall, SortedCall, exp.Aliases)  # fmt: skip
 
 
 def _tokens_of_windows(node: exp.Expr) -> Iterator[TokenType]:

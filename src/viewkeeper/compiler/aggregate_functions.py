@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from viewkeeper.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID, Type
+from viewkeeper.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID, Type, array_of, of_parts
 from viewkeeper.compiler.aggregates import (
     UngroupedCall,
     call,
@@ -20,12 +20,14 @@ from viewkeeper.compiler.aggregates import (
     only_where,
     together,
 )  # fmt: skip
-from viewkeeper.compiler.calls import AggregateFunction
+from viewkeeper.compiler.calls import LISTING, AggregateFunction, SortedCall
 from viewkeeper.compiler.conversion import Refused, converted
 from viewkeeper.errors import NotSupported
-from viewkeeper.plans.expressions import Expression, Literal, TextPlace, unless_null
+from viewkeeper.functions.nested_order import has_order
+from viewkeeper.plans.expressions import Coalesce, Expression, Literal, TextPlace, unless_null
 from viewkeeper.plans.raising import can_raise
-from viewkeeper.plans.value_functions import fraction_of, percentile_name
+from viewkeeper.plans.rewriting import identity
+from viewkeeper.plans.value_functions import fraction_of, joined_name, list_name, percentile_name
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,11 @@ class WrittenAggregate:
 
 def aggregate(
     node: exp.Expr, bind: Callable[[exp.Expr], Expression], name: str, place: TextPlace | None, zone: str
-) -> UngroupedCall:  # fmt: skip
-    """The call of one of `calls.AGGREGATES` that `node` is, WITHIN GROUP included; `bind` binds its arguments.  Raises
-    Refused."""
+) -> Expression:  # fmt: skip
+    """The call of one of `calls.AGGREGATES` that `node` is, with WITHIN GROUP or sort_array around it; `bind` binds its
+    arguments.  Raises Refused."""
+    if isinstance(node, SortedCall):
+        return _sorted(node, bind, name, place)
     inner = node.this if isinstance(node, exp.WithinGroup) else node
     assert isinstance(inner, AggregateFunction)
     function, given = inner.name, inner.expressions
@@ -55,9 +59,13 @@ def aggregate(
         terms = node.expression.expressions
         if distinct or len(terms) != 1:
             raise Refused("WITHIN GROUP is not supported like this yet", NotSupported)
+        if function in ("listagg", "string_agg"):
+            return _joined(node, given, bind, name, place)
         arguments = [bind(each) for each in (terms[0].this, *given)]
         written = WrittenAggregate(function, arguments, False, name, place, zone)
         return _in_order(written, descending=bool(terms[0].args.get("desc")))
+    if function in LISTING:
+        raise Refused(f"the order of what {function} gives is chance; write sort_array({function}(...))", NotSupported)
     if function not in _MAKE:
         raise Refused(f"{function} stands with WITHIN GROUP (ORDER BY ...)", NotSupported)
     written = WrittenAggregate(function, [bind(each) for each in given], distinct, name, place, zone)
@@ -65,6 +73,39 @@ def aggregate(
     if len(given) != count:
         raise Refused(f"{function} takes {count} argument{'s' * (count > 1)} here", NotSupported)
     return make(written)
+
+
+def _sorted(
+    node: SortedCall, bind: Callable[[exp.Expr], Expression], name: str, place: TextPlace | None
+) -> Expression:  # fmt: skip
+    """sort_array(collect_list(x)): the values in order, none where there are none.  Raises Refused."""
+    listing, *given = node.expressions
+    ascending = given[0].this if given and isinstance(given[0], exp.Boolean) else not given
+    if len(given) > 1 or not isinstance(ascending, bool) or (given and node.name == "array_sort"):
+        raise Refused(f"{node.name} is not supported like this yet", NotSupported)
+    distinct = isinstance(listing.expressions[0], exp.Distinct) if listing.expressions else False
+    arguments = [bind(each) for each in (listing.expressions[0] if distinct else listing).expressions]
+    if len(arguments) != 1 or not has_order(arguments[0].type):
+        raise Refused(f"{listing.name} of such values is not supported yet", NotSupported)
+    function = list_name(once=distinct or listing.name == "collect_set", descending=not ascending)
+    type_ = array_of(arguments[0].type)
+    made = UngroupedCall(type_, True, place, function, arguments[0], name)
+    return Coalesce(type_, False, place, (made, Literal(type_, False, place, of_parts([[]], type_)[0].as_py())))
+
+
+def _joined(
+    node: exp.WithinGroup, given: Sequence[exp.Expr], bind: Callable[[exp.Expr], Expression], name: str,
+    place: TextPlace | None,
+) -> UngroupedCall:  # fmt: skip
+    """listagg(x, separator) WITHIN GROUP (ORDER BY x): texts joined in their own order.  Raises Refused."""
+    (term,), (text, *more) = node.expression.expressions, [bind(each) for each in given]
+    separator = more[0].value if more and isinstance(more[0], Literal) else None if more else ""
+    if text.type != STRING or len(more) > 1 or not isinstance(separator, str):
+        raise Refused("listagg takes a STRING, and a constant one between them", NotSupported)
+    if identity(bind(term.this)) != identity(text):
+        raise Refused("listagg in the order of something else is not supported yet", NotSupported)
+    function = joined_name(separator, descending=bool(term.args.get("desc")))
+    return UngroupedCall(STRING, True, place, function, text, name)
 
 
 def _in_order(written: WrittenAggregate, *, descending: bool) -> UngroupedCall:

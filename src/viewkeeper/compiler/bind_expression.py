@@ -15,7 +15,15 @@ from viewkeeper.compiler.aggregate_functions import aggregate
 from viewkeeper.compiler.aggregates import call, counted_together, distinct_call, filtered_call
 from viewkeeper.compiler.bind_over import windowed_call
 from viewkeeper.compiler.bind_python import no_function, python_call
-from viewkeeper.compiler.calls import CONVERSIONS, OPERATORS, AggregateFunction, ScalarCall, is_negated, operands
+from viewkeeper.compiler.calls import (
+    CONVERSIONS,
+    OPERATORS,
+    AggregateFunction,
+    ScalarCall,
+    SortedCall,
+    is_negated,
+    operands,
+)
 from viewkeeper.compiler.conversion import (
     TURNED,
     Refused,
@@ -475,7 +483,7 @@ class ExpressionBinder:
 _Bind = Callable[[ExpressionBinder, exp.Expr, Clause], Expression]
 _BINDERS: dict[type[exp.Expr], _Bind] = {
     **dict.fromkeys(INFIX, ExpressionBinder._infix),
-    **dict.fromkeys((AggregateFunction, exp.WithinGroup), ExpressionBinder._further_aggregate),
+    **dict.fromkeys((AggregateFunction, SortedCall, exp.WithinGroup), ExpressionBinder._further_aggregate),
     **dict.fromkeys(FUNCTIONS, ExpressionBinder._aggregate), ScalarCall: ExpressionBinder._function,
     **dict.fromkeys(OPERATORS, ExpressionBinder._operator), exp.Escape: ExpressionBinder._operator,
     exp.Anonymous: ExpressionBinder._python, exp.Column: ExpressionBinder._column,

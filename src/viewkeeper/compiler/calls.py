@@ -56,13 +56,17 @@ SCALARS = frozenset(BY_NAME) | FORMS | frozenset(CONVERSIONS)
 
 AGGREGATES = frozenset(
     (
-        "any", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "corr", "count_if", "covar_pop", "covar_samp",
-        "every", "mean", "median", "mode", "percentile", "percentile_cont", "percentile_disc", "regr_avgx", "regr_avgy",
-        "regr_count", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "some", "std",
-        "stddev", "stddev_pop", "stddev_samp", "try_avg", "try_sum", "var_pop", "var_samp", "variance",
+        "any", "array_agg", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "collect_list", "collect_set",
+        "corr", "count_if", "covar_pop", "covar_samp", "every", "listagg", "mean", "median", "mode", "percentile",
+        "percentile_cont", "percentile_disc", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2",
+        "regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "some", "std", "stddev", "stddev_pop", "stddev_samp",
+        "string_agg", "try_avg", "try_sum", "var_pop", "var_samp", "variance",
     )
 )  # fmt: skip
 """Aggregates beside COUNT, SUM, AVG, MIN and MAX (aggregate_functions.py)."""
+
+LISTING = frozenset(("array_agg", "collect_list", "collect_set"))
+"""Those whose order is chance, unless it is sorted."""
 
 GENERATORS = frozenset(
     (
@@ -98,6 +102,17 @@ class ScalarCall(exp.Expression, exp.Func):
 
 class AggregateFunction(exp.Expression, exp.AggFunc):
     """`this`: the name in small letters; DISTINCT is a node around the arguments."""
+
+    arg_types = {"this": True, "expressions": False}  # noqa: RUF012 - sqlglot's own way
+    is_var_len_args = True
+
+    @property
+    def name(self) -> str:
+        return str(self.args["this"])
+
+
+class SortedCall(exp.Expression, exp.AggFunc):
+    """sort_array or array_sort, `this`, of an aggregate that lists values; behind it what else it is given."""
 
     arg_types = {"this": True, "expressions": False}  # noqa: RUF012 - sqlglot's own way
     is_var_len_args = True
@@ -178,6 +193,11 @@ def is_negated(node: exp.Expr) -> bool:
     return bool((node.this if isinstance(node, exp.Escape) else node).args.get("negate"))
 
 
+def _lists(arguments: list[exp.Expr]) -> bool:
+    """Whether the first of them is an aggregate that lists values in no order of its own."""
+    return bool(arguments) and isinstance(arguments[0], AggregateFunction) and arguments[0].name in LISTING
+
+
 def as_written(node: exp.Expr, written: str, first: str, marks: tuple[TokenType, ...]) -> exp.Expr | None:
     """What sqlglot has read of a call of the function `written`, as a `ScalarCall`; None where it is no such.  `first`
     is the first word in the parentheses."""
@@ -185,6 +205,10 @@ def as_written(node: exp.Expr, written: str, first: str, marks: tuple[TokenType,
         made = GeneratorCall(this=written, expressions=node.expressions)
         made.update_positions(node)
         return made
+    if written in ("sort_array", "array_sort") and isinstance(node, exp.Anonymous) and _lists(node.expressions):
+        ordered = SortedCall(this=written, expressions=node.expressions)
+        ordered.update_positions(node)
+        return ordered
     if isinstance(node, exp.Anonymous):
         turned = written in ("ltrim", "rtrim")  # what is trimmed stands last in these two, as in TRIM(... FROM ...)
         return call(written, node.expressions[::-1] if turned else node.expressions, node)

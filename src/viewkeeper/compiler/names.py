@@ -7,7 +7,15 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from viewkeeper.compiler.bind_over import WINDOW_FUNCTIONS, call_name, function_of, over_name
-from viewkeeper.compiler.calls import CONVERSIONS, OPERATORS, AggregateFunction, ScalarCall, is_negated, operands
+from viewkeeper.compiler.calls import (
+    CONVERSIONS,
+    OPERATORS,
+    AggregateFunction,
+    ScalarCall,
+    SortedCall,
+    is_negated,
+    operands,
+)
 from viewkeeper.compiler.intervals import WrittenInterval
 from viewkeeper.compiler.source_text import IS_NOT
 from viewkeeper.compiler.supported import FUNCTIONS, cast_type
@@ -25,6 +33,9 @@ _SHOWN: dict[str, Callable[[list[str]], str]] = {
 }  # fmt: skip
 """How Spark writes calls of functions that are other expressions, where it is not the name and the arguments."""
 
+
+_SHOWN_AS = {"array_agg": "collect_list"}
+"""Aggregates that Spark shows by another name."""
 
 _SHIFTS: dict[type[exp.Expr], str] = {exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>"}
 
@@ -73,6 +84,10 @@ class Namer:
             )
         if isinstance(node, exp.WithinGroup):
             term = node.expression.expressions[0]
+            if node.this.name in ("listagg", "string_agg"):
+                given = ", ".join([*map(self.name, node.this.expressions), "NULL"][:2])
+                order = "DESC NULLS LAST" if term.args.get("desc") else "ASC NULLS FIRST"
+                return f"listagg({given}) WITHIN GROUP (ORDER BY {self.name(term.this)} {order})"
             turned = bool(term.args.get("desc")) != (node.this.name == "mode")  # which Spark shows the other way round
             return f"{self.name(node.this)} WITHIN GROUP (ORDER BY {self.name(term.this)}{' DESC' if turned else ''})"
         if isinstance(node, AggregateFunction):
@@ -81,8 +96,8 @@ class Namer:
             if node.name == "mode" and len(node.expressions) == 2:
                 return f"mode() WITHIN GROUP (ORDER BY {self.name(node.expressions[0])} DESC)"
             listed += ", 1" * (node.name == "percentile")  # how often each value counts
-            return f"{node.name}({'' if distinct is None else 'DISTINCT '}{listed})"
-        if isinstance(node, ScalarCall):
+            return f"{_SHOWN_AS.get(node.name, node.name)}({'' if distinct is None else 'DISTINCT '}{listed})"
+        if isinstance(node, (ScalarCall, SortedCall)):
             return self._call(node.name, node.expressions)
         if isinstance(node, exp.Anonymous):
             return self._call(node.name, node.expressions)

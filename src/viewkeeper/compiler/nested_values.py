@@ -24,6 +24,7 @@ from viewkeeper.plans.relations import (
 )
 from viewkeeper.plans.rewriting import walk
 from viewkeeper.plans.subqueries import relations_in
+from viewkeeper.plans.value_functions import is_list
 
 _PASSING = (Case, Cast, Coalesce, IsNull, SparkCall)
 _EQUALITIES = ("=", "<>", "<=>")
@@ -63,7 +64,8 @@ def _ordered(relation: Relation) -> Iterator[tuple[Type, TextPlace | None]]:
     """Values of which one comes before another, and where that is asked."""
     if isinstance(relation, GroupBy):
         for call in relation.calls:
-            if call.argument is not None and call.function not in ("count", "count_distinct"):
+            free = call.function in ("count", "count_distinct") or is_list(call.function)
+            if call.argument is not None and not free:
                 yield call.argument.type, call.place
     elif isinstance(relation, Limit):
         yield from ((column.type, None) for column in relation.columns)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from viewkeeper.compiler.bind_over import FUNCTION_PARTS, WINDOW_FUNCTIONS
-from viewkeeper.compiler.calls import AggregateFunction, GeneratorCall
+from viewkeeper.compiler.calls import AggregateFunction, GeneratorCall, SortedCall
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.supported import ADMITTED, FUNCTIONS, NOT_DETERMINISTIC, function_refused, is_all
 from viewkeeper.errors import NotSupported
@@ -28,7 +28,8 @@ RELATIONAL: dict[type[exp.Expr], frozenset[str]] = {
     exp.IgnoreNulls: frozenset(("this",)), exp.RespectNulls: frozenset(("this",)), **FUNCTION_PARTS,
     exp.WithinGroup: frozenset(("this", "expression")),
     exp.Count: ADMITTED[exp.Count] | {"expressions"}, AggregateFunction: frozenset(("this", "expressions")),
-    **dict.fromkeys((exp.Anonymous, exp.Bracket, exp.Aliases, GeneratorCall), frozenset(("this", "expressions"))),
+    **dict.fromkeys((exp.Anonymous, exp.Bracket, exp.Aliases, GeneratorCall, SortedCall),
+                    frozenset(("this", "expressions"))),
     exp.Dot: frozenset(("this", "expression")), exp.Column: ADMITTED[exp.Column] | {"db", "catalog"},
     exp.DataType: ADMITTED[exp.DataType] | {"nested"}, exp.ColumnDef: frozenset(("this", "kind")),
     exp.Lateral: frozenset(("this", "view", "outer", "alias")),

@@ -15,7 +15,18 @@ from hypothesis import strategies as st
 from oracle.functions import scalar_calls
 from oracle.nested import laterals, nested_values
 from oracle.picking import pick
-from viewkeeper.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, INTEGER_BITS, STRING, TINYINT, Type, decimal
+from viewkeeper.catalog.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    INTEGER_BITS,
+    STRING,
+    TINYINT,
+    Type,
+    array_of,
+    decimal,
+)
 
 Columns = tuple[tuple[str, Type], ...]
 
@@ -295,7 +306,17 @@ def _calls_of_all_values(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
     numbers = [name for name, type_ in columns if type_.is_number]
     integers = [column for column in columns if column[1].is_integer]
     exact = [column for column in columns if not (column[1].is_float or column[1].is_nested)]
-    function = pick(draw, ["median", "percentile", "mode", "bits"])
+    function = pick(draw, ["median", "percentile", "mode", "bits", "list", "list", "joined"])
+    plain = [column for column in columns if not column[1].is_nested]
+    if function == "list" and plain:
+        name, type_ = pick(draw, plain)
+        listing = pick(draw, ["collect_list(", "collect_list(DISTINCT ", "collect_set("])
+        order = pick(draw, ["", ", false"])
+        return f"sort_array({listing}{name}){order})", array_of(type_)
+    texts = [name for name, type_ in columns if type_ == STRING]
+    if function == "joined" and texts:
+        name = pick(draw, texts)
+        return f"listagg({name}, ', ') WITHIN GROUP (ORDER BY {name}{pick(draw, ['', ' DESC'])})", STRING
     if function == "bits" and integers:
         name, type_ = pick(draw, integers)
         return f"bit_{pick(draw, ['and', 'or', 'xor'])}({name})", type_

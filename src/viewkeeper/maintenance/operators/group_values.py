@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from viewkeeper.catalog.types import physical_type
+from viewkeeper.catalog.types import Type, array_of, physical_type
 from viewkeeper.evaluation.percentiles import percentile
+from viewkeeper.functions.nested_columns import listed_in, physical, within
+from viewkeeper.functions.nested_order import sort_keys
 from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer, KeyedRows
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.key_functions import ValueCall, ValuesOfGroup
-from viewkeeper.plans.value_functions import fraction_of, is_descending, is_discrete
+from viewkeeper.plans.value_functions import fraction_of, is_descending, is_discrete, is_list, lists_once, separator_of
 from viewkeeper.trace.keys import canonical, numbers, order_code
 from viewkeeper.trace.rows import Rows
 
@@ -33,13 +36,20 @@ def compute(function: ValuesOfGroup, sides: list[KeyedRows], operator: plan.ByKe
 def _value(call: ValueCall, values: pa.Array, group: np.ndarray, counts: np.ndarray, groups: int) -> pa.Array:
     """What `call` says of each group: `values` with their numbers `counts`, each of group `group`."""
     there = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-    codes = order_code(values)[there]
+    codes = _codes(values, call.of)[there]
     if is_descending(call.function):
         codes = ~codes
     order = np.lexsort((codes, group[there]))
     rows, codes = there[order], codes[order]
     values, group, counts = values.take(pa.array(rows)), group[rows], counts[rows]
     starts = np.searchsorted(group, np.arange(groups + 1))
+    if is_list(call.function):
+        return physical(_lists(call, values, codes, group, counts, starts), array_of(call.of))
+    separator = separator_of(call.function)
+    if separator is not None:
+        lists = _lists(call, values, codes, group, counts, starts)
+        joined = pc.binary_join(lists, pa.scalar(separator, pa.large_string()))
+        return pc.if_else(pa.array(starts[1:] > starts[:-1]), joined, None)
     fraction = fraction_of(call.function)
     if fraction is not None:
         return percentile(values, call.of, counts, starts, fraction, discrete=is_discrete(call.function))
@@ -48,11 +58,40 @@ def _value(call: ValueCall, values: pa.Array, group: np.ndarray, counts: np.ndar
     return _bits(call.function, numbers(values), counts, starts).cast(values.type)
 
 
-def _most_frequent(codes: np.ndarray, group: np.ndarray, counts: np.ndarray, groups: int) -> pa.Array:
-    """Where the value stands that is there most often, the first of several; NULL for a group without one."""
+def _codes(values: pa.Array, type_: Type) -> np.ndarray:
+    """uint64 in the order of the values."""
+    if not type_.is_nested:
+        return order_code(values)
+    keys = sort_keys(within(values, type_), type_)
+    order = np.lexsort(keys[::-1])
+    changes = np.zeros(len(order), np.uint64)
+    for key in keys:
+        changes[1:] |= key[order][1:] != key[order][:-1]
+    codes = np.empty(len(order), np.uint64)
+    codes[order] = np.cumsum(changes)
+    return codes
+
+
+def _lists(
+    call: ValueCall, values: pa.Array, codes: np.ndarray, group: np.ndarray, counts: np.ndarray, starts: np.ndarray
+) -> pa.Array:  # fmt: skip
+    """Arrow's arrays of the values of each group, each as often as it is there, or once."""
+    if lists_once(call.function):
+        counts = _first_of_equals(codes, group).astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(counts)])[starts]
+    places = pa.array(np.repeat(np.arange(len(values)), counts))
+    return listed_in(offsets, within(values, call.of).take(places))
+
+
+def _first_of_equals(codes: np.ndarray, group: np.ndarray) -> np.ndarray:
     new = np.ones(len(codes), dtype=bool)
     new[1:] = (codes[1:] != codes[:-1]) | (group[1:] != group[:-1])
-    first = np.flatnonzero(new)
+    return new
+
+
+def _most_frequent(codes: np.ndarray, group: np.ndarray, counts: np.ndarray, groups: int) -> pa.Array:
+    """Where the value stands that is there most often, the first of several; NULL for a group without one."""
+    first = np.flatnonzero(_first_of_equals(codes, group))
     found = np.full(groups, -1)
     if len(first):
         often = np.add.reduceat(counts, first)
