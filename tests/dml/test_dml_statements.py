@@ -123,6 +123,18 @@ class TestUpdate:
             {"id": 1, "a": None, "b": [1, None]}, {"id": 2, "a": [], "b": [7]}
         ]  # fmt: skip
 
+    def test_intervals_are_stored_where_no_field_is_lost(self, db: Database) -> None:
+        db.sql("CREATE TABLE spans (id INT PRIMARY KEY, d INTERVAL DAY DEFAULT INTERVAL '2' DAY, "
+               "s INTERVAL DAY TO SECOND, a DATE)")  # fmt: skip
+        db.sql("INSERT INTO spans VALUES (1, INTERVAL '1' DAY, INTERVAL '1' HOUR, DATE '2020-01-31')")
+        db.sql("INSERT INTO spans (id, a) VALUES (2, DATE '2020-03-01')")
+        db.sql("UPDATE spans SET s = a - DATE '2020-02-01' WHERE d > :least", least=datetime.timedelta(days=1))
+        refused(db, "UPDATE spans SET d = s", "SECOND is not stored as INTERVAL DAY", DeclarationError)
+        assert [db.table("spans").get(i) for i in (1, 2)] == [
+            {"id": 1, "d": datetime.timedelta(1), "s": datetime.timedelta(hours=1), "a": datetime.date(2020, 1, 31)},
+            {"id": 2, "d": datetime.timedelta(2), "s": datetime.timedelta(29), "a": datetime.date(2020, 3, 1)},
+        ]
+
     def test_nested_values_are_made_of_others(self, db: Database) -> None:
         """Of the types that the columns have: what does not fit raises, and changes nothing."""
         db.sql("CREATE TABLE made (id INT PRIMARY KEY, a ARRAY<BIGINT>, s STRUCT<x: DOUBLE, y: STRING>, "

@@ -10,6 +10,7 @@ from typing import Any
 from viewkeeper.catalog.types import BIGINT, DOUBLE, STRING, VOID, Type
 from viewkeeper.compiler.coercion import (
     as_decimal,
+    cannot_fail,
     common_type,
     common_type_of_all,
     decimal_result,
@@ -64,6 +65,8 @@ def can_be_stored(source: Type, target: Type) -> bool:
         return True
     if same_shape(source, target):
         return all(can_be_stored(old, new) for (_, old), (_, new) in zip(source.parts, target.parts, strict=True))
+    if source.is_interval and target.is_interval:
+        return cannot_fail(source, target)  # Spark cuts what does not fit
     return (source.is_number and target.is_number) or (source.name in _TIMES and target.name in _TIMES)
 
 
