@@ -255,6 +255,8 @@ def test_rows_of_expired_parts_stay_or_are_forgotten(tmp_path: Path) -> None:
              if isinstance(found := database.catalog.find(name), View)}  # fmt: skip
     assert "late ones too, which stay when their part expires\n" in texts["sums"]
     assert "which go when their part expires\n" in texts["kept"]
+    assert "of m it keeps 2 states; rows of expired parts stay\n" in texts["sums"]
+    assert "of m it keeps 2 states; rows of expired parts go\n" in texts["kept"]
     assert "those of parts before 8 had expired when it was declared" in texts["later"]
     database.close()
 

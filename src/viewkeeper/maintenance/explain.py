@@ -12,7 +12,7 @@ from viewkeeper.catalog.model import Catalog, View
 from viewkeeper.compiler.bind import BoundView
 from viewkeeper.maintenance import declare_tables
 from viewkeeper.maintenance.estimates import Estimates, StoredSizes, costs, crosses
-from viewkeeper.maintenance.explained import Explained, ExplainedOperator
+from viewkeeper.maintenance.explained import Explained, ExplainedOperator, sized
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.outside import PythonCall
 from viewkeeper.plans.text import listed
@@ -59,10 +59,31 @@ def explained(catalog: Catalog, view: View, sizes: StoredSizes | None = None) ->
         view.unique,
         tuple(_zone_keys(whole, ids, zone) for zone in range(1, store.zone + 1)),
         operators,
+        tuple(_keeps(order, estimates)),
         tuple(_falls_back(order, shown)),
         (_CROSSES.format(" and ".join(crossing)),) if crossing else (),
         {} if sizes is None else costs(order, estimates, shown),
     )
+
+
+def _keeps(order: Sequence[plan.Operator], estimates: Estimates) -> Iterator[str]:
+    """What is kept of each stream, and of each view over streams, by all that takes its rows."""
+    for source in order:
+        if isinstance(source, plan.Arrivals):
+            above = {source.id}
+            for operator in order:
+                if above.intersection(estimates.inputs(operator)):
+                    above.add(operator.id)
+            states = [estimates.state(o, spec) for o in order if o.id in above for spec in plan.states_of(o)]
+            rows, size = _sum([state.rows for state in states]), _sum([state.bytes for state in states])
+            yield (f"of {source.name} it keeps {len(states)} state{'s' * (len(states) != 1)}"
+                   f"{sized(rows, size, any(s.estimated for s in states))}; rows of expired parts "
+                   f"{'go' if source.forgets else 'stay'}")  # fmt: skip
+
+
+def _sum(numbers: Sequence[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
 
 
 def _falls_back(order: Sequence[plan.Operator], shown: plan.Shown) -> Iterator[str]:

@@ -24,8 +24,7 @@ class ExplainedState:
     estimated: bool = False
 
     def text(self) -> str:
-        size = "" if self.rows is None else f", {'about ' * self.estimated}{self.rows:,} row{'s' * (self.rows != 1)}"
-        size += "" if self.bytes is None else f", {_bytes(self.bytes)}"
+        size = sized(self.rows, self.bytes, self.estimated)
         return f"state {self.id}: {self.kind} by ({', '.join(self.key)}), {self.columns} columns{size}"
 
 
@@ -58,13 +57,14 @@ class ExplainedOperator:
 @dataclass(frozen=True)
 class Explained:
     """How a view is kept.  `zones` are what each zone is keyed by, from zone 1 on; `costs` say, by table, what one
-    changed row reads."""
+    changed row reads, `keeps` what is kept of each stream, or view over streams."""
 
     view: str
     key: tuple[str, ...]
     unique: bool
     zones: tuple[str, ...]
     operators: tuple[ExplainedOperator, ...]
+    keeps: tuple[str, ...]
     falls_back: tuple[str, ...]
     crosses: tuple[str, ...]
     costs: dict[str, str]
@@ -76,6 +76,7 @@ class Explained:
             lines.append(f"zone {zone}, keyed by {keyed}")
             lines += [line for each in self.operators if each.zone == zone for line in each.lines()]
         lines += [f"a row of {table} that changes reads {what}" for table, what in self.costs.items()]
+        lines += self.keeps
         lines += [f"falls back: {each}" for each in self.falls_back or ("nothing",)]
         lines += [f"crosses: {each}" for each in self.crosses]
         return "\n".join(lines)
@@ -98,6 +99,12 @@ class Explained:
             lines.append("  end")
         lines += [f"  o{below} --> o{each.id}" for each in self.operators for below in each.inputs]
         return "\n".join(lines)
+
+
+def sized(rows: int | None, bytes_: int | None, estimated: bool) -> str:
+    """How much is stored, behind what it is said of; nothing where nothing is known."""
+    size = "" if rows is None else f", {'about ' * estimated}{rows:,} row{'s' * (rows != 1)}"
+    return size + ("" if bytes_ is None else f", {_bytes(bytes_)}")
 
 
 def quoted(*lines: str) -> str:
