@@ -12,7 +12,7 @@ import pytest
 from stream_database import StreamDatabase, moment
 from viewkeeper.catalog.model import Table, View
 from viewkeeper.checker.check import check_views
-from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.errors import DeclarationError, NotSupported, ViewBroken
 from viewkeeper.evidence import DatabaseEvidence
 from viewkeeper.jobs.job import Job
 from viewkeeper.maintenance.explain import explain_view
@@ -22,6 +22,7 @@ from viewkeeper.pipeline.fills import unfilled
 from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.plans.maintenance import Aggregate
 from viewkeeper.trace.snapshot import Snapshot
+from viewkeeper.views.parts_at_version import Parts
 from viewkeeper.views.version import Version
 
 DECLARED = """
@@ -187,6 +188,21 @@ def test_views_over_streams_stand_beside_streams_and_tables(tmp_path: Path) -> N
         database.declare("DROP VIEW busy")
     with pytest.raises(DeclarationError, match="there is no column PART_TIMESTAMP"):
         database.declare("CREATE VIEW w AS SELECT max(PART_TIMESTAMP) AS t FROM busy")
+    database.close()
+
+
+def test_what_is_made_of_a_stale_view_is_not_read_as_if_all_were_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = declared(tmp_path)
+    database.declare("CREATE VIEW busy AS SELECT src, sum(x) AS total FROM m [WINDOW 1 MINUTE] GROUP BY src")
+    create(database, {"most": "SELECT max(total) AS most FROM busy", "over": "SELECT most FROM most", **SUMS})
+    database.drive()
+    monkeypatch.setattr(Parts, "stale", property(lambda parts: f"{parts.of.name} is stale: its query fails"))
+    version = Version(database.storage.newest())
+    with pytest.raises(ViewBroken, match="^busy is stale: its query fails; over reads it$"):
+        version.rows(version.shape("over"))
+    version.rows(version.shape("sums"))
     database.close()
 
 
