@@ -19,9 +19,7 @@ def nested_values(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
     if held and pick(draw, [True, True, False]):
         return draw(_parts(*pick(draw, held)))
     text, type_ = draw(_made(columns))
-    return (
-        draw(_parts(text, type_)) if pick(draw, [True, False]) and text.startswith(("map", "named")) else (text, type_)
-    )
+    return draw(_parts(text, type_)) if pick(draw, [True, False]) else (text, type_)
 
 
 @st.composite
