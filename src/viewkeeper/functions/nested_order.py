@@ -38,7 +38,7 @@ def sort_keys(values: pa.Array, type_: Type) -> list[np.ndarray]:
     if type_.name == "STRUCT":
         parts = zip(values.flatten(), type_.parts, strict=True)
         return [valid, *(key for part, (_, of) in parts for key in sort_keys(part, of))]
-    codes = pc.rank(values, sort_keys="ascending", null_placement="at_end", tiebreaker="dense").to_numpy()
+    codes = pc.rank(values, sort_keys="ascending", tiebreaker="dense").to_numpy()
     return [valid, np.where(valid, codes, 0)]
 
 
