@@ -38,11 +38,17 @@ LAYOUTS_MAX = 65_535
 AlterTable = SetDefault | AddColumns | DropColumns | RenameColumn
 
 
-def altered(catalog: Catalog, statement: AlterTable, bind: BindAgain) -> Catalog:
-    """`catalog` in which a table is what `statement` says; raises DeclarationError with the place."""
+def altered(
+    catalog: Catalog, statement: AlterTable, bind: BindAgain, copied: Callable[[int], bool] = lambda id_: False
+) -> Catalog:
+    """`catalog` in which a table is what `statement` says; raises DeclarationError with the place.
+
+    `copied` says of a table, by its id, whether there are copies of it, as parts of streams were joined with it.
+    """
     table = _table(catalog, statement.table)
     if isinstance(statement, SetDefault):
         return catalog.changing([_with_default(catalog, table, statement)])
+    _refuse_dimension(catalog, table, statement.table, copied)
     if isinstance(statement, AddColumns):
         wanted = [column for column in statement.columns
                   if not (statement.if_absent and _find(table, column.name) is not None)]  # fmt: skip
@@ -83,7 +89,6 @@ def _with_default(catalog: Catalog, table: Table, statement: SetDefault) -> Tabl
 def _with_added(
     catalog: Catalog, table: Table, statement: AddColumns, wanted: Iterable[ColumnDeclaration]
 ) -> Catalog:  # fmt: skip
-    _refuse_dimension(catalog, table, statement.table)
     columns, details = list(table.columns), list(table.details)
     free = 1 + max(id_ for layout in (*table.layouts, table.layout) for id_ in layout.ids)
     for column in wanted:
@@ -116,7 +121,6 @@ def _without(catalog: Catalog, table: Table, name: Identifier, bind: BindAgain) 
         raise DeclarationError(message, *name.place)
     if len(table.columns) == 1:
         raise DeclarationError(f"{name} is the only column of {table.name}; drop the table", *name.place)
-    _refuse_dimension(catalog, table, name)
     indexes = [index.name for index in catalog.indexes if index.on == table.id and i in index.columns]
     if users := [*_users(catalog, table, i, bind), *indexes]:
         message = (
@@ -137,7 +141,6 @@ def _with_renamed(catalog: Catalog, table: Table, statement: RenameColumn, bind:
     taken = _find(table, to)
     if taken is not None and taken != i:
         raise DeclarationError(f"{table.name} has a column {to} already; take another name", *to.place)
-    _refuse_dimension(catalog, table, name)
     if i in table.key and (readers := [view.name for view in catalog.views if table.id in view.reads]):
         message = (
             f"{name} is in the primary key of {table.name}, by which {listed(readers)} name its rows; drop these first"
@@ -156,9 +159,13 @@ def _layouts(table: Table, name: Identifier) -> tuple[TableLayout, ...]:
     return (*table.layouts, table.layout)
 
 
-def _refuse_dimension(catalog: Catalog, table: Table, name: Identifier) -> None:
+def _refuse_dimension(catalog: Catalog, table: Table, name: Identifier, copied: Callable[[int], bool]) -> None:
     if users := users_of_dimension(catalog, table.id):
         message = f"{table.name} is joined by {listed(users)}, whose parts are made of what it was; drop these first"
+        raise NotSupported(message, *name.place)
+    if copied(table.id):
+        message = (f"{table.name} was joined with streams, and copies of it as it was are kept for their parts; make "
+                   "another table, and INSERT INTO it")  # fmt: skip
         raise NotSupported(message, *name.place)
 
 

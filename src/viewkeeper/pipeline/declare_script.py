@@ -216,7 +216,7 @@ class _Declaring:
             self._made("TABLE" if self.catalog.find(statement.name.name) in self.catalog.tables else "VIEW",
                        statement.name, "ALTER")  # fmt: skip
         elif isinstance(statement, SetDefault | AddColumns | DropColumns | RenameColumn):
-            self.catalog = alter_tables.altered(self.catalog, statement, _bound_as_declared)
+            self.catalog = alter_tables.altered(self.catalog, statement, _bound_as_declared, self._known.copied)
             self._made("TABLE", statement.table, "ALTER")
         elif isinstance(statement, ReplaceView):
             self._replace(statement)

@@ -48,6 +48,9 @@ class Known(Protocol):
     def lost(self, id_: int) -> int | None:
         """The part before which all have expired; None where none has."""
 
+    def copied(self, id_: int) -> bool:
+        """Whether there are copies of a table, as parts were joined with it."""
+
     def carried(self, id_: int) -> int | None:
         """The part from which on a view has what its program keeps beside it; None where it has all."""
 
@@ -63,6 +66,10 @@ class Nothing:
         return None
 
     newest = failing = lost = carried = oldest
+
+    def copied(self, id_: int) -> bool:
+        """False."""
+        return False
 
     def sizes(self, id_: int, columns: Sequence[int]) -> tuple[float, float] | None:
         """None."""

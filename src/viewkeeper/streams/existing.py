@@ -31,6 +31,10 @@ class ExistingParts:
             return None
         return progress.first if progress.kept is None else max(progress.first, progress.kept)
 
+    def copied(self, id_: int) -> bool:
+        """Whether there are copies of a table, as parts were joined with it."""
+        return bool(len(read_index(self._snapshot).get(id_, ())))
+
     def newest(self, id_: int) -> int | None:
         """The last part that is sealed or built, None where there is none."""
         progress = self._progress(id_)
