@@ -36,7 +36,7 @@ QUERIES = {
                "GROUP BY soundex(a) HAVING soundex(a) IS NOT NULL",
     "joined": "SELECT t.id, u.n FROM t LEFT JOIN u ON soundex(t.a) = soundex(u.name)",
     "lambdas": "SELECT id, aggregate(transform(array(id, length(a)), y -> y + id), 0, (s, y) -> s + y) AS n FROM t",
-    "cased": "SELECT id, CASE WHEN id > 2 THEN element_at(array(a, b), id - 2) ELSE a END AS e FROM t WHERE id < 5",
+    "cased": "SELECT id, CASE WHEN id > 2 THEN elt(id - 2, a, b) ELSE a END AS e FROM t WHERE id < 5",
     "renamed (k, v)": "SELECT soundex(name), bit_count(n) FROM u",
     "over_it": "SELECT s, n, levenshtein(s, 'A000') AS far FROM grouped WHERE n > 0",
     "ranked": "SELECT id, row_number() OVER (PARTITION BY soundex(a) ORDER BY bit_count(length(b)), id) AS r FROM t",
@@ -118,7 +118,7 @@ def test_spark_is_asked_for_what_it_has_not_said_yet(database: Database, monkeyp
 
 def test_a_value_that_raises_is_an_error_row_and_the_rest_is_kept(database: Database) -> None:
     """It names its row, its place and Spark's own class, and goes with the row."""
-    database.sql("CREATE VIEW v AS SELECT id,\n element_at(array(a, b), id) AS e FROM t")
+    database.sql("CREATE VIEW v AS SELECT id,\n elt(if(id < 0, 2, id), a, b) AS e FROM t")
     table = database.table("t")
     table.put_many([{"id": i, "a": "x", "b": "y"} for i in (1, 2, 3, -1, 0, 7)])
     database.catch_up()
@@ -138,7 +138,7 @@ def test_a_view_of_very_many_values_that_raise_stops_and_no_other(
 ) -> None:
     """Rather than that all others wait for hundreds of queries."""
     monkeypatch.setattr(spark_calls, "RAISING_MAX", 2)
-    database.sql("CREATE VIEW v AS SELECT id, element_at(array(a), id) AS e FROM t;"
+    database.sql("CREATE VIEW v AS SELECT id, elt(id, a) AS e FROM t;"
                  "CREATE VIEW w AS SELECT id, soundex(a) AS s FROM t")  # fmt: skip
     database.catch_up()
     database.table("t").put_many([{"id": i, "a": "x"} for i in range(2, 6)])
