@@ -81,7 +81,7 @@ def declare_stream(catalog: Catalog, statement: CreateStream) -> Catalog:
     require_free(catalog, statement.name)
     columns = tuple(Column(each.name.name, each.type, each.nullable) for each in statement.columns)
     for each in statement.columns:
-        if each.type.is_nested:
+        if each.type.is_nested or each.type.is_interval:
             raise NotSupported(f"{each.name} is of type {each.type}, which streams do not have yet", *each.name.place)
     for name, problem in refused_names(column.name for column in columns):
         place = [each.name.place for each in statement.columns if each.name.name == name][-1]
@@ -139,7 +139,7 @@ def new_views(
     for name, problem in refused_names(column.name for column in views[-1].columns):
         raise DeclarationError(f"{problem}; give {name} another name by AS", *statement.name.place)
     for column in views[-1].columns:
-        if column.type.is_nested:
+        if column.type.is_nested or column.type.is_interval:
             message = f"{column.name} is of type {column.type}, which views over streams do not have yet"
             raise NotSupported(message, *statement.name.place)
     return [*views[:-1], replace(views[-1], sql=statement.text)]

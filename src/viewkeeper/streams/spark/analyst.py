@@ -45,7 +45,7 @@ _ADVICE = {
     "array": "take an element, or make a row of each with explode",
     "map": "take a value by its key, or make a row of each entry with explode",
     "struct": "select its fields one by one",
-    "interval": "write it as months, or as days and less: no column holds both",
+    "interval": "use two TIMESTAMPs, or a number of seconds",
     "time": "use a TIMESTAMP, or a number of seconds",
     "variant": "take a value out of it with variant_get",
     "string": "write COLLATE UTF8_BINARY behind it",
@@ -164,7 +164,7 @@ def _columns(query: HiddenQuery, frame: DataFrame, nested: bool) -> tuple[Column
     found = []
     for field in frame.schema.fields:
         name, type_ = query.shown(field.name), catalog_type(field.dataType)
-        if type_ is None or (type_.is_nested and not nested):
+        if type_ is None or ((type_.is_nested or type_.is_interval) and not nested):
             written = field.dataType.simpleString()
             kind = field.dataType.typeName().split("(")[0].split(" ")[0]
             advice = next((text for key, text in _ADVICE.items() if kind.startswith(key) or key in written),
