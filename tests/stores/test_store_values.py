@@ -102,7 +102,12 @@ REFUSED: list[tuple[Type, Any, str]] = [
     (DAY_TIME, 5, "a timedelta"),
     (DAY_TIME, pd.Timedelta(nanoseconds=1), "nanoseconds"),
     (Type("INTERVAL DAY"), dt.timedelta(hours=1), "no INTERVAL DAY"),
-    (YEAR_MONTH, 2**31, "outside"),
+    (DAY_TIME, "1 24:00:00", "D hh:mm:ss.ffffff"),
+    (YEAR_MONTH, 2**31, "no INTERVAL YEAR TO MONTH"),
+    (YEAR_MONTH, "178956970-8", "no INTERVAL YEAR TO MONTH"),
+    (YEAR_MONTH, "-178956970-9", "no INTERVAL YEAR TO MONTH"),
+    (YEAR_MONTH, "999999999999-0", r"an int of months \(or Y-M\)"),
+    (YEAR_MONTH, "1-12", r"an int of months \(or Y-M\)"),
     (Type("INTERVAL YEAR"), 14, "no INTERVAL YEAR"),
     (BOOLEAN, 1, "True or False"),
     (TINYINT, 128, "-128 to 127"),
@@ -312,3 +317,10 @@ def test_names_that_do_not_fit_are_refused_with_a_hint(store: EmbeddedStore) -> 
             store.put_many(table, wrong)
     with pytest.raises(InputError, match="key is \\(id\\); got 2 values"):
         store.get(table, (1, 2))
+
+
+def test_a_duration_of_arrows_that_is_too_long_is_refused_as_such(store: EmbeddedStore) -> None:
+    table = one_column(DAY_TIME)
+    given = pa.table({table.columns[0].name: [1], table.columns[1].name: pa.array([2**62], pa.duration("s"))})
+    with pytest.raises(InputError, match="duration.* is too long"):
+        store.put_many(table, given)

@@ -227,7 +227,8 @@ def _python(value: pa.Scalar, row: int) -> Any:
     try:
         return value.as_py()
     except OverflowError:
-        raise BadValue(row, f"{value.value} of Arrow's {value.type} is outside the years 1 to 9999") from None
+        beyond = "too long" if pa.types.is_duration(value.type) else "outside the years 1 to 9999"
+        raise BadValue(row, f"{value.value} of Arrow's {value.type} is {beyond}") from None
     except LookupError as error:
         raise BadValue(row, f"{value.type.tz!r} is no known time zone") from error
     except ValueError as error:

@@ -32,8 +32,8 @@ _EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _DATE_TEXT = re.compile(r"\d{4}-\d\d-\d\d")
 _TIMESTAMP_TEXT = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?")
-_INTERVAL_TEXTS = {False: re.compile(r"([+-])?(\d{1,9}) (\d\d?):(\d\d?):(\d\d?)(?:\.(\d{1,6}))?"),
-                   True: re.compile(r"([+-])?(\d{1,9})-(\d\d?)")}  # fmt: skip
+_INTERVAL_TEXTS = {False: re.compile(r"([+-])?(\d{1,9}) ([01]?\d|2[0-3]):([0-5]?\d):([0-5]?\d)(?:\.(\d{1,6}))?"),
+                   True: re.compile(r"([+-])?(\d{1,9})-(\d|0\d|1[01])")}  # fmt: skip
 
 
 class ValueRefused(Exception):
@@ -301,7 +301,7 @@ def interval_text(length: datetime.timedelta) -> str:
 
 
 def _interval(type_: Type) -> Converter:
-    step, months = INTERVALS[type_.name], _integer(32)
+    step, bound = INTERVALS[type_.name], 1 << (31 if type_.is_month_interval else 63)
 
     def convert(value: Any) -> int:
         written = isinstance(value, str) and _INTERVAL_TEXTS[type_.is_month_interval].fullmatch(value)
@@ -309,16 +309,18 @@ def _interval(type_: Type) -> Converter:
             sign, *numbers_of = written.groups("0")
             length = _interval_length(numbers_of, type_.is_month_interval) * (-1 if sign == "-" else 1)
         elif type_.is_month_interval:
-            length = months(value)
+            length = plain(value)
+            if not _is_integer(length):
+                raise _refuse(value, "an int of months (or Y-M)")
         elif not isinstance(value, datetime.timedelta) or value != value:  # NaT is one that differs from itself
             raise _refuse(value, "a timedelta (or D hh:mm:ss.ffffff)")
         elif isinstance(nanoseconds := getattr(value, "nanoseconds", 0), numbers.Integral) and nanoseconds:
             raise ValueRefused(f"{value} has nanoseconds")
         else:
             length = value // _MICROSECOND
-        if length % step or not -(2**63) <= length < 2**63:
+        if length % step or not -bound <= length < bound:
             raise ValueRefused(f"{value} is no {type_}")
-        return length
+        return int(length)
 
     return convert
 
