@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from viewkeeper.catalog.model import Catalog, Index, InParts, PartView, View
 
 
 def parts_below(catalog: Catalog, ids: Iterable[int]) -> frozenset[int]:
     """The ids of the streams and views over them that the views `ids` read, themselves or through others."""
-    seen: set[int] = set()
-    waiting = list(ids)
-    while waiting:
-        id_ = waiting.pop()
-        item = catalog.by_id(id_)
-        if id_ not in seen and isinstance(item, View):
-            waiting += item.reads
-        seen.add(id_)
-    return frozenset(id_ for id_ in seen if isinstance(catalog.by_id(id_), InParts))
+    found = _reached(catalog, ids, lambda item: item.reads if isinstance(item, View) else ())
+    return frozenset(id_ for id_ in found if isinstance(catalog.by_id(id_), InParts))
 
 
 def made_of(catalog: Catalog, ids: Iterable[int]) -> frozenset[int]:
     """The ids of all that `ids` are made of, themselves included."""
+    return _reached(catalog, ids, _read_by)
+
+
+def _read_by(item: object) -> Iterable[int]:
+    if isinstance(item, PartView):
+        return (*item.reads, *item.dimensions)
+    return item.reads if isinstance(item, View) else ()
+
+
+def _reached(catalog: Catalog, ids: Iterable[int], read_by: Callable[[object], Iterable[int]]) -> frozenset[int]:
+    """`ids`, and what these read by `read_by`, themselves or through others."""
     seen: set[int] = set()
     waiting = list(ids)
     while waiting:
         id_ = waiting.pop()
-        item = catalog.by_id(id_)
-        if id_ not in seen and isinstance(item, View | PartView):
-            waiting += [*item.reads, *(item.dimensions if isinstance(item, PartView) else ())]
-        seen.add(id_)
+        if id_ not in seen:
+            seen.add(id_)
+            waiting += read_by(catalog.by_id(id_))
     return frozenset(seen)
 
 
