@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 
 from oracle.bound import BoundCase
 from oracle.model import Case
@@ -12,6 +12,7 @@ from oracle.traps import put, rows, table
 from viewkeeper.catalog.types import BIGINT, DOUBLE, STRING
 from viewkeeper.checker.exact_judge import ExactAnswer, exact_answer
 from viewkeeper.checker.row_evaluator import Answer, evaluate
+from viewkeeper.errors import NotSupported
 from viewkeeper.plans.order_dependence import needs_exact
 
 T = table("t", "id", id=BIGINT, g=STRING, x=DOUBLE)
@@ -54,7 +55,10 @@ def test_spark_is_not_asked_where_more_depends_on_a_float_sum(query: str) -> Non
 @given(cases(extremes=True, plain=True))
 def test_the_exact_answer_is_the_evaluators(case: Case) -> None:
     """What is added to know the slack changes neither rows nor errors, and slack is given only to inexact queries."""
-    bound = BoundCase(case)
+    try:
+        bound = BoundCase(case)
+    except NotSupported:
+        reject()  # what Spark computes
     bound.apply_all()
     inputs = {item.id: Answer(bound.base.rows(item.name)) for item in bound.catalog.tables}
     for view in bound.catalog.views:

@@ -152,7 +152,7 @@ WINDOWS = {"row_number OVER", "rank OVER", "ROWS", "RANGE", "ties settled"}
 def test_the_generator_reaches_every_operator_and_every_rule() -> None:
     covered: Counter[str] = Counter()
 
-    @settings(max_examples=100, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=150, deadline=None, derandomize=True, database=None)
     @given(cases(operations=0))
     def declare(case: Case) -> None:
         engine = MemoryEngine(case.tables)

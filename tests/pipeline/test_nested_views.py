@@ -37,6 +37,7 @@ ON_THE_DELTA = {
     "words": "SELECT word, count(*) AS n FROM (SELECT explode(split(s, ',')) AS word FROM t) GROUP BY word",
     "within": "SELECT s.k, p, v['b'] AS b, 100 / size(v) AS x FROM n LATERAL VIEW posexplode(s.v) x AS p, v",
     "held": "SELECT a, s, m, size(a) AS n, map_keys(m) AS keys FROM n WHERE s IS NOT NULL",
+    "counted_maps": "SELECT s.k, count(m) AS n, count(map('a', s.k)) AS made FROM n GROUP BY s.k",
     "held_arrays": "SELECT a, count(*) AS n, count(DISTINCT a) AS k FROM n GROUP BY a",
 }  # fmt: skip
 AS_A_WHOLE = {

@@ -81,7 +81,8 @@ def _told_apart(relation: Relation) -> Iterator[tuple[Type, TextPlace | None]]:
     """Values by which rows are told to be of one kind, and where."""
     keys: Sequence[Expression] = ()
     if isinstance(relation, GroupBy):
-        keys = (*relation.keys, *(call.argument for call in relation.calls if call.argument is not None))
+        counted = (call.argument for call in relation.calls if call.function != "count")
+        keys = (*relation.keys, *(argument for argument in counted if argument is not None))
     elif isinstance(relation, InnerJoin | OuterJoin):
         keys = (*relation.left_keys, *relation.right_keys)
     elif isinstance(relation, SetOperation):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 
 from hypothesis import strategies as st
 
@@ -55,9 +56,10 @@ def _parts(draw: st.DrawFn, text: str, type_: Type) -> tuple[str, Type]:
 
 
 @st.composite
-def laterals(draw: st.DrawFn, columns: Columns, n: int) -> tuple[str, tuple[tuple[str, Type], ...]]:
-    """LATERAL VIEW over what columns hold, or an array that is made of them, and the columns that it adds; `n` tells
-    their names from those further in."""
+def laterals(draw: st.DrawFn, columns: Columns) -> tuple[str, tuple[tuple[str, Type], ...]]:
+    """LATERAL VIEW over what columns hold, or an array that is made of them, and the columns that it adds, by names of
+    their own."""
+    n = next(n for n in count(1) if not any(name.endswith(str(n)) for name, _ in columns))
     held = [column for column in columns if column[1].name in ("ARRAY", "MAP")]
     text, type_ = pick(draw, held) if held and draw(st.booleans()) else draw(_made(columns).filter(_has_elements))
     view, parts = f"LATERAL VIEW {pick(draw, ['', 'OUTER '])}", [part for _, part in type_.parts]

@@ -94,7 +94,7 @@ def view_queries(
             return draw(_sets(scope, depth))
     text, columns = draw(_from_clauses(scope, depth, joins, plain))
     if not plain and pick(draw, [True] + [False] * 7):
-        lateral, more = draw(laterals(columns, depth))
+        lateral, more = draw(laterals(columns))
         text, columns = f"{text} {lateral}", columns + more
     terms = [draw(_predicates(columns))] if pick(draw, [True, False, False]) else []
     if not plain and pick(draw, [True, False, False]):
