@@ -29,7 +29,9 @@ from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
 from viewkeeper.pipeline.rebase import Rebased, rebase
 from viewkeeper.pipeline.status import lag, status
+from viewkeeper.stores import embedded_log
 from viewkeeper.stores.embedded_log import NodeRange
+from viewkeeper.stores.lmdb_folders import open_environment
 from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.points import arm
 from viewkeeper.views.version import Version
@@ -339,6 +341,33 @@ def test_a_task_reads_nothing_of_another_log_than_the_driver_has_cut(copies: Cop
         for hashes in ((wrong, right), ("", wrong)):
             with pytest.raises(StoreReplaced, match=f"the log of node {node}"):
                 reader.read(NodeRange(node, upto if hashes[0] else 0, upto, hashes), tables)
+
+
+def test_the_process_of_a_task_keeps_the_log_open_until_another_copy_is_put_in_its_place(
+    copies: Copies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Spark's workers do, which read with every batch."""
+    opened: list[Path] = []
+    monkeypatch.setattr(embedded_log, "_kept", {})
+    monkeypatch.setattr("viewkeeper.stores.node.open_environment",
+                        lambda folder, sync: opened.append(folder) or open_environment(folder, sync))  # fmt: skip
+    copies.put(0, 20)
+    reader = pickle.loads(pickle.dumps(copies.shop.store.log))
+    tables = {table.id: table for table in copies.shop.snapshot.catalog.tables}
+    node, upto = next(iter(copies.shop.store.log.cut(10, {}).positions.items()))
+
+    def read() -> int:
+        return len(reader.read(NodeRange(node, 0, upto), tables).operations)
+
+    with copies.closed():
+        count = read()
+        assert count > 0 and len(opened) == 2
+        assert read() == count and len(opened) == 2
+        (copies.root / "nodes").rename(copies.folder / "away")
+        shutil.copytree(copies.folder / "away", copies.root / "nodes")
+        assert read() == count and len(opened) == 4
+        (kept,) = embedded_log._kept.values()
+        kept.close()
 
 
 def test_only_one_rebases_or_maintains_at_a_time(copies: Copies) -> None:

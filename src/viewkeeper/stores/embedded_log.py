@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +24,7 @@ from viewkeeper.stores.node import SEQUENCE
 from viewkeeper.stores.node_environments import Nodes, Transactions
 
 _TRIMMED_AT_ONCE = 1000
+_KEPT_OPEN = 8
 
 
 class NodeRange(NamedTuple):
@@ -53,7 +56,7 @@ class EmbeddedLog:
         try:
             yield nodes
         finally:
-            nodes.close()
+            _keep_open(nodes)
 
     def cut(self, limit: int, after: Positions, hashes: Mapping[int, str] = NO_HASHES) -> Cut:
         with self._opened() as nodes:
@@ -77,6 +80,22 @@ class EmbeddedLog:
         with self._opened() as nodes:
             nodes.clear_intents()
             return _trim(nodes, positions, older_than_seconds)
+
+
+_keeping = Lock()
+_kept: dict[Path, Nodes] = {}
+"""What was read last, open for the next task of this process: to open LMDB takes the writers' locks for a moment."""
+
+
+def _keep_open(nodes: Nodes) -> None:
+    """Close what `nodes` takes the place of: those of the same folder, or those that were read longest ago."""
+    with forks.kept_out(), _keeping:
+        before = _kept.pop(nodes.root, None)
+        _kept[nodes.root] = nodes
+        if before is None and len(_kept) > _KEPT_OPEN:
+            before = _kept.pop(next(iter(_kept)))
+    if before is not None:
+        before.close()
 
 
 def _cut(nodes: Nodes, limit: int, after: Positions, hashes: Mapping[int, str]) -> Cut:

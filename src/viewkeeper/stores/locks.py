@@ -14,6 +14,7 @@ import logging
 import os
 import threading
 import time
+from contextlib import suppress
 from datetime import datetime
 from io import FileIO
 from pathlib import Path
@@ -121,7 +122,8 @@ class _Wait:
             if not self._wanted:
                 _let_go(self.file)
             self.got.set()
-        self._words.waited_for_long = False
+        with suppress(ValueError):  # Given up, and the store closed since: whoever waits next takes it back.
+            self._words.waited_for_long = False
         _let_go(queue)
 
     def give_up(self) -> bool:
