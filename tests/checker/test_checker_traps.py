@@ -9,9 +9,10 @@ from oracle.bound import BoundCase
 from oracle.model import Case
 from oracle.traps import RAISES, TRAPS, Trap
 from oracle.traps_of_queries import TRAPS_OF_QUERIES
+from oracle.traps_of_rows import TRAPS_OF_ROWS
 
 
-@pytest.mark.parametrize("trap", TRAPS + TRAPS_OF_QUERIES, ids=lambda trap: trap.name)
+@pytest.mark.parametrize("trap", TRAPS + TRAPS_OF_QUERIES + TRAPS_OF_ROWS, ids=lambda trap: trap.name)
 def test_each_view_holds_what_it_must_after_every_step(trap: Trap) -> None:
     """The expected rows, written down by hand, are the evaluator's over the dictionary model."""
     bound = BoundCase(Case(trap.schemas, trap.views, ()))

@@ -11,6 +11,7 @@ from memory_engine import MemoryEngine
 from oracle.model import Operation
 from oracle.traps import RAISES, TRAPS, Trap
 from oracle.traps_of_queries import TRAPS_OF_QUERIES
+from oracle.traps_of_rows import TRAPS_OF_ROWS
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.maintenance import declare_tables
 from viewkeeper.maintenance.explain import explain_view
@@ -33,7 +34,7 @@ def operators(catalog: Catalog, class_: type[plan.Operator]) -> list[plan.Operat
 
 
 @pytest.mark.parametrize("servers", [1, 2])
-@pytest.mark.parametrize("trap", TRAPS + TRAPS_OF_QUERIES, ids=lambda trap: trap.name)
+@pytest.mark.parametrize("trap", TRAPS + TRAPS_OF_QUERIES + TRAPS_OF_ROWS, ids=lambda trap: trap.name)
 def test_views_hold_what_they_must_after_every_step(trap: Trap, servers: int) -> None:
     """The rows written down by hand for each case are what the maintained view holds, or it raises."""
     engine = MemoryEngine(trap.tables, servers)
