@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from store_model import BAG, ORDERS, PAIRS, append_raw, as_dicts, make_table, read_range, stored_rows
 from viewkeeper.catalog.model import REJECTED, Table
 from viewkeeper.catalog.types import BIGINT, BOOLEAN, DATE, INT, STRING, decimal, physical_type
@@ -78,7 +79,7 @@ def reasons(batch: LogBatch) -> list[tuple[int, str]]:
     return list(zip(batch.rejected.columns[2].to_pylist(), batch.rejected.columns[4].to_pylist(), strict=True))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from([ORDERS, PAIRS, BAG]), st.integers(0, 2), st.integers(1, 5)), max_size=12),
     st.randoms(),

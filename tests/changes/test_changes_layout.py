@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from viewkeeper.catalog.types import (
     BIGINT,
     BINARY,
@@ -50,7 +51,7 @@ def tables_of_rows(draw: st.DrawFn) -> tuple[list[Type], bool, list[list[Any]]]:
     return types, nullable, draw(st.lists(st.tuples(*one).map(list), max_size=8))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(tables_of_rows(), st.integers(0, 3))
 def test_rows_come_back_and_both_forms_write_the_same_bytes(
     case: tuple[list[Type], bool, list[list[Any]]], skip: int

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bags import bag
+from drawn import examples
 from oracle.model import canonical
 from oracle.strategies import CORE_TYPES, values
 from viewkeeper.catalog.model import Column
@@ -32,7 +33,7 @@ def bags(draw: st.DrawFn) -> Bags:
     return columns, left, draw(st.one_of(rows, st.permutations(left)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(bags())
 def test_rows_that_differ_are_those_that_counting_finds(drawn: Bags) -> None:
     """A row differs exactly if a Counter of canonical rows counts it otherwise on the two sides."""

@@ -8,6 +8,7 @@ import pyarrow as pa
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from oracle.model import Base, Operation, TableSchema
 from oracle.strategies import histories, table_schemas
 from viewkeeper.catalog.model import Column
@@ -53,7 +54,7 @@ def tables(drawn: Drawn) -> tuple[pa.Table, pa.Table]:
     return before, base.arrow("t")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(drawn())
 def test_delta_and_the_log_after_it_give_the_store(drawn: Drawn) -> None:
     """At any cut of any history, the rows at the cut and the operations after it give the rows at its end."""
@@ -63,7 +64,7 @@ def test_delta_and_the_log_after_it_give_the_store(drawn: Drawn) -> None:
     assert proof.comparison.equal and not proof.left_out
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(drawn(), st.data())
 def test_a_wrong_row_is_found(drawn: Drawn, data: st.DataObject) -> None:
     """A store row that is missing is found, whether or not the log touches its key."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, reject, settings
 
+from drawn import examples
 from oracle.bound import BoundCase
 from oracle.model import Case
 from oracle.strategies import cases
@@ -51,7 +52,7 @@ def test_spark_is_not_asked_where_more_depends_on_a_float_sum(query: str) -> Non
     assert judged(query).slack is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(cases(extremes=True, plain=True))
 def test_the_exact_answer_is_the_evaluators(case: Case) -> None:
     """What is added to know the slack changes neither rows nor errors, and slack is given only to inexact queries."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from drawn import examples
 from oracle.bound import BoundCase
 from oracle.model import Case
 from oracle.strategies import CORE_TYPES, cases, domain
@@ -112,7 +113,7 @@ def test_the_evaluator_answers_as_spark_does(judge: SparkJudge) -> None:
     """Whatever the tables, rows and views: Spark's answer is the evaluator's, but for what 02 says."""
     judges: list[str] = []
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
     @given(cases(views=3, operations=25, plain=True))
     def differential(case: Case) -> None:
         judges.extend(run(judge, case))
@@ -155,7 +156,7 @@ def test_exactly_the_rows_raise_that_raise_in_spark(judge: SparkJudge) -> None:
 def test_the_evaluator_answers_as_spark_does_at_the_ends_of_types(judge: SparkJudge) -> None:
     """The same with extremes; where Spark or the evaluator raises, rows are not compared."""
 
-    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
     @given(cases(views=3, operations=15, extremes=True, plain=True))
     def differential(case: Case) -> None:
         run(judge, case)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commit_model import contents, database, receipt
+from drawn import examples
 from viewkeeper.catalog.model import Catalog, Column, StateSpec, Stored, View
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.errors import Damaged, NotFound
@@ -88,7 +89,7 @@ def take_step(storage: Storage, snapshot: Snapshot, model: Model, kind: str, sta
     return storage.next(snapshot, change)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(STEPS, st.integers(1, 6))
 def test_every_reader_sees_what_the_model_says_after_every_step(steps: list[tuple[str, set[int]]], every: int) -> None:
     """Whether kept by the driver, followed by a reader, or read cold, across checkpoints: the same, and the model's."""

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiler_catalog import catalog_of
+from drawn import examples
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, BINARY, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, decimal
 from viewkeeper.compiler.bind import bind_index, bind_table, bind_view
@@ -255,7 +256,7 @@ def test_an_index_on_nothing_is_refused(sql: str, message: str) -> None:
 names = st.text("abcü😀 \n`'\";-.", min_size=1, max_size=8)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(names, min_size=1, max_size=4, unique_by=str.lower), st.lists(st.text("\n ", max_size=3), min_size=1))
 def test_any_name_in_backticks_comes_back_as_written_with_its_place(columns: list[str], gaps: list[str]) -> None:
     quoted = ["`" + name.replace("`", "``") + "`" for name in columns]

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import viewkeeper
+from drawn import examples
 from local_maintenance import catch_up
 from memory_store import MemoryStore
 from store_model import Model, apply_put, in_order, make_table, read_all, replay, stored_rows
@@ -147,7 +148,7 @@ STEP = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEP, max_size=12), embedded=st.booleans())
 def test_any_history_gives_the_models_rows_in_store_and_log(
     tmp_path_factory: Any, steps: list[Any], embedded: bool

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import viewkeeper
+from drawn import examples
 from local_maintenance import catch_up
 from viewkeeper import Database, InputError
 
@@ -106,7 +107,7 @@ def stored(db: Database) -> Counter[Row]:
 
 
 @pytest.mark.parametrize("key", ["PRIMARY KEY (k)", ""], ids=["with a key", "without a key"])
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEP, min_size=3, max_size=12))
 def test_any_history_gives_the_models_rows(tmp_path_factory: Any, key: str, steps: list[tuple[str, Any]]) -> None:
     """What would leave a key twice is refused, and so is a row of MERGE that several match; nothing is changed then."""

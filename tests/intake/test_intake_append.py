@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from stream_intake import NOW, UTC, Intake, at
 from viewkeeper.catalog import types
 from viewkeeper.catalog.model import Column
@@ -194,7 +195,7 @@ naive = st.one_of(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(naive, min_size=1, max_size=20), st.sampled_from(ZONES), st.sampled_from(["TIMESTAMP", "NTZ"]))
 def test_naive_times_are_read_in_the_zone_of_the_database(
     tmp_path_factory: pytest.TempPathFactory, times: list[datetime.datetime], zone: str, kind: str
@@ -273,7 +274,7 @@ TYPES: list[Type] = [
 ]  # fmt: skip
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(st.tuples(anything, anything, anything), max_size=8), st.sampled_from(TYPES), st.booleans())
 def test_no_value_stops_its_neighbours(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple], type_: Type, as_dicts: bool

@@ -10,13 +10,14 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from generated_views import STREAM, VIEWS, in_steps, naive, require_equal, steps
 from stream_database import StreamDatabase, moment
 from viewkeeper.catalog.model import Table
 
 
 @given(early=st.sets(st.sampled_from(sorted(VIEWS)), min_size=1), steps=steps, servers=st.integers(1, 3))
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_order_in_which_rows_come_and_views_are_declared_does_not_matter(
     early: set[str], steps: list[tuple[str, Any]], servers: int
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import generated_views as generated
 import viewdf_oracle as oracle
+from drawn import examples
 from faulty_database import INJECTED, FaultyDatabase
 from stream_database import StreamDatabase, moment, put
 from viewkeeper.streams.view_progress import ViewProgress
@@ -145,7 +146,7 @@ faults = st.lists(st.tuples(st.sampled_from(sorted(oracle.VIEWS)), st.integers(-
 
 
 @given(steps=oracle.steps, early=oracle.early, faults=st.lists(faults, min_size=1, max_size=6))
-@settings(max_examples=16, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(16), deadline=None, suppress_health_check=list(HealthCheck))
 def test_whatever_fails_and_when_all_is_right_in_the_end(
     early: set[str], steps: list[tuple[str, Any]], faults: list[list[tuple[str, int]]]
 ) -> None:
@@ -178,7 +179,7 @@ def test_whatever_fails_and_when_all_is_right_in_the_end(
     faults=st.lists(st.lists(st.tuples(st.sampled_from([*generated.VIEWS, "m$helper"]), st.integers(-3, 12)),
                              max_size=3), min_size=1, max_size=4),
 )  # fmt: skip
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_same_holds_for_generated_views(
     early: set[str], steps: list[tuple[str, Any]], faults: list[list[tuple[str, int]]]
 ) -> None:

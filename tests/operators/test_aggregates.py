@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from aggregate_queries import JOINED, MOMENTS, OF_ALL_VALUES, REWRITTEN, ROWS, TABLE
 from bags import bag
+from drawn import examples
 from memory_engine import MemoryEngine
 from oracle.model import Operation
 from viewkeeper.checker.row_evaluator import Answer, evaluate
@@ -30,7 +31,7 @@ CHANGES = st.lists(st.tuples(st.booleans(), st.sampled_from(ROWS), st.integers(1
 
 
 @pytest.mark.parametrize("servers", [1, 3])
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(before=CHANGES, after=st.lists(CHANGES, max_size=3))
 def test_each_batch_leaves_what_the_query_says(servers: int, before: list[Any], after: list[list[Any]]) -> None:
     """Groups come, die and come back; several operations on one key in a batch; declared after the first batch."""

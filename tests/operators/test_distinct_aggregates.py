@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bags import bag
+from drawn import examples
 from memory_engine import MemoryEngine
 from oracle.model import Operation
 from viewkeeper.checker.row_evaluator import Answer, evaluate
@@ -34,7 +35,7 @@ CHANGES = st.lists(st.lists(st.tuples(st.booleans(), ROWS), max_size=6), min_siz
 
 
 @pytest.mark.parametrize("servers", [1, 3])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(before=CHANGES, after=CHANGES)
 def test_each_batch_leaves_what_the_query_says(servers: int, before: list[Any], after: list[Any]) -> None:
     """Inserts, updates, deletes and re-inserts, several on one key in a batch; declared after the first batches."""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from evaluate_oracle import (
     DECIMALS,
     DIGITS,
@@ -144,7 +145,7 @@ def check(expression, rows):
         assert ([0] * len(rows) if raised_again is None else raised_again.tolist()) == raised
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.sampled_from(SCHEMA).flatmap(lambda type_: trees(type_, 3)), rows_of_values)
 def test_every_expression_gives_the_oracles_values_and_errors(expression, rows):
     """Any typed expression over any rows gives each row the oracle's value, or the oracle's error and NULL."""
@@ -162,7 +163,7 @@ def test_a_constant_and_no_rows_give_no_rows(operator, value):
     assert (len(array), array.type, errors) == (0, physical_type(kinds[1]), None)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(st.data())
 def test_decimals_of_every_precision_are_exact(data):
     """+ - * / % of any two DECIMAL types into any third is exact, HALF_UP, or out of range."""

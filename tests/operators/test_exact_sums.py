@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from viewkeeper.catalog.types import BIGINT, DOUBLE, FLOAT, INT, SMALLINT, TINYINT, decimal, physical_type
 from viewkeeper.evaluation import exact
 from viewkeeper.plans.sums import sum_columns
@@ -125,7 +126,7 @@ def placed(groups, state):
     return [column.take(index) for column in state]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(histories())
 def test_a_state_depends_on_the_rows_alone(history):
     """However rows come, go, are ordered and cut into batches, the state's bits are those of the rows that are left."""
@@ -144,7 +145,7 @@ def test_a_state_depends_on_the_rows_alone(history):
             assert bits(exact.add(nothing, placed(*reduced(rows, type_, fused)), type_)) == bits(running)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(histories())
 def test_a_sum_is_exact_and_rounded_once(history):
     """SUM of integers and decimals is exact or overflows; of floats it is the exact sum's nearest double."""
@@ -168,7 +169,7 @@ def test_a_sum_is_exact_and_rounded_once(history):
         assert (overflow is not None and bool(overflow[i])) == (not fits)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(values_of(DOUBLE), min_size=1, max_size=12))
 @example([1.0, 2.0**-53])  # a tie, to even
 @example([1.0, 2.0**-53, 5e-324])  # just above it
@@ -185,7 +186,7 @@ def test_a_sum_of_doubles_is_correctly_rounded(values):
     assert same(total_of(state_of(values, DOUBLE), DOUBLE)[0], ieee_sum(values))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=12), st.integers(1, 9))
 def test_an_average_of_floats_divides_the_rounded_sum(values, count):
     """AVG over FLOAT and DOUBLE is the exact sum, rounded to double, divided by the count as double."""
@@ -193,7 +194,7 @@ def test_an_average_of_floats_divides_the_rounded_sum(values, count):
     assert overflow is None and same(array[0].as_py(), ieee_sum(values) / count)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(values_of(BIGINT), min_size=1, max_size=12))
 @example([2**53, 1] + [2**62] * 4)
 @example([2**63 - 1] * 3)
@@ -203,7 +204,7 @@ def test_an_average_of_integers_divides_the_rounded_exact_sum(values):
     assert overflow is None and array.to_pylist() == [float(sum(values)) / len(values)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data())
 def test_an_average_of_decimals_is_rounded_as_spark_rounds(data):
     """The sum must fit in DECIMAL(p + 10, s), the quotient in the result; it is rounded once, HALF_UP."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bags import bag
 from compiler_catalog import catalog_of
+from drawn import examples
 from memory_engine import MemoryEngine
 from oracle.model import Operation
 from viewkeeper.compiler.bind import bind_view
@@ -70,7 +71,7 @@ CHANGES = st.lists(st.lists(st.tuples(st.booleans(), ROWS), max_size=6), min_siz
 
 
 @pytest.mark.parametrize("servers", [1, 3])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(before=CHANGES, after=CHANGES)
 def test_the_first_rows_are_there_after_every_batch(servers: int, before: list[Any], after: list[Any]) -> None:
     """Inserts, updates, deletes and re-inserts, several on one key in a batch; declared after the first batches."""

@@ -8,11 +8,13 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import viewkeeper
+from drawn import examples
 from viewkeeper.catalog.time_zones import limits, start_of_day, to_local, to_utc
 from viewkeeper.catalog.types import DATE, TIMESTAMP
 from viewkeeper.checker.value_rules import convert
@@ -70,7 +72,7 @@ def test_every_zone_is_read_as_its_clocks_go() -> None:
         assert got.tolist() == expected, zone
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.sampled_from(ZONES), st.dates(dt.date(2, 1, 1), dt.date(9999, 12, 30)))
 def test_a_day_begins_at_its_first_moment_for_columns_constants_and_the_check_alike(zone: str, day: dt.date) -> None:
     midnight = microseconds(dt.datetime(day.year, day.month, day.day))
@@ -119,8 +121,9 @@ def test_local_times_and_days_become_the_moments_that_spark_gives(spark) -> None
     local = moments(3)
     days = [dt.date(y, 7, 1) for y in YEARS] + [dt.date(2018, 11, 4), dt.date(1919, 3, 31), dt.date(2011, 12, 30)]
     for name, values, type_ in (("n", local, "TIMESTAMP_NTZ"), ("d", days, "DATE")):
-        frame = spark.createDataFrame(list(enumerate(values)), f"i INT, {name} {type_}")
-        frame.createOrReplaceTempView(name)
+        table = pa.table({"i": pa.array(range(len(values))), name: pa.array(values)})
+        frame = spark.createDataFrame(table, f"i BIGINT, {name} {type_}")
+        frame.coalesce(1).createOrReplaceTempView(name)
     try:
         for zone in ZONES:
             spark.conf.set("spark.sql.session.timeZone", zone)

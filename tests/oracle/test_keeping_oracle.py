@@ -8,12 +8,13 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
+from drawn import examples
 from stream_database import StreamDatabase
 from viewdf_oracle import STREAMS, early, require_right, steps, take_step
 
 
 @given(early=early, steps=steps)
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_interleaving_of_rows_and_views_gives_what_the_queries_say(
     early: set[str], steps: list[tuple[str, Any]]
 ) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from bags import bag
+from drawn import examples
 from memory_engine import MemoryEngine
 from oracle.model import Base, Case, Operation, TableSchema
 from oracle.queries import OUTER_JOINS
@@ -71,14 +72,14 @@ def run(case: Case, servers: int, *declared_at: int, together: bool = False) -> 
     return engine
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(cases(), st.integers(1, 3), st.integers(0, 5))
 def test_views_equal_their_query_after_every_batch(case: Case, servers: int, declared_at: int) -> None:
     """Whatever the views, the history, its cuts and the number of view servers: each view is its query's answer."""
     run(case, servers, min(declared_at, len(case.batches)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(cases(), st.integers(1, 3), st.lists(st.integers(0, 5), min_size=3, max_size=3))
 def test_views_declared_one_after_another_equal_their_query(case: Case, servers: int, declared_at: list[int]) -> None:
     """The same where views are declared at different moments: later ones read and share what earlier ones keep."""
@@ -179,7 +180,7 @@ def test_the_generator_reaches_every_operator_and_every_rule() -> None:
     assert wanted <= covered.keys(), f"not reached: {sorted(wanted - covered.keys())}"
 
 
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=examples(70), deadline=None)
 @given(cases(extremes=True), st.integers(1, 3), st.integers(0, 5))
 def test_views_equal_their_query_where_sums_overflow(case: Case, servers: int, declared_at: int) -> None:
     """The same with the extremes of every type, where arithmetic and sums overflow: error rows come and go."""
@@ -192,7 +193,7 @@ def test_joins_of_every_kind_equal_their_query(monkeypatch: pytest.MonkeyPatch, 
     if not quick:
         monkeypatch.setattr(outer_joins, "by_existence", lambda join: False)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(80), deadline=None)
     @given(cases(joins=OUTER_JOINS), st.integers(1, 3), st.integers(0, 5))
     def check(case: Case, servers: int, declared_at: int) -> None:
         run(case, servers, min(declared_at, len(case.batches)))
@@ -204,7 +205,7 @@ def test_joins_of_every_kind_equal_their_query(monkeypatch: pytest.MonkeyPatch, 
 def test_views_equal_their_query_with_colliding_hashes() -> None:
     """The same when collisions are the rule."""
 
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=examples(80), deadline=None)
     @given(cases(), st.integers(1, 3), st.integers(0, 5))
     def check(case: Case, servers: int, declared_at: int) -> None:
         run(case, servers, min(declared_at, len(case.batches)))

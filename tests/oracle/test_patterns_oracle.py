@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from bags import bag
+from drawn import examples
 from pattern_engine import Kept, Row, at, declared, few_groups, kept, values
 from viewkeeper.checker.patterns import matches
 
@@ -74,7 +75,7 @@ def state(machine: Kept) -> dict[int, list[Row]]:
     return {part: sorted(values(rows, columns), key=repr) for part, rows in machine.helper.items()}
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(120), deadline=None, suppress_health_check=list(HealthCheck))
 @given(queries(), histories())
 def test_a_view_has_in_each_part_what_the_definition_says(sql: str, parts: Parts) -> None:
     """The rows of every part are those of the brute-force matcher over the whole history."""
@@ -82,14 +83,14 @@ def test_a_view_has_in_each_part_what_the_definition_says(sql: str, parts: Parts
     assert bags(kept(sql, parts).rows()) == bags(matches(bound, parts))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
 @given(queries(), histories())
 def test_dropping_needless_partial_matches_changes_no_answer(sql: str, parts: Parts) -> None:
     """A view that keeps all partial matches has the same rows."""
     assert bags(kept(sql, parts).rows()) == bags(kept(sql, parts, dominance=False).rows())
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
 @given(queries(), histories())
 @example(
     "CREATE VIEW v AS SELECT count(*) AS n FROM M PATTERN [a+, b+]", {0: [(at(0), s, 0, 0) for s in ("p", "q", "r")]}
@@ -107,7 +108,7 @@ def test_groups_taken_one_by_one_come_to_the_same_partial_matches(sql: str, part
     assert together == apart
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(queries(), histories(), st.randoms(use_true_random=False))
 def test_late_rows_lead_to_what_would_be_there_had_they_come_in_time(
     sql: str, parts: Parts, random: random.Random
@@ -129,7 +130,7 @@ def test_late_rows_lead_to_what_would_be_there_had_they_come_in_time(
     assert empty | state(machine) == empty | state(whole)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(queries(), histories())
 def test_groups_whose_hashes_collide_stay_apart(sql: str, parts: Parts) -> None:
     """With one hash for all groups the rows are the same."""

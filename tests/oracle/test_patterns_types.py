@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from oracle.strategies import values as values_of
 from pattern_engine import Kept, Row, at, declared, few_groups
 from viewkeeper.catalog.model import Catalog, Column, Stream
@@ -70,7 +71,7 @@ def _plain(value: Any) -> Any:
     return value.timestamp() if getattr(value, "tzinfo", None) else value
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases(), st.booleans())
 def test_values_of_every_type_are_grouped_remembered_compared_and_summed_up(case: Any, apart: bool) -> None:
     """The rows are those of the brute-force matcher, groups taken together or one by one."""

@@ -9,6 +9,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from bags import bag
+from drawn import examples
 from memory_engine import MemoryEngine
 from oracle import functions
 from oracle.model import Base, Case, Operation, TableSchema
@@ -60,7 +61,7 @@ def test_views_with_functions_of_pythons_equal_their_query(monkeypatch: pytest.M
     monkeypatch.setattr(functions, "python_calls", calls)
     memos = 0
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(cases(), st.integers(1, 3), st.integers(0, 5))
     def check(case: Case, servers: int, declared_at: int) -> None:
         nonlocal memos

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from drawn import examples
 from memory_engine import MemoryEngine
 from oracle.against_spark import Pairs, coverage, pairs
 from oracle.model import Case, TableSchema
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 @pytest.mark.spark
 def test_random_queries_with_a_history_are_what_spark_says(spark: SparkSession) -> None:
     """After every batch; most answers have rows, and most are judged by Spark."""
-    reached = pairs(spark, 40, seed=7)
+    reached = pairs(spark, examples(80), seed=7)
     print(coverage(reached))
     assert reached["judged by spark"] > reached["answers"] / 2 and reached["with rows"] > reached["answers"] / 4
 

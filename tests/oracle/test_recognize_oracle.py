@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bags import bag
+from drawn import examples
 from recognize_history import LENGTH, Row, built, matching
 from viewkeeper.checker.recognize import expected_parts
 from viewkeeper.trace import hashing
@@ -78,7 +79,7 @@ def expected(clause: str, parts: dict[int, list[Row]]) -> dict[int, Counter[Row]
     return {part: bag(answer.rows) for part, answer in answers.items()}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(clauses(), histories(), st.integers(1, 3))
 def test_each_part_holds_the_matches_that_are_decided_in_it(
     clause: str, parts: dict[int, list[Row]], slices: int
@@ -87,7 +88,7 @@ def test_each_part_holds_the_matches_that_are_decided_in_it(
     assert built(matching(clause), parts, slices).shown() == expected(clause, parts)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(clauses(), histories(), st.data())
 def test_late_rows_give_what_they_would_have_given_in_time(
     clause: str, parts: dict[int, list[Row]], data: st.DataObject
@@ -101,7 +102,7 @@ def test_late_rows_give_what_they_would_have_given_in_time(
     assert history.shown() == expected(clause, history.source)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(clauses(), histories())
 def test_the_order_in_which_rows_come_does_not_matter(clause: str, parts: dict[int, list[Row]]) -> None:
     """Rows of a part in another order give the same matches, ties included."""

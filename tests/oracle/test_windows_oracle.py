@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import window_oracle as oracle
+from drawn import examples
 from viewkeeper.catalog.model import Catalog, Column, PartView, Stream
 from viewkeeper.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, decimal
 from viewkeeper.trace import hashing
@@ -139,7 +140,7 @@ def run(
     return engine, view
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(history, late_rows, st.integers(1, 9), st.sampled_from(["", "merge", "running", "cumulative"]))
 def test_what_can_be_subtracted_is_the_recomputed_window(
     parts: list[list[Row]], late: list[tuple[int, list[Row]]], window: int, hint: str
@@ -148,7 +149,7 @@ def test_what_can_be_subtracted_is_the_recomputed_window(
     run(query(list(ADDITIVE), ("g",), window, hint), list(ADDITIVE), ("g",), window, parts, late)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(history, late_rows, st.sampled_from([1, 2, 3, 4, 7, 9]), st.sampled_from(["", "merge", "blocks"]))
 def test_extremes_are_those_of_the_recomputed_window(
     parts: list[list[Row]], late: list[tuple[int, list[Row]]], window: int, hint: str
@@ -158,7 +159,7 @@ def test_extremes_are_those_of_the_recomputed_window(
     run(query(list(EXTREME), ("g",), window, hint), list(EXTREME), ("g",), window, parts, late)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(history, late_rows, st.integers(1, 6), st.sampled_from(["", "merge", "running"]))
 def test_distinct_and_percentiles_are_those_of_the_recomputed_window(
     parts: list[list[Row]], late: list[tuple[int, list[Row]]], window: int, hint: str
@@ -168,7 +169,7 @@ def test_distinct_and_percentiles_are_those_of_the_recomputed_window(
     run(query(functions, ("g", "h"), window, hint), functions, ("g", "h"), window, parts, late)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(history, late_rows, st.sampled_from(["", "running", "cumulative", "blocks", "merge"]))
 def test_groups_whose_hashes_collide_stay_apart(
     parts: list[list[Row]], late: list[tuple[int, list[Row]]], hint: str

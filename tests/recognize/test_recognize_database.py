@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bags import bag
+from drawn import examples
 from stream_database import StreamDatabase, moment
 from viewkeeper.checker.recognize import expected_parts
 from viewkeeper.errors import NotSupported
@@ -34,7 +35,7 @@ def stored(part: int, rows: list[Row]) -> list[tuple[Any, ...]]:
     return [(moment(60 * part + second), src, loss) for second, src, loss in rows]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(batches, batches, st.integers(1, 3))
 def test_parts_in_the_database_are_the_decided_matches_also_after_late_rows(
     batch: dict[int, list[Row]], late: dict[int, list[Row]], servers: int

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from viewkeeper.checker.recognize import decided_matches
 from viewkeeper.streams.recognize import automaton
 from viewkeeper.streams.recognize.automaton import Automaton, DecidedMatches
@@ -55,7 +56,7 @@ def listed(elements: list[Element], found: DecidedMatches) -> list[tuple[int, tu
 
 
 @pytest.mark.parametrize("longest", [1024, 1, 3])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(elements=patterns(), groups=truths(), past=st.booleans())
 def test_the_preferred_matches_are_found(
     longest: int, elements: list[Element], groups: list[list[int]], past: bool
@@ -72,7 +73,7 @@ def test_the_preferred_matches_are_found(
     assert listed(elements, found) == expected
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(patterns(), truths(), st.booleans())
 def test_rows_before_the_open_ones_are_never_needed_again(
     elements: list[Element], groups: list[list[int]], past: bool

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from memory_store import MemoryStore
 from store_model import (
     BAG,
@@ -89,7 +90,7 @@ def step(store: Store, model: Model, kind: str, given_: Any) -> None:
 class TestRows:
     """When a row exists, and what is in it."""
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(steps=st.lists(STEP, max_size=15))
     def test_any_history_gives_the_models_rows_and_its_log_replays_to_them(
         self, store: Store, steps: list[Any]
@@ -230,7 +231,7 @@ def refuses_bags(store: Store) -> bool:
 class TestWithoutKey:
     """Tables without a primary key are bags."""
 
-    @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.lists(st.tuples(st.booleans(), st.none() | st.integers(0, 2), st.none() | TEXT), max_size=20))
     def test_any_history_gives_the_models_bag(self, store: Store, steps: list[tuple[bool, Any, Any]]) -> None:
         """Equal rows are kept as often as put; delete takes one of them, and says False where there is none."""

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from store_model import make_table, stored_rows
 from viewkeeper.catalog.model import Table
 from viewkeeper.catalog.types import (
@@ -261,7 +262,7 @@ def test_pandas_integers_with_gaps_are_integers(store: EmbeddedStore) -> None:
         store.put_many(table, pd.DataFrame({"id": [1], "n": [1.5]}))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2100, 1, 1)), min_size=1, max_size=5))
 def test_naive_times_are_read_in_the_databases_zone(tmp_path: Path, moments: list[dt.datetime]) -> None:
     """Also in the hours that a clock change skips or repeats, and by every way in."""

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from viewkeeper.compiler.part_references import read_view_query
 from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.syntax import tokenize
@@ -103,7 +104,7 @@ def query_over(below: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 QUERIES = st.recursive(ITEM.map(lambda one: f"SELECT a FROM {one}"), query_over, max_leaves=5)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(QUERIES)
 def test_nothing_that_is_called_certainly_empty_has_a_row(sql: str) -> None:
     query = read(sql)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.evaluation import exact
 from viewkeeper.streams.ordering import every, in_order
@@ -31,7 +32,7 @@ def rank(value: Any, ascending: bool, nulls_first: bool) -> tuple[Any, ...]:
     return (1, *((nan, code) if ascending else (not nan, -code)))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(ROWS, st.lists(st.integers(0, 3), min_size=12, max_size=12), st.booleans(), st.booleans(), st.randoms())
 def test_rows_of_a_group_are_in_the_order_of_the_terms_and_then_of_all_columns(
     rows: list[tuple[Any, ...]], groups: list[int], ascending: bool, nulls_first: bool, random: Any
@@ -53,7 +54,7 @@ def test_rows_of_a_group_are_in_the_order_of_the_terms_and_then_of_all_columns(
     assert [repr(rows[i]) for i in found] == [repr(rows[i]) for i in sorted(places, key=key)]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(LENGTHS, st.data())
 def test_aggregates_of_segments_are_those_of_their_values(lengths: list[int], data: st.DataObject) -> None:
     """Counts, sums, the least and the greatest of each; NULL where there is no value."""

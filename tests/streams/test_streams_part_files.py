@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from state_disk import StateDisk, disk_in
 from viewkeeper.catalog.types import (
     logical_type,
@@ -109,7 +110,7 @@ hashes = st.lists(
               st.integers(0, 2**64 - 1)), max_size=30)  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(hashes, min_size=1, max_size=5), st.data(), st.integers(1, 4), st.integers(1, 12))
 def test_any_interval_and_any_set_of_hashes_is_found(
     parts: list[list[int]], data: st.DataObject, group_rows: int, shared_rows: int

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from viewkeeper.catalog.model import PARTS, Catalog
 from viewkeeper.streams import part_index
 from viewkeeper.streams.part_index import Part, PartIndex, read_index, rows_of
@@ -91,7 +92,7 @@ def expected_ranges(model: Model, changed: Callable[[Part], bool]) -> list[tuple
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(steps, ranges)
 def test_an_index_is_what_a_dictionary_would_be(taken: list[Part | tuple[int, int]], asked: tuple[int, int]) -> None:
     """After any puts and drops every question has the answer of a dictionary with an entry for each part."""
@@ -113,7 +114,7 @@ def test_an_index_is_what_a_dictionary_would_be(taken: list[Part | tuple[int, in
         assert index.changed_since(stamp=10 * version) == index.changed_since(version)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(steps, steps)
 def test_the_difference_makes_one_index_into_the_other(
     first: list[Part | tuple[int, int]], second: list[Part | tuple[int, int]]
@@ -185,7 +186,7 @@ def spelled(indexes: Mapping[int, PartIndex]) -> dict[int, list[Part]]:
     return {id_: list(index) for id_, index in indexes.items() if len(index)}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.lists(st.tuples(st.sampled_from([16, 17]), rows() | ranges), max_size=5), max_size=5), st.data())
 def test_the_catalog_of_every_version_is_read_from_its_manifest(
     versions: list[list[tuple[int, Part | tuple[int, int]]]], data: st.DataObject

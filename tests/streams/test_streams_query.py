@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from part_database import LOSSES, M, PartDatabase
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.errors import DeclarationError, NotFound, NotReady, ViewBroken
@@ -195,7 +196,7 @@ operators = st.sampled_from(["<", "<=", "=", ">", ">=", "<>"])
     st.dictionaries(st.integers(-2, 10), st.lists(st.integers(0, 59), min_size=1, max_size=4), max_size=6),
     st.lists(st.tuples(operators, bounds), min_size=1, max_size=3), st.booleans(),
 )  # fmt: skip
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_a_pruned_query_answers_as_one_that_reads_everything(
     seconds: dict[int, list[int]], conditions: list[tuple[str, int]], any_: bool
 ) -> None:

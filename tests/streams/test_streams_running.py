@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from part_programs import (
     GROUPED,
     HELPER,
@@ -120,7 +121,7 @@ sizes = st.sampled_from([0, 0, 1000])
 memories = st.sampled_from([0, 100, past.MEMORY_BYTES])
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(st.sampled_from(PROGRAMS), histories(), servers, st.integers(1, 12), sizes, memories)
 def test_every_part_is_what_the_program_says_of_the_source(
     program: Any, history: Any, servers: list[int], most: int, small: int, memory: int
@@ -134,7 +135,7 @@ def test_every_part_is_what_the_program_says_of_the_source(
 def test_groups_of_one_hash_are_told_apart() -> None:
     """The same when collisions are the rule."""
 
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=examples(50), deadline=None)
     @given(st.sampled_from(PROGRAMS), histories(), servers, st.integers(1, 12), sizes, memories)
     def inner(program: Any, history: Any, servers: list[int], most: int, small: int, memory: int) -> None:
         check(program, history, servers, most, small, memory)

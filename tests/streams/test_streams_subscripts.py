@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.subscript_text import read_subscript
 from viewkeeper.errors import DeclarationError
@@ -16,7 +17,7 @@ NUMBERS = range(-120, 121)
 SUBSCRIPTS = st.builds(Subscript, st.integers(0, 7), st.integers(-30, 30), st.integers(1, 7))
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(SUBSCRIPTS, st.integers(-12, 12))
 def test_the_bounds_of_an_inverse_are_those_that_trying_finds(subscript: Subscript, part: int) -> None:
     below = [j for j in NUMBERS if subscript.at(j) <= part]
@@ -36,7 +37,7 @@ def _inside(j: int) -> int | None:
     return j if j <= NUMBERS[-1] else None
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(SUBSCRIPTS, SUBSCRIPTS, st.integers(-8, 8), st.integers(0, 4))
 def test_the_parts_that_name_some_others_are_found_by_their_range(
     low: Subscript, high: Subscript, first: int, more: int
@@ -52,7 +53,7 @@ def test_the_parts_that_name_some_others_are_found_by_their_range(
             assert names == (lowest <= j <= greatest)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(SUBSCRIPTS, st.integers(1, 12), st.integers(1, 12))
 def test_the_future_is_named_where_some_part_ends_after_the_views(high: Subscript, length: int, own: int) -> None:
     """A subscript that is as fast as the view's time, or faster, is judged as trying many parts would."""
@@ -61,7 +62,7 @@ def test_the_future_is_named_where_some_part_ends_after_the_views(high: Subscrip
     assert ends_later(high, length, own) == (tried and not slower)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(SUBSCRIPTS, st.integers(-50, 50))
 def test_a_subscript_as_explain_writes_it_is_read_as_the_same_function(subscript: Subscript, j: int) -> None:
     text = subscript.text("j")
@@ -80,7 +81,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(EXPRESSIONS, st.integers(-200, 200))
 def test_a_subscript_has_the_value_of_its_arithmetic(text: str, j: int) -> None:
     """What is not refused has, for every j, the value that Python finds, DIV rounding down."""

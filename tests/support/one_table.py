@@ -14,6 +14,8 @@ from viewkeeper.catalog.types import logical_type, to_logical, to_physical
 from viewkeeper.checker.row_evaluator import Answer, evaluate
 from viewkeeper.maintenance.ad_hoc import run_query
 from viewkeeper.plans.relations import Relation
+from viewkeeper.spark.tables import local
+from viewkeeper.spark.types import spark_type
 from viewkeeper.trace.rows import Rows
 
 if TYPE_CHECKING:
@@ -36,6 +38,10 @@ def answered_twice(
 
 
 def show(spark: SparkSession, scan: Scannable, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Makes `rows` the table `t` of the session."""
-    types = ", ".join(f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in scan.columns)
-    spark.createDataFrame(rows, types).coalesce(1).createOrReplaceTempView("t")
+    """Makes `rows` the table `t` of the session: a local relation, of which no query needs a worker."""
+    from pyspark.sql.types import StructField, StructType
+
+    columns = [pa.array([row[i] for row in rows], logical_type(c.type)) for i, c in enumerate(scan.columns)]
+    schema = StructType([StructField(c.name, spark_type(c.type), c.nullable) for c in scan.columns])
+    frame = local(spark, pa.table(columns, [c.name for c in scan.columns]), schema)
+    frame.coalesce(1).createOrReplaceTempView("t")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from key_values import VALUES, collide, plain
 from viewkeeper.catalog.types import Type, physical_type
 from viewkeeper.trace import hashing, keys
@@ -22,7 +23,7 @@ COLUMNS = st.sampled_from(list(VALUES)).flatmap(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.lists(COLUMNS, max_size=3))
 def test_the_scalar_hash_of_a_row_is_the_columnar_one(columns: list[tuple[Type, list]]) -> None:
     arrays = [pa.array(values, physical_type(type_)) for type_, values in columns]
@@ -33,7 +34,7 @@ def test_the_scalar_hash_of_a_row_is_the_columnar_one(columns: list[tuple[Type, 
     assert part.tolist() == whole[5:9].tolist()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.none() | st.sampled_from(["", "a", "exactly8", "more than eight"]), min_size=6, max_size=30))
 def test_columns_of_few_values_are_hashed_and_grouped_as_others_are(values: list[str | None]) -> None:
     """Numbering the values of a column is quicker, and changes nothing."""
@@ -96,7 +97,7 @@ def test_hashes_of_dense_and_structured_keys_do_not_collide() -> None:
         assert top.min() > 900 and top.max() < 1450, "every interval of the hash ring gets its share"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(COLUMNS)
 def test_order_codes_sort_as_the_values_do(column: tuple[Type, list]) -> None:
     values = [value for value in column[1] if value is not None]
@@ -108,7 +109,7 @@ def test_order_codes_sort_as_the_values_do(column: tuple[Type, list]) -> None:
             assert (codes[i] < codes[j]) == (exact[i] < exact[j])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(COLUMNS, st.permutations(range(12)))
 def test_rows_are_equal_where_their_canonical_values_are(column: tuple[Type, list], shuffle: list[int]) -> None:
     left = canonical(pa.array(column[1], physical_type(column[0])))
@@ -123,7 +124,7 @@ def test_grouping_is_exact_and_stable(few: bool, monkeypatch: pytest.MonkeyPatch
     if few:
         collide(monkeypatch)
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=examples(100), deadline=None)
     @given(st.lists(COLUMNS, min_size=1, max_size=2), st.lists(st.integers(0, 11), max_size=60))
     def check(columns: list[tuple[Type, list]], rows: list[int]) -> None:
         index = pa.array(rows, pa.int64())
@@ -142,7 +143,7 @@ def test_grouping_is_exact_and_stable(few: bool, monkeypatch: pytest.MonkeyPatch
     check()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.integers(0, 20) | st.integers(0, 2**64 - 1), max_size=200))
 def test_the_quick_sort_is_stable(values: list[int]) -> None:
     array = np.array(values, dtype=np.uint64)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from key_values import VALUES, collide, plain
 from state_disk import disk_in
 from viewkeeper.catalog.model import Column, StateSpec
@@ -213,7 +214,7 @@ def test_every_version_reads_as_the_model_does(kind: str, few: bool, monkeypatch
     if few:
         collide(monkeypatch)
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
     @given(histories(kind))
     def check(drawn: tuple[StateSpec, list, list[tuple]]) -> None:
         spec, steps, rows = drawn
@@ -232,7 +233,7 @@ def test_extremes_are_those_of_the_model(few: bool, monkeypatch: pytest.MonkeyPa
     if few:
         collide(monkeypatch)
 
-    @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
     @given(histories("ordered"), st.booleans(), st.data())
     def check(drawn: tuple[StateSpec, list, list[tuple]], smallest: bool, data: st.DataObject) -> None:
         spec, steps, rows = drawn

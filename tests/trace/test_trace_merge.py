@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from state_disk import disk_in
 from viewkeeper.catalog.model import Column, StateSpec
 from viewkeeper.catalog.types import BIGINT, INT
@@ -67,7 +68,7 @@ def test_a_large_state_is_not_rewritten_for_small_batches() -> None:
     assert written <= 500_000 * 6
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 2_000_000), st.integers(1, 3)), max_size=12),
     st.lists(st.integers(0, 12), max_size=3),

@@ -12,6 +12,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from viewkeeper.trace.ordering import OrderTerm, before, sort_indices
 
 KINDS = {
@@ -42,7 +43,7 @@ def tables(draw: st.DrawFn) -> list[pa.Array]:
     return [pa.array(draw(st.lists(st.none() | KINDS[t], min_size=length, max_size=length)), t) for t in types]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(tables(), st.data())
 def test_rows_are_sorted_as_spark_sorts_them(columns: list[pa.Array], data: st.DataObject) -> None:
     flags = [(data.draw(st.booleans()), data.draw(st.booleans())) for _ in columns]
@@ -61,7 +62,7 @@ def test_rows_are_sorted_as_spark_sorts_them(columns: list[pa.Array], data: st.D
     assert sort_indices(terms).tolist() == expected
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(tables(), st.data())
 def test_a_bound_leaves_the_rows_that_are_less_than_it(columns: list[pa.Array], data: st.DataObject) -> None:
     width = data.draw(st.integers(1, len(columns)))

@@ -12,6 +12,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import examples
 from viewkeeper.catalog.model import Column, View
 from viewkeeper.catalog.types import BIGINT, DOUBLE, STRING
 from viewkeeper.views.reader import ViewReader
@@ -43,7 +44,7 @@ def shown(found: list[dict[str, Any]]) -> Counter[Row]:
     return Counter(identity(tuple(row.values())) for row in found)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.tuples(st.lists(rows, max_size=6), st.lists(rows, max_size=4), st.booleans()), max_size=5))
 def test_reads_agree_with_a_dictionary_at_every_version(history: list[tuple[list[Row], list[Row], bool]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
