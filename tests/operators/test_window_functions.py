@@ -49,6 +49,8 @@ OTHERS = [
     "SELECT x.g, r, m FROM (SELECT g, row_number() OVER (PARTITION BY g ORDER BY a, id) AS r FROM t) x "
     "JOIN (SELECT g, max(r) AS m FROM (SELECT g, row_number() OVER (PARTITION BY g ORDER BY p) AS r FROM t) "
     "GROUP BY g) y ON x.g = y.g WHERE r < 3",
+    "SELECT id, sum(a) OVER (PARTITION BY g ORDER BY a RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS s, count(*) OVER "
+    "(ORDER BY p RANGE 0.5 PRECEDING) AS n, first_value(s) OVER (ORDER BY d DESC RANGE 1 PRECEDING) AS f FROM t",
     "SELECT g, row_number() OVER (ORDER BY a) AS x, row_number() OVER (PARTITION BY g ORDER BY s) AS y FROM t",
     "SELECT id, r FROM (SELECT id, g, rank() OVER (PARTITION BY g ORDER BY a) AS r FROM t) WHERE r IN (1, 2) AND g < 2",
     "SELECT id, s FROM t QUALIFY dense_rank() OVER (PARTITION BY g ORDER BY a) BETWEEN 2 AND 3 AND 1 / a > 0",
@@ -221,7 +223,7 @@ def test_spark_is_asked_to_break_ties_as_the_view_does(query: str, text: str) ->
     ("SELECT sum(rank() OVER (ORDER BY id)) OVER () FROM t", "not within another"),
     ("SELECT rank() FROM t", "rank needs OVER"),
     ("SELECT median(id) OVER () FROM t", "such an aggregate OVER a window"),
-    ("SELECT sum(id) OVER (ORDER BY id RANGE 1 PRECEDING) FROM t", "such a bound"),
+    ("SELECT sum(id) OVER (ORDER BY id RANGE 1 + 1 PRECEDING) FROM t", "such a bound"),
     ("SELECT first_value(id) IGNORE NULLS OVER (ORDER BY id) FROM t", "needs an alias"),
     ("SELECT lag(id, 1, 0.5) OVER (ORDER BY id) FROM t", "of another type"),
     ("SELECT lag(id IGNORE NULLS) OVER (ORDER BY id) FROM t", "behind the parentheses"),

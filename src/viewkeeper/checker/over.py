@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cmp_to_key
 from typing import Any
 
@@ -114,5 +115,14 @@ def _is_in_frame(call: OverCall, ranked: Sequence[Row], place: int, at: int) -> 
     start, end = call.frame.start, call.frame.end
     if call.frame.unit == "ROWS":
         return (start is None or at >= place + start) and (end is None or at <= place + end)
-    where = in_order(ranked[at], ranked[place], call.order)
-    return (start is None or where >= 0) and (end is None or where <= 0)
+    begins, ends = (_beside(call, ranked[at], ranked[place], bound) for bound in call.bounds)
+    return (start is None or begins >= 0) and (end is None or ends <= 0)
+
+
+def _beside(call: OverCall, other: Row, row: Row, bound: int | None) -> int:
+    """Less than 0 where `other` comes before the value that column `bound` of `row` has, or before `row` itself."""
+    if bound is None:
+        return in_order(other, row, call.order)
+    (term,) = call.order
+    at = replace(term, index=0)
+    return in_order((other[term.index],), (row[bound],), (at,))

@@ -12,6 +12,7 @@ from viewkeeper.compiler.aggregates import UngroupedCall
 from viewkeeper.compiler.calls import AggregateFunction
 from viewkeeper.compiler.coercion import common_type
 from viewkeeper.compiler.conversion import Refused, converted
+from viewkeeper.compiler.range_bounds import Offset, offsets_of, range_bounds, terms_of
 from viewkeeper.compiler.supported import FUNCTIONS
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import Expression, Literal, TextPlace
@@ -56,6 +57,7 @@ class WindowedCall(Expression):
     arguments: tuple[Expression, ...]
     partition: tuple[Expression, ...]
     order: tuple[Expression, ...]
+    bounds: tuple[Expression | None, Expression | None]
     form: OverForm
     name: str = field(compare=False)
 
@@ -88,11 +90,6 @@ def window_of(node: exp.Window) -> exp.Window:
     return node
 
 
-def terms_of(window: exp.Window) -> list[exp.Ordered]:
-    order = window.args.get("order")
-    return list(order.expressions) if order is not None else []
-
-
 def windowed_call(
     node: exp.Window, bind: Callable[[exp.Expr], Expression], place: TextPlace | None, name: str, zone: str
 ) -> WindowedCall:
@@ -105,6 +102,7 @@ def windowed_call(
         raise Refused("NULL puts rows in no order; leave it out", NotSupported)
     directions = tuple((not term.args.get("desc"), bool(term.args.get("nulls_first"))) for term in terms)
     function, ignore, frame = function_of(node), isinstance(node.this, exp.IgnoreNulls), _frame(window)
+    bounds = range_bounds(node, window, order, bind, zone)
     kind = type(function)
     if kind in FUNCTIONS or kind is AggregateFunction:
         if isinstance(node.this, (exp.IgnoreNulls, exp.RespectNulls)) or function.find(exp.Distinct):
@@ -115,7 +113,8 @@ def windowed_call(
             raise Refused("such an aggregate OVER a window is not supported yet", NotSupported)
         arguments: tuple[Expression, ...] = () if call.argument is None else (call.argument,)
         form = OverForm(directions, _given(frame, bool(order)), None, False)
-        return WindowedCall(call.type, call.nullable, place, call.function, arguments, partition, order, form, name)
+        return WindowedCall(call.type, call.nullable, place, call.function, arguments, partition, order, bounds,
+                            form, name)  # fmt: skip
     called = WINDOW_FUNCTIONS[kind]
     if kind not in VALUES:
         if not order:
@@ -128,7 +127,7 @@ def windowed_call(
         number = _number(function, 1, 1, "this") if kind is exp.Ntile else None
         type_ = DOUBLE if kind in (exp.PercentRank, exp.CumeDist) else INT
         form = OverForm(directions, _UP_TO_HERE, number, False)
-        return WindowedCall(type_, False, place, called, (), partition, order, form, name)
+        return WindowedCall(type_, False, place, called, (), partition, order, bounds, form, name)
     if kind in VALUES:
         number = _number(function, 1, 1) if kind is exp.NthValue else None
         form = OverForm(directions, _given(frame, bool(order)), number, ignore)
@@ -139,7 +138,7 @@ def windowed_call(
             raise Refused(f"{called} with IGNORE NULLS takes a number above 0", NotSupported)
         form = OverForm(directions, Frame("ROWS", number, number), abs(number), ignore)
         arguments, nullable = _shifted(called, function, bind, zone)
-    return WindowedCall(arguments[0].type, nullable, place, called, arguments, partition, order, form, name)
+    return WindowedCall(arguments[0].type, nullable, place, called, arguments, partition, order, bounds, form, name)
 
 
 def _shifted(
@@ -209,7 +208,9 @@ def _bound(spec: exp.Expr, part: str, unit: str) -> int | None:
         if side != ("PRECEDING" if part == "start" else "FOLLOWING"):
             raise Refused("a frame begins before it ends")
         return None
-    if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit() or unit == "RANGE":
+    if unit == "RANGE":
+        return 0  # of the order's values: `range_bounds`
+    if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
         raise Refused(f"such a bound of a {unit} frame is not supported yet", NotSupported)
     if int(value.name) >= 1 << 31:
         raise Refused("a frame reaches 2147483647 rows far at most")
@@ -225,7 +226,7 @@ def over_name(called: str, node: exp.Window, name: Callable[[exp.Expr], str]) ->
     terms = terms_of(window)
     if terms:
         parts.append(f"ORDER BY {', '.join(_term_name(term, name) for term in terms)}")
-    parts.append(_frame_name(node, window))
+    parts.append(_frame_name(node, window, name))
     return f"{called} OVER ({' '.join(parts)})"
 
 
@@ -234,7 +235,7 @@ def _term_name(term: exp.Ordered, name: Callable[[exp.Expr], str]) -> str:
     return f"{name(term.this)} {'DESC' if term.args.get('desc') else 'ASC'} NULLS {nulls}"
 
 
-def _frame_name(node: exp.Window, window: exp.Window) -> str:
+def _frame_name(node: exp.Window, window: exp.Window, name: Callable[[exp.Expr], str]) -> str:
     function = function_of(node)
     if isinstance(function, (exp.Lag, exp.Lead)):
         number = _number(function, 1, None) * (-1 if isinstance(function, exp.Lag) else 1)
@@ -243,10 +244,14 @@ def _frame_name(node: exp.Window, window: exp.Window) -> str:
     if given is None and type(function) in RANKS:
         given = _DEFAULT if isinstance(function, exp.CumeDist) else _UP_TO_HERE
     frame = _given(given, bool(terms_of(window)))
-    return f"{frame.unit} BETWEEN {_bound_name(frame.start, 'PRECEDING')} AND {_bound_name(frame.end, 'FOLLOWING')}"
+    names = [_bound_name(bound, side, offset, name) for bound, side, offset in
+             zip((frame.start, frame.end), ("PRECEDING", "FOLLOWING"), offsets_of(window), strict=True)]  # fmt: skip
+    return f"{frame.unit} BETWEEN {' AND '.join(names)}"
 
 
-def _bound_name(bound: int | None, open_: str) -> str:
+def _bound_name(bound: int | None, open_: str, offset: Offset | None, name: Callable[[exp.Expr], str]) -> str:
+    if offset is not None:
+        return f"{name(offset.node)} {'PRECEDING' if offset.sign < 0 else 'FOLLOWING'}"
     if bound is None:
         return f"UNBOUNDED {open_}"
     return "CURRENT ROW" if bound == 0 else f"{abs(bound)} {'PRECEDING' if bound < 0 else 'FOLLOWING'}"

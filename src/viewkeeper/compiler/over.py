@@ -33,7 +33,7 @@ class _Windowing:
         calls = [node for each in expressions for node in walk(each) if isinstance(node, WindowedCall)]
         groups: dict[tuple[int, ...], dict[Expression, list[WindowedCall]]] = {}
         for call in calls:
-            for part in (*call.order, *call.arguments):
+            for part in (*call.order, *call.arguments, *filter(None, call.bounds)):
                 self._position(part)
             partition = tuple(dict.fromkeys(map(self._position, call.partition)))
             groups.setdefault(partition, {}).setdefault(identity(call), []).append(call)
@@ -79,6 +79,7 @@ class _Windowing:
             Order(self._position(each), *term) for each, term in zip(call.order, form.terms, strict=True)
         )  # fmt: skip
         arguments = tuple(map(self._position, call.arguments))
+        low, high = (None if bound is None else self._position(bound) for bound in call.bounds)
         fixed = {*partition, *(term.index for term in order)}
         ties: tuple[Order, ...] = ()
         if tells_equals_apart(call.function, form.frame) and not (self._key is not None and set(self._key) <= fixed):
@@ -87,7 +88,7 @@ class _Windowing:
             ties = tuple(Order(i, True, True) for i in (own if self._key is None else self._key) if i not in fixed)
         of = call.arguments[0].type if call.arguments else None
         return OverCall(call.function, arguments, of, form.number, form.ignore_nulls, order, ties, form.frame,
-                          call.type, call.nullable, call.place)  # fmt: skip
+                        (low, high), call.type, call.nullable, call.place)  # fmt: skip
 
     def _settled(self, below: Relation, call: OverCall) -> str | None:
         """Further terms for the ORDER BY of `call` with which Spark breaks ties as we do; None where none do."""

@@ -378,8 +378,7 @@ class PlanBuilder(SharedPlan):
         width, columns = len(relation.input.columns), relation.input.columns
         identify = identify or any(map(call_can_raise, relation.calls))
         shown = {i for i in needed if i < width}
-        used = {term.index for call in relation.calls for term in (*call.order, *call.ties)}
-        used |= {i for call in relation.calls for i in call.arguments}
+        used = set[int]().union(*(call.columns for call in relation.calls))
         partition = [
             ColumnRef(columns[i].type, columns[i].nullable, None, i, columns[i].name) for i in relation.partition
         ]

@@ -22,13 +22,16 @@ from viewkeeper.trace.ordering import OrderTerm, order_keys
 @dataclass(frozen=True)
 class Placed:
     """Rows in order: `order` (int64[n]) says which row stands at each place, `first` and `stop` where its partition
-    begins and ends, `peer` and `behind` where the rows that the order finds equal to it do."""
+    begins and ends, `peer` and `behind` where the rows that the order finds equal to it do; `low` and `high` where its
+    frame does, if that is a question of values."""
 
     order: np.ndarray
     first: np.ndarray
     stop: np.ndarray
     peer: np.ndarray
     behind: np.ndarray
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.order)
@@ -48,9 +51,13 @@ class Placed:
     def frames(self, frame: Frame) -> tuple[np.ndarray, np.ndarray]:
         """Each row's frame; one that is empty ends where it begins."""
         low, high = self.first, self.stop
-        if frame.start is not None:
+        if self.low is not None:
+            low = self.low
+        elif frame.start is not None:
             low = self.peer if frame.unit == "RANGE" else np.clip(self.at + frame.start, self.first, self.stop)
-        if frame.end is not None:
+        if self.high is not None:
+            high = self.high
+        elif frame.end is not None:
             high = self.behind if frame.unit == "RANGE" else np.clip(self.at + frame.end + 1, self.first, self.stop)
         return low, np.maximum(low, high)
 
@@ -76,6 +83,19 @@ def placed(
         lengths = np.diff(starts, append=length)
         bounds += [np.repeat(starts, lengths), np.repeat(starts + lengths, lengths)]
     return Placed(order, *bounds)
+
+
+def places_of(values: pa.Array, rows: Placed, partition: np.ndarray, term: OrderTerm, *, behind: bool) -> np.ndarray:
+    """Where in its own partition (int64: its number) each row's value of `values` would stand among those of `term`,
+    the one term of the order: at the first that is equal to it, or `behind` the last.  By place."""
+    column = term.column if term.column.type == values.type else term.column.cast(values.type)
+    both = pa.concat_arrays([column, values])
+    keys = [np.tile(partition, 2), *order_keys([term._replace(column=both)])]
+    order = np.lexsort(keys[::-1])
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.cumsum(_begins(keys, order))
+    own, wanted = ranks[: len(rows)][rows.order], ranks[len(rows) :][rows.order]
+    return np.searchsorted(own, wanted, "right" if behind else "left")
 
 
 def _begins(keys: Sequence[np.ndarray], order: np.ndarray) -> np.ndarray:

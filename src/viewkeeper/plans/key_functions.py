@@ -123,4 +123,6 @@ def placed_call(call: OverCall, at: Mapping[int, int]) -> OverCall:
 
     place = call.place if call_can_raise(call) else None
     arguments = tuple(at[i] for i in call.arguments)
-    return replace(call, arguments=arguments, order=moved(call.order), ties=moved(call.ties), place=place)
+    low, high = (None if bound is None else at[bound] for bound in call.bounds)
+    order, ties = moved(call.order), moved(call.ties)
+    return replace(call, arguments=arguments, order=order, ties=ties, bounds=(low, high), place=place)

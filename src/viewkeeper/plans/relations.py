@@ -182,7 +182,7 @@ class Frame:
     first and its last row.
 
     ROWS (`unit`) are counted from the row's own place, rows before it by negative numbers.  RANGE counts in values of
-    the order; 0 is the row itself and all rows that the order finds equal to it.
+    the order; 0 is the row itself and all rows that the order finds equal to it, or where a call's `bounds` say.
     """
 
     unit: str
@@ -197,7 +197,8 @@ class OverCall:
     stand in the order of `ties`, which are no part of what is asked.
 
     `arguments` are columns (LAG's second is its default), the first of type `of`; `number` is a constant: how many
-    buckets, how far away, which value.  `type` is Spark's result type; `place` names it.
+    buckets, how far away, which value.  `bounds` are columns with the values of the order at which a RANGE frame begins
+    and ends (None: the frame says it).  `type` is Spark's result type; `place` names it.
     """
 
     function: str
@@ -208,9 +209,16 @@ class OverCall:
     order: tuple[Order, ...]
     ties: tuple[Order, ...]
     frame: Frame
+    bounds: tuple[int | None, int | None]
     type: Type
     nullable: bool
     place: TextPlace | None
+
+    @property
+    def columns(self) -> set[int]:
+        """The columns that it reads."""
+        ordered = (term.index for term in (*self.order, *self.ties))
+        return {*ordered, *self.arguments, *(bound for bound in self.bounds if bound is not None)}
 
 
 def tells_equals_apart(function: str, frame: Frame) -> bool:

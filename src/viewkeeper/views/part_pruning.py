@@ -145,8 +145,7 @@ def _visit(relation: Relation, needed: set[int], terms: tuple[Expression, ...], 
             _visit(relation.input, below, _through(terms, relation.keys), found)
         case Windows():
             # What stands around a row takes part in its answer, whatever is tested above.
-            used = {term.index for call in relation.calls for term in (*call.order, *call.ties)}
-            used |= {i for call in relation.calls for i in call.arguments} | set(relation.partition)
+            used = set(relation.partition).union(*(call.columns for call in relation.calls))
             below = {i for i in needed if i < len(relation.input.columns)}
             _visit(relation.input, below | used, (), found)
         case _:

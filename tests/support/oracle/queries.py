@@ -192,7 +192,8 @@ def _windows(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
         return f"{call}({name}, {draw(st.integers(1, 2))}){nulls} OVER ({by}ORDER BY {order})", type_
     start = draw(st.sampled_from(["UNBOUNDED PRECEDING", "CURRENT ROW", "1 PRECEDING"]))
     end = draw(st.sampled_from(["UNBOUNDED FOLLOWING", "CURRENT ROW", "1 FOLLOWING"]))
-    unit = "ROWS" if "1" in start + end else draw(st.sampled_from(["ROWS", "RANGE", "RANGE"]))
+    counted = len(terms) == 1 and dict(columns)[terms[0]].is_integer
+    unit = "ROWS" if "1" in start + end and not counted else draw(st.sampled_from(["ROWS", "RANGE", "RANGE"]))
     over = f"OVER ({by}ORDER BY {order} {unit} BETWEEN {start} AND {end})"
     if kind == "value":
         call = draw(st.sampled_from([f"first_value({name})", f"last_value({name})", f"nth_value({name}, 2)"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 
 from viewkeeper.catalog.types import Type, physical_type
 from viewkeeper.evaluation import exact
-from viewkeeper.maintenance.frames import Placed, counts, extremes, nth, placed
+from viewkeeper.maintenance.frames import Placed, counts, extremes, nth, placed, places_of
 from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer, KeyedRows
 from viewkeeper.maintenance.totals import sum_or_average
 from viewkeeper.plans import maintenance as plan
@@ -39,11 +40,12 @@ def compute(function: WindowRows, sides: list[KeyedRows], operator: plan.ByKey, 
         if by not in orders:
             terms, ties = _terms(call.order, rows), _terms(call.ties, rows)
             orders[by] = placed(key, terms, ties, rows.columns if by[2] else ())
-        arguments = [rows.columns[i].take(pa.array(orders[by].order)) for i in call.arguments]
-        values, wrong = _FUNCTIONS[call.function](call, orders[by], arguments)
-        columns.append(values.take(pa.array(orders[by].back)))
+        of = _reaching(call, orders[by], rows, key)
+        arguments = [rows.columns[i].take(pa.array(of.order)) for i in call.arguments]
+        values, wrong = _FUNCTIONS[call.function](call, of, arguments)
+        columns.append(values.take(pa.array(of.back)))
         if wrong is not None:
-            errors = np.where(errors == 0, wrong[orders[by].back], errors)
+            errors = np.where(errors == 0, wrong[of.back], errors)
     made = Rows(columns, np.ones(len(rows), dtype=np.int64))
     kept = np.ones(len(rows), dtype=bool)
     if function.first is not None:
@@ -53,6 +55,15 @@ def compute(function: WindowRows, sides: list[KeyedRows], operator: plan.ByKey, 
         return KeyAnswer(made.filter(kept), nothing, None)
     raised = np.flatnonzero(errors)
     return KeyAnswer(made.filter(kept & (errors == 0)), made.take(raised), errors[raised])
+
+
+def _reaching(call: OverCall, of: Placed, rows: Rows, key: np.ndarray) -> Placed:
+    """`of` with the frames of a call that reach so far in values."""
+    low, high = (
+        None if bound is None else places_of(rows.columns[bound], of, key, *_terms(call.order, rows), behind=behind)
+        for bound, behind in zip(call.bounds, (False, True), strict=True)
+    )
+    return of if low is None and high is None else replace(of, low=low, high=high)
 
 
 def _terms(order: Sequence[Order], rows: Rows) -> list[OrderTerm]:

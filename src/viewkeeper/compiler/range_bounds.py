@@ -1,0 +1,103 @@
+"""RANGE frames that reach so far in values of the order: `RANGE BETWEEN INTERVAL 7 DAY PRECEDING AND CURRENT ROW`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from viewkeeper.catalog.types import DATE, INT, INTEGER_BITS, Type
+from viewkeeper.compiler.conversion import Refused, arithmetic, cast_to
+from viewkeeper.compiler.intervals import timed
+from viewkeeper.errors import NotSupported
+from viewkeeper.plans.expressions import Expression, Literal
+
+
+@dataclass(frozen=True)
+class Offset:
+    """How far away a bound is, as it is written, and on which side: -1 PRECEDING, 1 FOLLOWING."""
+
+    node: exp.Expr
+    sign: int
+
+
+def terms_of(window: exp.Window) -> list[exp.Ordered]:
+    order = window.args.get("order")
+    return list(order.expressions) if order is not None else []
+
+
+def offsets_of(window: exp.Window) -> tuple[Offset | None, Offset | None]:
+    """Where a RANGE frame begins and ends, if that is so far away."""
+    spec = window.args.get("spec")
+    if spec is None or str(spec.args["kind"]).upper() != "RANGE":
+        return None, None
+    start, end = (_offset(spec, part) for part in ("start", "end"))
+    return start, end
+
+
+def _offset(spec: exp.Expr, part: str) -> Offset | None:
+    node = spec.args.get(part)
+    if not isinstance(node, exp.Expr):
+        return None
+    return Offset(node, -1 if str(spec.args.get(f"{part}_side")).upper() == "PRECEDING" else 1)
+
+
+def range_bounds(
+    node: exp.Window, window: exp.Window, order: Sequence[Expression], bind: Callable[[exp.Expr], Expression], zone: str
+) -> tuple[Expression | None, Expression | None]:
+    """The values of the order at which the frame of a row begins and ends; None where it says no value.
+
+    Spark adds the offset to the row's own value, in the order's type (`RangeBoundOrdering`).  Raises Refused.
+    """
+    offsets = offsets_of(window)
+    if offsets == (None, None):
+        return None, None
+    if len(order) != 1:
+        raise Refused("a RANGE frame that reaches so far in values needs one term in ORDER BY")
+    by, descending = order[0], bool(terms_of(window)[0].args.get("desc"))
+    found = [None if each is None else _distance(bind(each.node), by.type) for each in offsets]
+    if len({far.type for far in found if far is not None and not far.type.is_number}) > 1:
+        raise Refused("the two bounds of a RANGE frame are of different types", NotSupported)
+    first, last = (None if far is None or offset is None else offset.sign * far.value
+                   for far, offset in zip(found, offsets, strict=True))  # fmt: skip
+    if first is not None and last is not None and first > last:
+        raise Refused("a frame begins before it ends")
+    if any(far is not None and far.type != by.type and far.type.is_number and by.type != DATE for far in found):
+        item = node.find_ancestor(exp.Alias, exp.Qualify, exp.Order, exp.Select)
+        if isinstance(item, exp.Select):
+            raise Refused("Spark names this by a cast of the bound; give the output an alias", NotSupported)
+    start, end = (
+        None if far is None or offset is None else _moved(by, far, (offset.sign > 0) != descending, zone)
+        for far, offset in zip(found, offsets, strict=True)
+    )
+    return start, end
+
+
+def _distance(offset: Expression, by: Type) -> Literal:
+    """The constant that `offset` is, where values of `by` can be counted on by it natively."""
+    if not isinstance(offset, Literal) or offset.value is None:
+        raise Refused("such a bound of a RANGE frame is not supported yet", NotSupported)
+    of = offset.type
+    if by == DATE:
+        fits = of == INT or of == Type("INTERVAL DAY") or of.is_month_interval
+    elif by.name.startswith("TIMESTAMP"):
+        fits = of.is_interval
+    elif by.is_integer:
+        fits = of.is_integer and abs(offset.value) < 1 << (INTEGER_BITS[by.name] - 1)
+    elif by.is_decimal:
+        fits = of.is_integer or (of.is_decimal and of.scale <= by.scale)
+    else:
+        fits = by == of or (by.is_float and of.is_number)
+    if not fits:
+        raise Refused(f"a bound of type {of} beside an order of type {by} is not supported yet", NotSupported)
+    return offset
+
+
+def _moved(by: Expression, far: Literal, later: bool, zone: str) -> Expression:
+    """`by` so far on, or back: in its own type, into which Spark casts numbers."""
+    operator = "+" if later else "-"
+    moved = timed(operator, by, far, by.place, zone)
+    if moved is None:
+        moved = arithmetic(operator, by, cast_to(far, by.type, far.place), by.place, zone)
+    return moved
