@@ -16,7 +16,7 @@ from viewkeeper.checker.check import Judge, check_views
 from viewkeeper.checker.part_check import check_parts
 from viewkeeper.checker.report import Report
 from viewkeeper.checker.spark_judge import SparkJudge
-from viewkeeper.compiler.parse import EXPLAIN_FORMATS, parse_script
+from viewkeeper.compiler.parse import EXPLAIN_FORMATS, parse_script, require_parameters
 from viewkeeper.compiler.statements import CreateTable, RowStatement, SelectStatement, Statement
 from viewkeeper.dml.run_change import run_change
 from viewkeeper.errors import DeclarationError, InputError, NotSupported, storage_named
@@ -129,18 +129,16 @@ class Database:
         Commands, files, other catalogs and calls of Java are refused there, unless it is `unsafe`: such a text can do
         whatever this process can.
         """
-        if _wants_spark(engine, unsafe, parameters):
+        if _wants_spark(text, engine, unsafe, parameters):
             with self._newest.held() as version:
-                return run_on_spark(self._spark, version, text, unsafe)
+                return run_on_spark(self._spark, version, text, parameters, unsafe)
         self._opening.require_open()
         result = Result()
         try:
             statements = parse_script(text, parameters)
         except NotSupported as refused:
-            if parameters:
-                raise
             with self._newest.held() as version:
-                return answered_by_spark(self._spark, version, text, refused)
+                return answered_by_spark(self._spark, version, text, refused, parameters)
         for kind, group in groupby(statements, key=_kind):
             if kind is _Kind.DECLARES:
                 result = self._declared(list(group), text, len(statements))
@@ -318,15 +316,13 @@ class HeldSnapshot:
 
     def sql(self, text: str, /, *, engine: str = "viewkeeper", unsafe: bool = False, **parameters: Any) -> Result:
         """Runs statements that read, as `Database.sql` does; the result is the last one's."""
-        if _wants_spark(engine, unsafe, parameters):
-            return run_on_spark(self._spark, self._held.version(), text, unsafe)
+        if _wants_spark(text, engine, unsafe, parameters):
+            return run_on_spark(self._spark, self._held.version(), text, parameters, unsafe)
         result = Result()
         try:
             statements = parse_script(text, parameters)
         except NotSupported as refused:
-            if parameters:
-                raise
-            return answered_by_spark(self._spark, self._held.version(), text, refused)
+            return answered_by_spark(self._spark, self._held.version(), text, refused, parameters)
         for statement in statements:
             if not isinstance(statement, READING):
                 raise InputError("a snapshot only reads; declare and change with db.sql")
@@ -400,18 +396,20 @@ def _answer(version: Version, statement: Statement, spark: SparkUse) -> Result:
     try:
         return answer(version, statement, spark.analyst)
     except NotSupported as refused:
-        if not isinstance(statement, SelectStatement) or statement.query.source.parameters:
+        if not isinstance(statement, SelectStatement):
             raise
-        return answered_by_spark(spark, version, statement.text, refused)
+        return answered_by_spark(spark, version, statement.text, refused, statement.query.source.parameters)
 
 
-def _wants_spark(engine: str, unsafe: bool, parameters: Mapping[str, Any]) -> bool:
+def _wants_spark(text: str, engine: str, unsafe: bool, parameters: Mapping[str, Any]) -> bool:
     if engine not in ("viewkeeper", "spark"):
         raise InputError(f"engine={engine!r}: there are 'viewkeeper' and 'spark'; a parameter needs another name")
     if unsafe and engine != "spark":
         raise InputError('unsafe=True is for engine="spark"; leave it out (a parameter needs another name)')
-    if parameters and engine == "spark":
-        raise InputError('parameters are for viewkeeper\'s own engine; with engine="spark" write the values themselves')
+    if parameters and unsafe:
+        raise InputError("with unsafe=True there are no parameters; write the values themselves")
+    if engine == "spark":
+        require_parameters(text, parameters)
     return engine == "spark"
 
 

@@ -344,5 +344,7 @@ class TestScripts:
         ):
             with pytest.raises(DeclarationError, match=message):
                 db.sql(sql, **given)
-        with pytest.raises(InputError, match="parameters are for viewkeeper's own engine"):
-            db.sql("SELECT :a", engine="spark", a=1)
+        with pytest.raises(InputError, match="with unsafe=True there are no parameters"):
+            db.sql("SELECT :a", engine="spark", unsafe=True, a=1)
+        with pytest.raises(DeclarationError, match="given a value, and :b does not stand in the text"):
+            db.sql("SELECT :a", engine="spark", a=1, b=2)

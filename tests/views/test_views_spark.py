@@ -87,6 +87,40 @@ def test_spark_answers_by_itself_what_our_own_operators_do_not_know(
         assert list(snapshot.sql(text)) == rows
 
 
+GIVEN = {
+    "i": 5, "wide": 2**40, "huge": 2**70, "negative": -7, "d": Decimal("-0.050"), "f": 0.1, "inf": float("-inf"),
+    "s": "it's \\ \0 \n\U0001f600", "b": b"\0\xff", "ok": True, "none": None, "day": datetime.date(1, 1, 1),
+    "at": datetime.datetime(2024, 7, 1, 12, 0, 0, 1), "utc": datetime.datetime(9999, 12, 31, tzinfo=datetime.UTC),
+    "long": -datetime.timedelta(days=3, microseconds=1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_a_parameter_is_to_spark_what_it_is_to_our_own_operators(db: Database, name: str) -> None:
+    text, value = f"SELECT :{name} AS v, typeof(:{name}) AS t", {name: GIVEN[name]}
+    own = db.sql(f"SELECT :{name} AS v", **value)
+    for given in (db.sql(text, **value), db.sql(text, engine="spark", **value), db.snapshot().sql(text, **value)):
+        assert [row["v"] for row in given] == [row["v"] for row in own]
+        assert name == "none" or given.to_arrow().schema.field("v").type == own.to_arrow().schema.field("v").type
+
+
+def test_parameters_stand_wherever_spark_computes(db: Database) -> None:
+    catch_up(db)
+    text = """SELECT /* :no */ soundex(:s) AS s, transform(array(1, :n), x -> x + :n) AS a, ':t' AS t FROM spend
+              WHERE customer = :c OR :none LIMIT :few"""
+    assert list(db.sql(text, s="abc", n=2, c=7, none=None, few=1)) == [{"s": "A120", "a": [3, 4], "t": ":t"}]
+    for sql, given, what in (
+        ("SELECT soundex(:s)", {}, r"unbound parameter: s.* \(line 1, column 16\)"),
+        ("SELECT soundex(:s), :x AS x", {"s": "a"}, "unbound parameter: x"),
+        ("SELECT soundex(:s)", {"s": "a", "x": 1}, ":x does not stand in the text"),
+        ("SELECT soundex('a'),\n  :s AS s", {"s": []}, r"is no constant of SQL.* \(line 2, column 3\)"),
+        ("SELECT soundex('a') AS s FROM IDENTIFIER(:s)", {"s": "spend"}, "IDENTIFIER|a name"),
+        ("SELECT soundex('a') AS s, 1 DIV\n :z AS d FROM spend", {"z": 0}, r"zero.* \(line 1, column 27\)"),
+    ):
+        with pytest.raises((DeclarationError, ViewBroken), match=what):
+            db.sql(sql, **given)
+
+
 @pytest.mark.parametrize("engine", ["viewkeeper", "spark"])
 @pytest.mark.parametrize("text, kind, what", [
     ("SELECT soundex(nothing) AS s FROM orders", DeclarationError, r"nothing.* \(line 1, column 16\)"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from sqlglot.tokens import Token, TokenType
@@ -52,6 +53,13 @@ def lexemes(text: str) -> Iterator[Lexeme]:
         else:
             yield (lexeme := _lexeme(text, at))
             at = lexeme.end
+
+
+def parameters_in(text: str) -> dict[str, int]:
+    """The names of parameters, `:name`, in `text`, and where they stand."""
+    words = list(lexemes(text))
+    return {text[word.start : word.end]: colon.start for colon, word in pairwise(words)
+            if text[colon.start : colon.end] == ":" and word.kind == "word"}  # fmt: skip
 
 
 def printed(text: str) -> str:

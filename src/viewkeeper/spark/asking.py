@@ -7,13 +7,14 @@ has read is what runs: no text is parsed twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from viewkeeper.compiler.lexing import Lexeme, lexemes, printed
 from viewkeeper.compiler.source_text import Script
 from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.spark.parameters import Constant, with_constants
 from viewkeeper.spark.sessions import active
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ _REACHING = {
 """Functions that reach beyond their arguments, some when a query is merely analysed; reviewed with the `spark.pins`."""
 
 
-def ask(session: SparkSession, sql: str) -> DataFrame:
-    """The answer to the query `sql` in `session`, one of `own_session`'s.
+def ask(session: SparkSession, sql: str, parameters: Mapping[str, Constant] | None = None) -> DataFrame:
+    """The answer to the query `sql` in `session`, one of `own_session`'s; `parameters` are the values of `:name` there.
 
     Raises DeclarationError or NotSupported where it is not one query, or names a function that reaches beyond its
     arguments; pyspark's errors where Spark cannot parse or analyse it.
@@ -43,6 +44,8 @@ def ask(session: SparkSession, sql: str) -> DataFrame:
 
     plan = parsed(session, sql)
     with active(session):
+        if parameters:
+            plan = with_constants(session, plan, parameters)
         rows = _java(session).org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
     return DataFrame(rows, session)
 

@@ -6,7 +6,7 @@ import itertools
 import re
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from viewkeeper.compiler.syntax import syntax_tree, tokenize
 from viewkeeper.errors import DeclarationError, Error, NotSupported, ViewBroken
 from viewkeeper.plans.references import Reference
 from viewkeeper.spark.asking import ask, one_query, parsed, refused
+from viewkeeper.spark.parameters import Constant, constants
 from viewkeeper.spark.processes import loss_named
 from viewkeeper.spark.sessions import active, own_session
 from viewkeeper.spark.tables import answer_of, from_file
@@ -108,8 +109,11 @@ _REMEDY = ('engine="spark" runs one query over the tables, views and streams of 
            "(--unsafe on the command line) Spark runs whatever it is given")  # fmt: skip
 
 
-def run_on_spark(spark: SparkUse, version: Version, text: str, unsafe: bool = False) -> Result:
-    """What Spark answers to one query, with all tables, views, streams and parts of `version` at hand.
+def run_on_spark(
+    spark: SparkUse, version: Version, text: str, parameters: Mapping[str, object] | None = None, unsafe: bool = False
+) -> Result:
+    """What Spark answers to one query, with all tables, views, streams and parts of `version` at hand; `parameters` are
+    the values of `:name` there, where it is not `unsafe`.
 
     Raises DeclarationError or NotSupported, with the place, for a command, and for what reads or calls anything else;
     `unsafe`: Spark runs that too.  The session is nobody else's until the answer is there.
@@ -119,10 +123,11 @@ def run_on_spark(spark: SparkUse, version: Version, text: str, unsafe: bool = Fa
         if unsafe:
             session = own_session(spark.session(), zone, {"spark.sql.runSQLOnFiles": "true"})
             with active(session):
-                return _run(session, version, text, unsafe)
+                return _run(session, version, text, None)
+        given = constants(text, parameters or {}, zone)
         with spark.queries().session(zone, None) as session:
             try:
-                return _run(session, version, text, unsafe)
+                return _run(session, version, text, given)
             except failures() as error:
                 raise _told(error, text) from error
             except DeclarationError as error:
@@ -142,7 +147,9 @@ def _told(error: Exception, text: str) -> Error:
     return ViewBroken(f"the query raises: {text_of(error, query)}{where}")
 
 
-def answered_by_spark(spark: SparkUse, version: Version, text: str, refused: NotSupported) -> Result:
+def answered_by_spark(
+    spark: SparkUse, version: Version, text: str, refused: NotSupported, parameters: Mapping[str, object]
+) -> Result:
     """What Spark answers to a query that our own operators do not know: `refused` is what they say, and what is raised
     where `text` is no query, or none that Spark can read."""
     try:
@@ -150,12 +157,14 @@ def answered_by_spark(spark: SparkUse, version: Version, text: str, refused: Not
     except DeclarationError:
         raise refused from None
     try:
-        return run_on_spark(spark, version, text)
+        return run_on_spark(spark, version, text, parameters)
     except DeclarationError as error:
         raise (refused if error.__cause__ is not None and is_unreadable(error.__cause__) else error) from None
 
 
-def _run(session: SparkSession, version: Version, text: str, unsafe: bool) -> Result:
+def _run(session: SparkSession, version: Version, text: str, parameters: Mapping[str, Constant] | None) -> Result:
+    """What Spark answers; whatever it is given, where there are no `parameters`."""
+    unsafe = parameters is None
     sql, references = _cut(version, text)
     named = set(_WORD.findall(sql.lower()))
     # Rows are handed over only of what the text may mean: a name that does not stand in it cannot be meant.
@@ -179,7 +188,7 @@ def _run(session: SparkSession, version: Version, text: str, unsafe: bool) -> Re
                 chosen = meant(version, what)
                 hidden = query.columns.get(name.lower()) if query is not None else None
                 frames.parts(version, *chosen, hidden).createOrReplaceTempView(quoted(name))
-            answer = session.sql(asked) if plan is None else ask(session, asked)
+            answer = session.sql(asked) if plan is None else ask(session, asked, parameters)
             if plan is not None:
                 _refuse(asked, foreign_function(plan, spark_functions(session)), "function of Spark's own")
                 _refuse(asked, outside(plan_of(answer._jdf.queryExecution().analyzed())), "part of this database")
