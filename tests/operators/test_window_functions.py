@@ -51,6 +51,8 @@ OTHERS = [
     "GROUP BY g) y ON x.g = y.g WHERE r < 3",
     "SELECT id, sum(a) OVER (PARTITION BY g ORDER BY a RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS s, count(*) OVER "
     "(ORDER BY p RANGE 0.5 PRECEDING) AS n, first_value(s) OVER (ORDER BY d DESC RANGE 1 PRECEDING) AS f FROM t",
+    "SELECT id, stddev(d) OVER w AS d, var_pop(a) OVER (ORDER BY a RANGE 1 PRECEDING) AS v, variance(p) OVER "
+    "(PARTITION BY s) AS p FROM t WINDOW w AS (PARTITION BY g ORDER BY id ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)",
     "SELECT g, row_number() OVER (ORDER BY a) AS x, row_number() OVER (PARTITION BY g ORDER BY s) AS y FROM t",
     "SELECT id, r FROM (SELECT id, g, rank() OVER (PARTITION BY g ORDER BY a) AS r FROM t) WHERE r IN (1, 2) AND g < 2",
     "SELECT id, s FROM t QUALIFY dense_rank() OVER (PARTITION BY g ORDER BY a) BETWEEN 2 AND 3 AND 1 / a > 0",

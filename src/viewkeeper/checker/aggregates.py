@@ -19,7 +19,7 @@ from viewkeeper.catalog.types import DOUBLE, Type, array_of
 from viewkeeper.checker.functions_of_nested import closed, opened, order_of
 from viewkeeper.checker.value_rules import NAN, Raised, canonical, exact_sum, order_key, plain_aggregate
 from viewkeeper.plans.expressions import Expression
-from viewkeeper.plans.product_sums import PRODUCTS
+from viewkeeper.plans.product_sums import PRODUCTS, VARIANCES
 from viewkeeper.plans.relations import AggregateCall
 from viewkeeper.plans.value_functions import (
     fraction_of,
@@ -29,8 +29,6 @@ from viewkeeper.plans.value_functions import (
     lists_once,
     separator_of,
 )
-
-VARIANCES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 
 
 def aggregate(call: AggregateCall, argument: Expression, values: Sequence[Any]) -> Any:
@@ -55,7 +53,7 @@ def further(call: AggregateCall, argument: Expression, values: Sequence[Any]) ->
     if function == "bool_or":
         return any(values)
     if function in VARIANCES:
-        return _variance([float(value) for value in values], function.endswith("_samp"), function.startswith("stddev"))
+        return variance(function, values)
     if function.endswith("_distinct"):
         once = list({canonical(value): value for value in values}.values())
         return aggregate(replace(call, function=function.removesuffix("_distinct")), argument, once)
@@ -95,8 +93,12 @@ def distinct(values: Sequence[Any]) -> int:
     return len({tuple(map(canonical, v)) if isinstance(v, tuple) else canonical(v) for v in values})
 
 
-def _variance(values: Sequence[float], sample: bool, root: bool) -> float | None:
+def variance(function: str, given: Sequence[Any]) -> float | None:
+    """One of VARIANCES of values, none of them NULL; NULL of none."""
+    values, sample, root = list(map(float, given)), function.endswith("_samp"), function.startswith("stddev")
     n = len(values)
+    if not n:
+        return None
     if sample and n == 1:
         return None
     if not all(map(math.isfinite, values)):

@@ -7,8 +7,10 @@ from dataclasses import replace
 from functools import cmp_to_key
 from typing import Any
 
+from viewkeeper.checker.aggregates import variance
 from viewkeeper.checker.tables import Row
 from viewkeeper.checker.value_rules import Raised, canonical, order_key, plain_aggregate
+from viewkeeper.plans.product_sums import VARIANCES
 from viewkeeper.plans.relations import Order, OverCall, Windows
 
 
@@ -87,6 +89,8 @@ def _value(call: OverCall, ranked: Sequence[Row], place: int) -> Any:
 
 def _aggregate(call: OverCall, values: Sequence[Any]) -> Any:
     assert call.of is not None
+    if call.function in VARIANCES:
+        return variance(call.function, values)
     return plain_aggregate(call.function, values, call.of, call.type, call.place)
 
 

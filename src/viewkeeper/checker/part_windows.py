@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from viewkeeper.catalog.model import PartView
-from viewkeeper.checker.aggregates import VARIANCES
 from viewkeeper.checker.check import Judge
 from viewkeeper.checker.part_evidence import (
     PART,
@@ -32,6 +31,7 @@ from viewkeeper.checker.part_sql import AT_ONCE, Asked, Recomputed, SqlParts
 from viewkeeper.checker.row_evaluator import Answer
 from viewkeeper.checker.tables import rows_of, table_of
 from viewkeeper.plans.order_dependence import is_order_dependent
+from viewkeeper.plans.product_sums import VARIANCES
 from viewkeeper.plans.references import Input, Subscript
 from viewkeeper.plans.relations import AggregateCall
 from viewkeeper.plans.window import Window

@@ -16,7 +16,7 @@ from viewkeeper.compiler.range_bounds import Offset, offsets_of, range_bounds, t
 from viewkeeper.compiler.supported import FUNCTIONS
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import Expression, Literal, TextPlace
-from viewkeeper.plans.relations import Frame
+from viewkeeper.plans.relations import OF_FRAMES, Frame
 from viewkeeper.plans.rewriting import walk
 
 WHOLE = Frame("ROWS", None, None)
@@ -109,7 +109,7 @@ def windowed_call(
             raise Refused("an aggregate OVER a window takes neither NULLS nor DISTINCT", NotSupported)
         call = bind(node.this)
         assert isinstance(call, UngroupedCall)
-        if call.function not in ("count_star", "count", "sum", "avg", "min", "max"):
+        if call.function not in OF_FRAMES:
             raise Refused("such an aggregate OVER a window is not supported yet", NotSupported)
         arguments: tuple[Expression, ...] = () if call.argument is None else (call.argument,)
         form = OverForm(directions, _given(frame, bool(order)), None, False)

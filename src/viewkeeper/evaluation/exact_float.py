@@ -69,17 +69,21 @@ def over_frames(values: pa.Array, low: np.ndarray, high: np.ndarray, type_: Type
     rows = np.flatnonzero(data)  # a zero has the lowest exponent there is
     if not len(rows):
         return [pa.array([b""] * len(low), pa.large_binary()), *counts]
-    parts = _parts(data[rows], np.ones(len(rows), np.int64), rows)
+    return [parts_over_frames(_parts(data[rows], np.ones(len(rows), np.int64), rows), low, high), *counts]
+
+
+def parts_over_frames(parts: list[LimbParts], low: np.ndarray, high: np.ndarray) -> pa.Array:
+    """The windows of the sums of what rows low[i] to high[i] have in `parts`, of which there is at least one."""
     lowest = min(int(part.limb.min()) for part in parts)
     width = max(int(part.limb.max()) for part in parts) - lowest + 1 + _HEADROOM
     limbs = np.zeros((width, len(low)), np.int64)
     for i in range(width - _HEADROOM):
-        column = np.zeros(len(data), np.int64)
+        column = np.zeros(len(low), np.int64)
         for part in parts:
             here = part.limb == lowest + i
             column[part.group[here]] += part.value[here]
         limbs[i] = differences(column, low, high)
-    return [_pack(wide.carry(limbs), lowest), *counts]
+    return _pack(wide.carry(limbs), lowest)
 
 
 def reduce(columns: list[pa.Array], starts: np.ndarray) -> list[pa.Array]:

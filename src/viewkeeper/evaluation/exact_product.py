@@ -14,7 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.evaluation import limbs as wide
-from viewkeeper.evaluation.exact_float import LimbParts, combine_windows, pack_parts, stored_parts, window_words
+from viewkeeper.evaluation.exact_float import (
+    LimbParts,
+    combine_windows,
+    pack_parts,
+    parts_over_frames,
+    stored_parts,
+    window_words,
+)
 from viewkeeper.evaluation.vectors import validity
 
 _EXPONENT = -2148  # of the lowest bit of limb 0
@@ -32,11 +39,26 @@ class Scaled(NamedTuple):
 def lift_reduce(one: pa.Array, other: pa.Array, weights: np.ndarray, starts: np.ndarray) -> pa.Array:
     """The sums of `weight * one * other`, DOUBLEs that lie sorted by group, as windows; a pair with NULL, NaN or an
     infinity gives zero."""
+    group = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(weights)))
+    return pack_parts([_parts(one, other, weights, group)], len(starts))
+
+
+def over_frames(one: pa.Array, other: pa.Array, low: np.ndarray, high: np.ndarray) -> pa.Array:
+    """The sums of `one * other`, DOUBLEs, over rows low[i] to high[i], as windows; pairs as in `lift_reduce`."""
+    if not len(low):
+        return pa.array([], pa.large_binary())
+    parts = _parts(one, other, np.ones(len(low), np.int64), np.arange(len(low)))
+    some = [part.value != 0 for part in parts]  # a zero has the lowest exponent there is
+    parts = [LimbParts(*(column[there] for column in part)) for part, there in zip(parts, some, strict=True)]
+    parts = [part for part in parts if len(part.limb)]
+    return parts_over_frames(parts, low, high) if parts else pa.array([b""] * len(low), pa.large_binary())
+
+
+def _parts(one: pa.Array, other: pa.Array, weights: np.ndarray, group: np.ndarray) -> list[LimbParts]:
     (a, known), (b, too) = _finite(one), _finite(other)
     if not (known.all() and too.all()):
         known &= too
         a, b, weights = np.where(known, a, 0.0), np.where(known, b, 0.0), np.where(known, weights, 0)
-    group = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(a)))
     (first, low), (second, high) = _split(a), _split(b)
     place = low + high
     shift = (place & 31).astype(np.uint64)
@@ -51,8 +73,7 @@ def lift_reduce(one: pa.Array, other: pa.Array, weights: np.ndarray, starts: np.
         carried = list(wide.carry(np.stack([*carried, np.zeros_like(weights)])))
         products = wide.carry(np.stack([limb * signs for limb in carried]))
         carried, signs = list(products), np.ones_like(weights)
-    parts = [LimbParts(group, (place >> 5) + i, limb * signs) for i, limb in enumerate(carried)]
-    return pack_parts([parts], len(starts))
+    return [LimbParts(group, (place >> 5) + i, limb * signs) for i, limb in enumerate(carried)]
 
 
 def reduce(windows: pa.Array, starts: np.ndarray) -> pa.Array:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 _Y, _X = 0, 1
 
+VARIANCES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
+"""Those of one argument."""
+
 PRODUCTS: dict[str, tuple[tuple[int, int], ...]] = {
-    **dict.fromkeys(("var_pop", "var_samp", "stddev_pop", "stddev_samp"), ((_Y, _Y),)),
+    **dict.fromkeys(VARIANCES, ((_Y, _Y),)),
     **dict.fromkeys(("covar_pop", "covar_samp", "regr_sxy"), ((_Y, _X),)),
     "regr_syy": ((_Y, _Y),), "regr_sxx": ((_X, _X),),
     **dict.fromkeys(("regr_slope", "regr_intercept"), ((_Y, _X), (_X, _X))),

@@ -14,6 +14,7 @@ from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, INT, Type, struct_of
 from viewkeeper.plans.expressions import Expression, Literal, TextPlace
+from viewkeeper.plans.product_sums import VARIANCES
 
 
 class Relation:
@@ -221,12 +222,15 @@ class OverCall:
         return {*ordered, *self.arguments, *(bound for bound in self.bounds if bound is not None)}
 
 
+OF_FRAMES = ("count_star", "count", "sum", "avg", "min", "max", *VARIANCES)
+"""Window functions of the rows of a frame, in whatever order they stand."""
+
+
 def tells_equals_apart(function: str, frame: Frame) -> bool:
     """Whether a window function depends on how rows stand that its order finds equal."""
     if function in ("rank", "dense_rank", "percent_rank", "cume_dist"):
         return False
-    of_frame = function in ("count_star", "count", "sum", "avg", "min", "max")
-    return not of_frame or (frame.unit == "ROWS" and (frame.start, frame.end) != (None, None))
+    return function not in OF_FRAMES or (frame.unit == "ROWS" and (frame.start, frame.end) != (None, None))
 
 
 @stored

@@ -199,6 +199,9 @@ def _windows(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
         call = draw(st.sampled_from([f"first_value({name})", f"last_value({name})", f"nth_value({name}, 2)"]))
         return f"{call}{nulls} {over}", type_
     call, type_ = draw(_calls(columns, further=False).filter(lambda each: "DISTINCT" not in each[0]))
+    numbers = [name for name, type_ in columns if type_.is_number]
+    if numbers and draw(st.sampled_from([True, False, False, False])):
+        call, type_ = f"{draw(st.sampled_from(['stddev', 'var_pop']))}({draw(st.sampled_from(numbers))})", DOUBLE
     return f"{call} {draw(st.sampled_from([over, f'OVER ({by})']))}".replace(" )", ")"), type_
 
 

@@ -9,13 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from viewkeeper.catalog.types import Type, physical_type
-from viewkeeper.evaluation import exact
+from viewkeeper.catalog.types import DOUBLE, Type, physical_type
+from viewkeeper.evaluation import exact, exact_product
 from viewkeeper.maintenance.frames import Placed, counts, extremes, nth, placed, places_of
 from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer, KeyedRows
+from viewkeeper.maintenance.regressions import Moments, moment
 from viewkeeper.maintenance.totals import sum_or_average
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.key_functions import WindowRows
+from viewkeeper.plans.product_sums import VARIANCES
 from viewkeeper.plans.relations import Order, OverCall, tells_equals_apart
 from viewkeeper.trace.ordering import OrderTerm
 from viewkeeper.trace.rows import Rows
@@ -142,11 +144,19 @@ def _total(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
     return sum_or_average(call.function, sums, number, call.of, call.type, call.place)
 
 
+def _variance(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
+    (value,) = arguments
+    low, high = of.frames(call.frame)
+    sums, squares = exact.over_frames(value, low, high, DOUBLE), exact_product.over_frames(value, value, low, high)
+    known = Moments(counts(_present(value), low, high), [sums], {(0, 0): squares})
+    return moment(call.function, known), None
+
+
 _FUNCTIONS: dict[str, Callable[[OverCall, Placed, list[pa.Array]], Valued]] = {
     "row_number": _row_number, "rank": _rank, "dense_rank": _dense_rank, "percent_rank": _percent_rank,
     "cume_dist": _cume_dist, "ntile": _ntile, "lag": _shifted, "lead": _shifted, "first_value": _nth_value,
     "last_value": _nth_value, "nth_value": _nth_value, "count_star": _count, "count": _count, "min": _extreme,
-    "max": _extreme, "sum": _total, "avg": _total,
+    "max": _extreme, "sum": _total, "avg": _total, **dict.fromkeys(VARIANCES, _variance),
 }  # fmt: skip
 
 
