@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import duckdb
@@ -12,9 +14,9 @@ import pyarrow.parquet as pq
 
 from benchmarks.support.report import say
 from viewkeeper.database import Database
-from viewkeeper.demo.changes import OrderBook, OrderChange
+from viewkeeper.demo.changes import OrderBook
 from viewkeeper.demo.tpch import load
-from viewkeeper.demo.writer import order_book, write
+from viewkeeper.demo.writer import order_book
 from viewkeeper.errors import Timeout
 
 OTHERS = {"region": None, "nation": None, "supplier": "s_acctbal", "customer": "c_acctbal", "part": "p_size",
@@ -37,20 +39,18 @@ class Mirror:
         for table in tables:
             self.duckdb.execute(f"CREATE TABLE {table.stem} AS SELECT * FROM read_parquet('{table}')")
 
-    def put(self, table: str, rows: pa.Table) -> None:
-        """Rows that are new, or new values of some columns of rows that are there."""
-        self.duckdb.register("given", rows)
-        if len(rows.column_names) == len(self.duckdb.table(table).columns):
+    def make(self, change: TableChange) -> None:
+        """Rows that are new, new values of some columns of rows that are there, or rows that go."""
+        table, names = change.table, change.rows.column_names
+        self.duckdb.register("given", change.rows)
+        if change.deletes:
+            self._without(table)
+        elif len(names) == len(self.duckdb.table(table).columns):
             self._without(table)
             self.duckdb.execute(f"INSERT INTO {table} BY NAME SELECT * FROM given")
         else:
-            changes = ", ".join(f"{name} = given.{name}" for name in rows.column_names if name not in KEYS[table])
-            self.duckdb.execute(f"UPDATE {table} SET {changes} FROM given WHERE {_same(table)}")
-
-    def delete(self, table: str, keys: pa.Table) -> None:
-        """The rows of these keys go."""
-        self.duckdb.register("given", keys)
-        self._without(table)
+            values = ", ".join(f"{name} = given.{name}" for name in names if name not in KEYS[table])
+            self.duckdb.execute(f"UPDATE {table} SET {values} FROM given WHERE {_same(table)}")
 
     def _without(self, table: str) -> None:
         self.duckdb.execute(f"DELETE FROM {table} USING given WHERE {_same(table)}")
@@ -58,6 +58,20 @@ class Mirror:
 
 def _same(table: str) -> str:
     return " AND ".join(f"{table}.{name} = given.{name}" for name in KEYS[table])
+
+
+@dataclass(frozen=True)
+class TableChange:
+    """One atomic step in `table`: rows to put, or, `deletes`, keys of rows that go."""
+
+    table: str
+    rows: pa.Table
+    deletes: bool = False
+
+    @cached_property
+    def keys(self) -> list[object]:
+        """As `delete_many` takes them."""
+        return [tuple(row.values()) if len(row) > 1 else next(iter(row.values())) for row in self.rows.to_pylist()]
 
 
 class World:
@@ -72,50 +86,54 @@ class World:
         (lines,) = db.sql("SELECT count(*) AS n FROM lineitem")
         self.most = int(lines["n"]) // _MOST_OF_LINES
 
-    def change(self, operations: int) -> None:
-        """About so many operations on orders and lineitem."""
-        for make in (OrderBook.receive, OrderBook.amend, OrderBook.cancel):
-            change = make(self._book, max(1, operations // 15))
-            write(self._db, change)
-            self._reflect(change)
+    def of_orders(self, operations: int) -> list[TableChange]:
+        """About so many operations on orders and lineitem, which are in the mirror already."""
+        count = max(1, operations // 15)
+        come, amended, cancelled = (
+            make(self._book, count) for make in (OrderBook.receive, OrderBook.amend, OrderBook.cancel)
+        )
+        orders, numbers = zip(*cancelled.cancelled_lines, strict=True)
+        return self._mirrored([
+            TableChange("orders", come.orders), TableChange("lineitem", come.lines),
+            TableChange("orders", amended.orders), TableChange("lineitem", amended.lines),
+            TableChange("orders", pa.table({"o_orderkey": cancelled.cancelled_orders}), True),
+            TableChange("lineitem", pa.table({"l_orderkey": orders, "l_linenumber": numbers}), True),
+        ])  # fmt: skip
 
-    def change_others(self, operations: int) -> None:
-        """About so many operations on each other table, but at most on a tenth of its rows."""
+    def of_others(self, operations: int) -> list[TableChange]:
+        """About so many operations on each other table, but at most on a tenth of its rows; in the mirror already."""
+        changes = []
         for name, column in OTHERS.items():
             if name in self._away:
-                self._put(name, self._away.pop(name))
+                changes.append(TableChange(name, self._away.pop(name)))
             rows = self._some(name, operations)
             if column is not None:
                 values = self._rows[name].column(column)
                 drawn = values.take(pa.array(self._random.integers(0, len(values), len(rows))))
                 index = rows.schema.get_field_index(column)
-                self._put(name, rows.set_column(index, rows.schema.field(index), drawn))
+                changes.append(TableChange(name, rows.set_column(index, rows.schema.field(index), drawn)))
             self._away[name] = gone = self._some(name, operations)
-            keys = gone.select(KEYS[name])
-            self._db.table(name).delete_many([_key(row) for row in keys.to_pylist()])
-            self._mirror.delete(name, keys)
+            changes.append(TableChange(name, gone.select(KEYS[name]), True))
+        return self._mirrored(changes)
 
-    def _put(self, name: str, rows: pa.Table) -> None:
-        self._db.table(name).put_many(rows)
-        self._mirror.put(name, rows)
+    def write(self, changes: Sequence[TableChange]) -> None:
+        """Writes them into the database."""
+        for change in changes:
+            if change.deletes:
+                self._db.table(change.table).delete_many(change.keys)
+            else:
+                self._db.table(change.table).put_many(change.rows)
 
-    def _reflect(self, change: OrderChange) -> None:
-        if len(change.orders):
-            self._mirror.put("orders", change.orders)
-            self._mirror.put("lineitem", change.lines)
-        if change.cancelled_orders:
-            self._mirror.delete("orders", pa.table({"o_orderkey": change.cancelled_orders}))
-            orders, numbers = zip(*change.cancelled_lines, strict=True)
-            self._mirror.delete("lineitem", pa.table({"l_orderkey": orders, "l_linenumber": numbers}))
+    def _mirrored(self, changes: list[TableChange]) -> list[TableChange]:
+        for change in changes:
+            self._mirror.make(change)
+            assert change.keys or not change.deletes  # made before any clock runs
+        return changes
 
     def _some(self, name: str, count: int) -> pa.Table:
         rows = self._rows[name]
         most = max(1, min(count, len(rows) // 10))
         return rows.take(pa.array(np.unique(self._random.integers(0, len(rows), most))))
-
-
-def _key(row: dict[str, object]) -> object:
-    return tuple(row.values()) if len(row) > 1 else next(iter(row.values()))
 
 
 def filled(db: Database, files: list[Path]) -> None:
