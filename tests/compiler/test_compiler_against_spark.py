@@ -91,6 +91,8 @@ SPELLINGS = [
     "1 / 2", "i / 2", "p / 3", "3 / p", "i % 2", "-i % 3", "- i / 2", "i % -2", "p % 2.5", "NULL / 2", "NULL % 2",
     "1 / NULL", "NULL / 2.5", "NULL % 2.5", "NULL / NULL", "NULL % NULL", "'6' / 2", "'7' % 3", "'6' / p", "'6' % d",
     "i / p * 2 % 3", "f % 1F", "f / 2", "f / f", "p / q / z", "(i + 1) / (i - 1)", "i / 2 = 1.5", "p % q < i / 3L",
+    "CAST(st AS VARCHAR(1))", "cast(12345 as char(3))", "TRY_CAST(i AS VARCHAR(2))", "st::varchar(1)", "i::char(1)",
+    "upper(cast(st AS CHAR(9)))",
     "i/*c*/+1", "i -- c\n + 1",
     "upper(st)", "UPPER( st )", "upper('x')", "length(st)", "Length(X'01')", "abs(-i)", "abs(p) + abs(-1.5)",
     "year(da)", "year(DATE '2020-01-01')", "YEAR(ts) + 1", "substring(st, 1, 2)", "substring(st, -2)",

@@ -20,6 +20,8 @@ ORDERS = catalog_of("CREATE TABLE orders (id BIGINT PRIMARY KEY, price INT, day 
         ("SELECT +price, +1, - + price FROM orders", ["(+ price)", "(+ 1)", "(- (+ price))"]),
         ("SELECT price, count(*) FROM orders GROUP BY price WITH ROLLUP", ["price", "count(1)"]),
         ("SELECT id, price FROM orders ORDER BY ALL", ["id", "price"]),
+        ("SELECT CAST(-id AS VARCHAR(1)), 1::CHAR(2), char(65) FROM orders",
+         ["CAST((- id) AS STRING)", "CAST(1 AS STRING)", "char(65)"]),
     ],
 )  # fmt: skip
 def test_outputs_are_called_as_in_spark(query: str, names: list[str]) -> None:
@@ -34,7 +36,7 @@ def test_outputs_are_called_as_in_spark(query: str, names: list[str]) -> None:
         "SELECT date_diff(hour, at, at) FROM orders", "SELECT id FROM orders ORDER BY ALL, id",
         "SELECT row_number() OVER (ORDER BY ALL) FROM orders", "SELECT * FROM range(3)",
         "SELECT id FROM orders JOIN range(3) USING (id)", "SELECT ceil(price, 1) FROM orders",
-        "SELECT CAST(id AS VARCHAR(9)) FROM orders", "WITH w AS (SELECT id FROM orders) (SELECT id FROM w)",
+        "SELECT CAST(array(id) AS ARRAY<CHAR(9)>) FROM orders", "WITH w AS (SELECT id FROM orders) (SELECT id FROM w)",
     ],
 )  # fmt: skip
 def test_what_only_spark_knows_is_left_to_it(query: str) -> None:

@@ -72,7 +72,8 @@ class ColumnDetails:
     """What is declared of a column of a table beside its name and type.
 
     `id` is the column's own, never given again in the table.  Of a column that was added later, `added` is the
-    catalog's next id then, and `before` the physical value of rows that were written before.
+    catalog's next id then, and `before` the physical value of rows that were written before.  `length` is the n of a
+    VARCHAR(n), which is a STRING to queries.
     """
 
     default: Default | None = None
@@ -80,6 +81,7 @@ class ColumnDetails:
     added: int = 0
     before: Any = None
     comment: str | None = None
+    length: int | None = None
 
 
 @stored
@@ -142,6 +144,11 @@ class Table:
     def defaults(self) -> tuple[Default | None, ...]:
         """Of each column."""
         return tuple(each.default for each in self.details) or (None,) * len(self.columns)
+
+    @property
+    def lengths(self) -> tuple[int | None, ...]:
+        """Of each column that is a VARCHAR."""
+        return tuple(each.length for each in self.details) or (None,) * len(self.columns)
 
 
 @stored

@@ -43,7 +43,8 @@ _TYPES = {
 }  # fmt: skip
 _DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
 _OTHER_TYPES = {
-    "VARCHAR": "use STRING, which has no length", "CHAR": "use STRING, which has no length",
+    "VARCHAR": "use STRING (VARCHAR(n) is a type of a table's columns)",
+    "CHAR": "use STRING, or VARCHAR(n), which do not fill up texts with blanks",
     "TEXT": "use STRING", "DATETIME": "use TIMESTAMP",
     "VARIANT": "it is not supported yet",
 }  # fmt: skip

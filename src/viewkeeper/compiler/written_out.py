@@ -5,6 +5,7 @@
 | `TABLE t` where a query can stand  | `SELECT * FROM t`                |
 | `GROUP BY a, b WITH ROLLUP`, `CUBE` | `GROUP BY ROLLUP (a, b)`, `CUBE` |
 | `window(...)`                      | a name, and no clause            |
+| `VARCHAR(n)`, `CHAR(n)` in a cast  | `STRING`, as Spark casts         |
 
 Tokens that are put in stand where that stands for which they are.
 """
@@ -23,10 +24,16 @@ _BEFORE_QUERY = {T.ALIAS, T.L_PAREN, T.R_PAREN, T.UNION, T.INTERSECT, T.EXCEPT, 
 def written_out(tokens: Sequence[Token]) -> list[Token]:
     """The tokens of a query with what is shorter in Spark's way written out; those of others as they are."""
     made: list[Token] = []
+    behind = 0  # what is written out already
     for i, token in enumerate(tokens):
+        if i < behind:
+            continue
         kind, after = token.token_type, _kind(tokens, i + 1)
         if kind == T.TABLE and after in (T.VAR, T.IDENTIFIER) and (i == 0 or _kind(tokens, i - 1) in _BEFORE_QUERY):
             made += [_at(token, T.SELECT, "SELECT"), _at(token, T.STAR, "*"), _at(token, T.FROM, "FROM")]
+        elif _is_text_type(tokens, i):
+            made.append(_at(token, T.TEXT, "STRING"))
+            behind = i + 4
         elif kind == T.WINDOW and after == T.L_PAREN:
             made.append(_at(token, T.VAR, token.text))
         elif kind == T.WITH and after in (T.ROLLUP, T.CUBE) and (group := _group_by(made)) is not None:
@@ -36,6 +43,15 @@ def written_out(tokens: Sequence[Token]) -> list[Token]:
         elif not (kind in (T.ROLLUP, T.CUBE) and i and _kind(tokens, i - 1) == T.WITH and _group_by(made) is not None):
             made.append(token)
     return made
+
+
+def _is_text_type(tokens: Sequence[Token], i: int) -> bool:
+    """Whether VARCHAR(n) or CHAR(n) stands here, which is a type; char(n) can be a call."""
+    if _kind(tokens, i) not in (T.VARCHAR, T.CHAR):
+        return False
+    before = _kind(tokens, i - 1) if i else None
+    length = [_kind(tokens, place) for place in range(i + 1, i + 4)]
+    return before in (T.ALIAS, T.DCOLON) and length == [T.L_PAREN, T.NUMBER, T.R_PAREN]
 
 
 def _group_by(tokens: Sequence[Token]) -> int | None:

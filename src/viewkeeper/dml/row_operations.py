@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.arrow_tables import logical_table
 from viewkeeper.catalog.model import Column, Table
+from viewkeeper.catalog.text_lengths import cut
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.changes.layout import is_null, numbers
 from viewkeeper.changes.operations import DELETE, PUT, Operations, TableForm
@@ -80,6 +81,7 @@ class _RowsChanged:
         becoming, inserted = (_joined(each, row_types) for each in (found.becoming, found.inserted))
         deleted = _take(deleted, np.unique(self._encoded(deleted), return_index=True)[1])
         written = [pa.concat_arrays(both) for both in zip(becoming, inserted, strict=True)]
+        self._cut(written)
         for i in self._table.key:
             written[i] = canonical(written[i])
         self._require_values(written)
@@ -135,6 +137,16 @@ class _RowsChanged:
                 where = f" ({row})" if row else ""
                 why = "is in the key" if i in self._table.key else "is NOT NULL"
                 raise InputError(f"{self._table.name}{where}: the column {column.name} would be NULL, and {why}")
+
+    def _cut(self, written: RowColumns) -> None:
+        """Cuts off what a VARCHAR does not keep; raises InputError where that is more than blanks."""
+        for i, length in enumerate(self._table.lengths):
+            if length is not None:
+                written[i], too_long = cut(written[i], length)
+                if too_long.any():
+                    text, name = written[i][int(too_long.argmax())].as_py(), self._table.columns[i].name
+                    message = f"{self._table.name}: a text for the column {name}, which begins with {text!r}, is longer"
+                    raise InputError(f"{message} than VARCHAR({length})")
 
     def _encoded(self, identity: RowColumns) -> np.ndarray:
         """Keys as bytes, or row ids: what can be compared."""

@@ -80,7 +80,8 @@ def _with_default(catalog: Catalog, table: Table, statement: SetDefault) -> Tabl
         refuse_default_of_key(statement.column, statement.default)
     default = None
     if statement.default is not None:
-        default = bound_default(statement.default, statement.column, table.columns[i].type, catalog.zone)
+        type_, length = table.columns[i].type, table.lengths[i]
+        default = bound_default(statement.default, statement.column, type_, catalog.zone, length)
     details = list(table.details)
     details[i] = replace(details[i], default=default)
     return replace(table, details=tuple(details))

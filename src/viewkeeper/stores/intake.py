@@ -53,7 +53,8 @@ class TableIntake:
 
     def __init__(self, form: TableForm, zone: str) -> None:
         self.form, self.table = form, form.table
-        self.intakes = [ColumnIntake(type_, zone) for type_ in form.types]
+        self.intakes = [ColumnIntake(type_, zone, length)
+                        for type_, length in zip(form.types, form.table.lengths, strict=True)]  # fmt: skip
         self.names = ColumnNames(self.table.name, self.table.columns)
         self._everything = tuple(range(len(form.types)))
         needed = form.required if form.keyless else form.key

@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
+from viewkeeper.catalog.text_lengths import cut_one
 from viewkeeper.catalog.time_zones import limits
 from viewkeeper.catalog.types import INTEGER_BITS, INTERVALS, Type, of_parts, physical_type, to_logical
 from viewkeeper.changes.layout import scaled, unscaled
@@ -222,6 +223,19 @@ def _string(value: Any) -> str:
     except UnicodeEncodeError:
         raise ValueRefused(f"{value!r} holds what UTF-8 cannot") from None
     return str(value)
+
+
+def no_longer(convert: Converter, length: int) -> Converter:
+    """`convert`, for a VARCHAR of `length`."""
+
+    def converted(value: Any) -> str:
+        text: str = convert(value)
+        kept = cut_one(text, length)
+        if kept is None:
+            raise ValueRefused(f"{text!r} has {len(text)} characters, more than VARCHAR({length})")
+        return kept
+
+    return converted
 
 
 def _binary(value: Any) -> bytes:

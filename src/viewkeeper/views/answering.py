@@ -155,7 +155,8 @@ def _describe(version: Version, name: str) -> Result:
         columns, key = found.columns, found.key
         note = _key_note(found)
     details = (found.details if isinstance(found, Table) else ()) or (ColumnDetails(),) * len(columns)
-    rows = [{"col_name": column.name, "data_type": str(column.type).lower(), "nullable": column.nullable,
+    rows = [{"col_name": column.name, "nullable": column.nullable,
+             "data_type": str(column.type).lower() if detail.length is None else f"varchar({detail.length})",
              "key": key.index(i) + 1 if i in key else None, "comment": detail.comment,
              "default": None if detail.default is None else detail.default.text}
             for i, (column, detail) in enumerate(zip(columns, details, strict=True))]  # fmt: skip
