@@ -211,7 +211,7 @@ def test_a_view_whose_names_do_not_fit_is_refused(head: str, message: str) -> No
         ("SELECT id || note + 1 FROM orders", "parentheses", None), ("SELECT id & 1 | 2 FROM orders", "| it", None),
         ("SELECT lowr(note) FROM orders", "the function lowr is not supported yet; did you mean lower?", 8),
         ("SELECT foo(note) FROM orders", "the function foo is not supported yet", 8),
-        ("SELECT first(id) FROM orders", "the function first", 8), ("SELECT exp(id) FROM orders", "exp", 8),
+        ("SELECT first(id) FROM orders", "first needs OVER", 8), ("SELECT exp(id) FROM orders", "exp", 8),
         ("SELECT abs(placed) FROM orders", "abs takes a number", 8),
         ("SELECT substr(note, id) FROM orders", "substr takes a STRING or BINARY, and INTs", None),
         ("SELECT to_date(note, 'yyyy') FROM orders", "to_date takes one value here", None),

@@ -17,6 +17,7 @@ from viewkeeper.compiler.statements import SelectStatement
 from viewkeeper.compiler.ties import settled
 from viewkeeper.plans.relations import Relation
 from window_queries import FRAMES, listed, window_functions
+from window_queries import WHOLE as OF_ALL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +40,7 @@ CALLS = (
     "row_number()", "rank()", "dense_rank()", "percent_rank()", "cume_dist()", "ntile(3)", "lag(s)", "lead(p, 2)",
       "lag(a, 1, -1)", "lag(id, 1, 0)", "lead(a, -1)", "lag(a) IGNORE NULLS", "sum(p)", "avg(a)", "count(*)",
       "nth_value(p, 2) IGNORE NULLS", "max(s)", "first_value(id)", "sum(a) FILTER (WHERE g > 0)",
+    "first(s)", "last(a)", "any_value(p)",
 )  # fmt: skip
 
 WHOLE = [
@@ -94,6 +96,7 @@ def settled_text(query: str) -> str | None:
 def test_names_types_and_nullability_are_sparks(table: SparkSession) -> None:
     windows = ("(PARTITION BY g, s ORDER BY a + 1 DESC, d NULLS LAST)", "w", "(w)")
     every = [f"{call} OVER {windows[i % 3]}" for i, call in enumerate(CALLS)]
+    every += [f"{call} OVER (PARTITION BY g)" for call in OF_ALL]
     every += [f"sum(a) OVER (PARTITION BY g {frame})" for frame in ("", "ROWS 2 PRECEDING")]
     every += [f"sum(a) OVER (ORDER BY id {frame})" for frame in FRAMES[1:]]
     text = f"SELECT {', '.join(every)}, rank() OVER w + 1, -lag(a) OVER w FROM t WINDOW w AS (ORDER BY id)"

@@ -19,8 +19,14 @@ PLACES = (
 FRAMED = (
     "sum(a)", "sum(d)", "sum(p)", "avg(a)", "avg(d)", "avg(p)", "min(s)", "max(d)", "min(a)", "count(*)", "count(s)",
     "first_value(s)", "last_value(a)", "nth_value(d, 2)", "first_value(a) IGNORE NULLS", "last_value(s) IGNORE NULLS",
-    "nth_value(p, 2) IGNORE NULLS", "sum(a) FILTER (WHERE s > 'a')",
+    "nth_value(p, 2) IGNORE NULLS", "sum(a) FILTER (WHERE s > 'a')", "last(p)",
 )  # fmt: skip
+WHOLE = (
+    "median(a)", "percentile(p, 0.25)", "percentile_disc(0.5) WITHIN GROUP (ORDER BY a DESC)", "mode(s, true)",
+    "percentile_cont(0.75) WITHIN GROUP (ORDER BY d)", "bit_xor(a)", "median(d) FILTER (WHERE a > 0)",
+    "listagg(s, '+') WITHIN GROUP (ORDER BY s DESC)", "mode() WITHIN GROUP (ORDER BY a DESC)",
+)  # fmt: skip
+"""Calls of all values of a partition."""
 """Calls over columns id INT, a INT, d DOUBLE, p DECIMAL and s STRING."""
 
 
@@ -38,6 +44,8 @@ def window_functions(partitions: Sequence[str], orders: Sequence[str]) -> list[s
     for call in FRAMED:
         for frame in FRAMES:
             add(call, True, frame)
+        add(call, False, "")
+    for call in WHOLE:
         add(call, False, "")
     return found
 

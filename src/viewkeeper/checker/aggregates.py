@@ -59,6 +59,11 @@ def further(call: AggregateCall, argument: Expression, values: Sequence[Any]) ->
         return aggregate(replace(call, function=function.removesuffix("_distinct")), argument, once)
     if function in PRODUCTS:
         return _of_pairs(function, [tuple(map(float, pair)) for pair in values])
+    return of_all_values(function, values, argument.type)
+
+
+def of_all_values(function: str, values: Sequence[Any], of: Type) -> Any:
+    """One of `plans.value_functions` of at least one value, none of them NULL."""
     fraction = fraction_of(function)
     if fraction is not None:
         ordered = sorted(values, key=order_key, reverse=is_descending(function))
@@ -70,7 +75,7 @@ def further(call: AggregateCall, argument: Expression, values: Sequence[Any]) ->
         first = max if function == "mode desc" else min
         return first((value for value in numbers if numbers[value] == max(numbers.values())), key=order_key)
     if is_list(function):
-        return _listed(values, argument.type, once=lists_once(function), descending=is_descending(function))
+        return _listed(values, of, once=lists_once(function), descending=is_descending(function))
     separator = separator_of(function)
     if separator is not None:
         return separator.join(sorted(values, key=order_key, reverse=is_descending(function)))

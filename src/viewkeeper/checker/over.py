@@ -7,11 +7,12 @@ from dataclasses import replace
 from functools import cmp_to_key
 from typing import Any
 
-from viewkeeper.checker.aggregates import variance
+from viewkeeper.checker.aggregates import of_all_values, variance
 from viewkeeper.checker.tables import Row
 from viewkeeper.checker.value_rules import Raised, canonical, order_key, plain_aggregate
 from viewkeeper.plans.product_sums import VARIANCES
 from viewkeeper.plans.relations import Order, OverCall, Windows
+from viewkeeper.plans.value_functions import needs_all_values
 
 
 def in_order(left: Row, right: Row, order: Sequence[Order]) -> int:
@@ -91,6 +92,8 @@ def _aggregate(call: OverCall, values: Sequence[Any]) -> Any:
     assert call.of is not None
     if call.function in VARIANCES:
         return variance(call.function, values)
+    if needs_all_values(call.function):
+        return of_all_values(call.function, values, call.of) if values else None
     return plain_aggregate(call.function, values, call.of, call.type, call.place)
 
 

@@ -41,7 +41,7 @@ _OWN: dict[type[exp.Expr], tuple[TokenType, ...]] = {
     **dict.fromkeys(WINDOW_FUNCTIONS, (T.L_PAREN, T.R_PAREN)),
     exp.BitwiseLeftShift: (T.LT, T.LT), exp.BitwiseRightShift: (T.GT, T.GT),
     **dict.fromkeys((exp.Filter, exp.Anonymous, exp.Quantile, exp.Median, exp.LogicalAnd, exp.LogicalOr, exp.Variance,
-                     exp.First, exp.Last, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp),
+                     exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp),
                     (T.L_PAREN, T.R_PAREN)),
     **dict.fromkeys((exp.Rollup, exp.Cube, exp.GroupingSets, exp.Grouping, exp.GroupingId), (T.L_PAREN, T.R_PAREN)),
 }  # fmt: skip

@@ -18,6 +18,7 @@ from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import Expression, Literal, TextPlace
 from viewkeeper.plans.relations import OF_FRAMES, Frame
 from viewkeeper.plans.rewriting import walk
+from viewkeeper.plans.value_functions import needs_all_values
 
 WHOLE = Frame("ROWS", None, None)
 _UP_TO_HERE = Frame("ROWS", None, 0)
@@ -30,12 +31,16 @@ RANKS: dict[type[exp.Expr], str] = {
 SHIFTS: dict[type[exp.Expr], str] = {exp.Lag: "lag", exp.Lead: "lead"}
 VALUES: dict[type[exp.Expr], str] = {
     exp.FirstValue: "first_value", exp.LastValue: "last_value", exp.NthValue: "nth_value",
+    exp.First: "first_value", exp.Last: "last_value", exp.AnyValue: "first_value",
 }  # fmt: skip
 WINDOW_FUNCTIONS = RANKS | SHIFTS | VALUES
 """Functions that stand with OVER only."""
 
 FUNCTION_PARTS = {kind: frozenset(("this", "offset", "default")) for kind in WINDOW_FUNCTIONS}
 """What may be set in each of them."""
+
+AROUND = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter, exp.WithinGroup)
+"""What may stand between a function and OVER."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ def has_window(expression: Expression) -> bool:
 def function_of(node: exp.Window) -> exp.Expr:
     """The function's own node."""
     inner = node.this
-    function = inner.this if isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)) else inner
+    function = inner.this if isinstance(inner, AROUND) else inner
     assert isinstance(function, exp.Expr)
     return function
 
@@ -109,7 +114,7 @@ def windowed_call(
             raise Refused("an aggregate OVER a window takes neither NULLS nor DISTINCT", NotSupported)
         call = bind(node.this)
         assert isinstance(call, UngroupedCall)
-        if call.function not in OF_FRAMES:
+        if call.function not in OF_FRAMES and (order or frame is not None or not needs_all_values(call.function)):
             raise Refused("such an aggregate OVER a window is not supported yet", NotSupported)
         arguments: tuple[Expression, ...] = () if call.argument is None else (call.argument,)
         form = OverForm(directions, _given(frame, bool(order)), None, False)
@@ -257,19 +262,22 @@ def _bound_name(bound: int | None, open_: str, offset: Offset | None, name: Call
     return "CURRENT ROW" if bound == 0 else f"{abs(bound)} {'PRECEDING' if bound < 0 else 'FOLLOWING'}"
 
 
-_CALLED = {"rank": "RANK", "dense_rank": "DENSE_RANK", "percent_rank": "PERCENT_RANK"}
+_CALLED: dict[type[exp.Expr], str] = {
+    exp.Rank: "RANK", exp.DenseRank: "DENSE_RANK", exp.PercentRank: "PERCENT_RANK", exp.First: "first",
+    exp.Last: "last", exp.AnyValue: "any_value",
+}  # fmt: skip
 
 
 def call_name(function: exp.Expr, ignore: bool, name: Callable[[exp.Expr], str]) -> str:
     """How Spark writes a call of a function that stands with OVER only."""
     kind = type(function)
-    called = _CALLED.get(WINDOW_FUNCTIONS[kind], WINDOW_FUNCTIONS[kind])
+    called = _CALLED.get(kind, WINDOW_FUNCTIONS[kind])
     if kind is exp.Ntile:
         return f"ntile({_number(function, 1, 1, 'this')})"
     if kind in RANKS:
         return f"{called}()"
     arguments: Sequence[str] = [name(function.this)]
-    if kind is not exp.FirstValue and kind is not exp.LastValue:
+    if kind in SHIFTS or kind is exp.NthValue:
         arguments = [*arguments, str(_number(function, 1, None))]
     if kind in SHIFTS:
         default = function.args.get("default")

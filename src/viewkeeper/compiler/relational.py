@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from viewkeeper.compiler.bind_over import FUNCTION_PARTS, WINDOW_FUNCTIONS
+from viewkeeper.compiler.bind_over import FUNCTION_PARTS, WINDOW_FUNCTIONS, function_of
 from viewkeeper.compiler.calls import AggregateFunction, GeneratorCall, SortedCall
-from viewkeeper.compiler.source_text import QueryText
+from viewkeeper.compiler.source_text import QueryText, written_name
 from viewkeeper.compiler.supported import ADMITTED, FUNCTIONS, NOT_DETERMINISTIC, function_refused, is_all
 from viewkeeper.errors import NotSupported
 
@@ -103,9 +103,8 @@ def _check_group(query: QueryText, node: exp.Expr) -> None:
 def _check_window(query: QueryText, node: exp.Expr) -> None:
     if node.arg_key == "windows":
         return
-    inner = node.this
-    function = inner.this if isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)) else inner
-    if type(function) not in (*WINDOW_FUNCTIONS, *FUNCTIONS, AggregateFunction):
+    assert isinstance(node, exp.Window)
+    if type(function_of(node)) not in (*WINDOW_FUNCTIONS, *FUNCTIONS, AggregateFunction):
         raise query.error("OVER stands behind a window function or an aggregate", node, NotSupported)
 
 
@@ -116,7 +115,7 @@ def _check_windowed(query: QueryText, node: exp.Expr) -> None:
         if _NULLS_INSIDE.search(query.sql):  # the same tree to sqlglot
             raise query.error("IGNORE NULLS and RESPECT NULLS stand behind the parentheses", node, NotSupported)
     if not isinstance(around, exp.Window):
-        raise query.error(f"{WINDOW_FUNCTIONS[type(node)]} needs OVER (...)", node, NotSupported)
+        raise query.error(f"{written_name(query, node)} needs OVER (...)", node, NotSupported)
 
 
 def _check_call(query: QueryText, node: exp.Expr) -> None:

@@ -34,7 +34,8 @@ def percentile(
     lower, upper = doubles[first], doubles[second]
     with np.errstate(invalid="ignore", over="ignore"):
         between = lower + (upper - lower) * (position - low)
-    return pa.array(np.where(first == second, lower, between), mask=none if none.any() else None)
+    same = (first == second) | (lower == upper)  # two infinities have no difference
+    return pa.array(np.where(same, lower, between), mask=none if none.any() else None)
 
 
 def _doubles(column: pa.Array, type_: Type) -> np.ndarray:

@@ -15,6 +15,7 @@ from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, INT, Type, struct_of
 from viewkeeper.plans.expressions import Expression, Literal, TextPlace
 from viewkeeper.plans.product_sums import VARIANCES
+from viewkeeper.plans.value_functions import needs_all_values
 
 
 class Relation:
@@ -229,6 +230,8 @@ OF_FRAMES = ("count_star", "count", "sum", "avg", "min", "max", *VARIANCES)
 def tells_equals_apart(function: str, frame: Frame) -> bool:
     """Whether a window function depends on how rows stand that its order finds equal."""
     if function in ("rank", "dense_rank", "percent_rank", "cume_dist"):
+        return False
+    if needs_all_values(function):
         return False
     return function not in OF_FRAMES or (frame.unit == "ROWS" and (frame.start, frame.end) != (None, None))
 

@@ -29,11 +29,11 @@ def compute(function: ValuesOfGroup, sides: list[KeyedRows], operator: plan.ByKe
     for call in function.calls:
         assert call.argument is not None
         values = canonical(side.rows.columns[call.argument])
-        columns.append(_value(call, values, group, side.rows.weights, len(firsts)))
+        columns.append(value_of_groups(call, values, group, side.rows.weights, len(firsts)))
     return KeyAnswer(Rows(columns, np.ones(len(firsts), dtype=np.int64)), nothing, None)
 
 
-def _value(call: ValueCall, values: pa.Array, group: np.ndarray, counts: np.ndarray, groups: int) -> pa.Array:
+def value_of_groups(call: ValueCall, values: pa.Array, group: np.ndarray, counts: np.ndarray, groups: int) -> pa.Array:
     """What `call` says of each group: `values` with their numbers `counts`, each of group `group`."""
     there = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
     codes = _codes(values, call.of)[there]

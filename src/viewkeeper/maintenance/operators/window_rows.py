@@ -12,13 +12,15 @@ import pyarrow.compute as pc
 from viewkeeper.catalog.types import DOUBLE, Type, physical_type
 from viewkeeper.evaluation import exact, exact_product
 from viewkeeper.maintenance.frames import Placed, counts, extremes, nth, placed, places_of
+from viewkeeper.maintenance.operators.group_values import value_of_groups
 from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer, KeyedRows
 from viewkeeper.maintenance.regressions import Moments, moment
 from viewkeeper.maintenance.totals import sum_or_average
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.plans.key_functions import WindowRows
+from viewkeeper.plans.key_functions import ValueCall, WindowRows
 from viewkeeper.plans.product_sums import VARIANCES
 from viewkeeper.plans.relations import Order, OverCall, tells_equals_apart
+from viewkeeper.trace.keys import canonical
 from viewkeeper.trace.ordering import OrderTerm
 from viewkeeper.trace.rows import Rows
 
@@ -44,7 +46,7 @@ def compute(function: WindowRows, sides: list[KeyedRows], operator: plan.ByKey, 
             orders[by] = placed(key, terms, ties, rows.columns if by[2] else ())
         of = _reaching(call, orders[by], rows, key)
         arguments = [rows.columns[i].take(pa.array(of.order)) for i in call.arguments]
-        values, wrong = _FUNCTIONS[call.function](call, of, arguments)
+        values, wrong = _FUNCTIONS.get(call.function, _of_partition)(call, of, arguments)
         columns.append(values.take(pa.array(of.back)))
         if wrong is not None:
             errors = np.where(errors == 0, wrong[of.back], errors)
@@ -150,6 +152,16 @@ def _variance(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
     sums, squares = exact.over_frames(value, low, high, DOUBLE), exact_product.over_frames(value, value, low, high)
     known = Moments(counts(_present(value), low, high), [sums], {(0, 0): squares})
     return moment(call.function, known), None
+
+
+def _of_partition(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
+    """An aggregate of all values of the partition."""
+    assert call.of is not None
+    partition = np.cumsum(of.first == of.at) - 1
+    one = np.ones(len(of), dtype=np.int64)
+    function = ValueCall(call.function, call.arguments[0], call.of)
+    found = value_of_groups(function, canonical(arguments[0]), partition, one, int(partition[-1]) + 1)
+    return found.take(pa.array(partition)), None
 
 
 _FUNCTIONS: dict[str, Callable[[OverCall, Placed, list[pa.Array]], Valued]] = {
