@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregate_queries import JOINED, MOMENTS, OF_ALL_VALUES, REWRITTEN, ROWS, TABLE
+from aggregate_queries import JOINED, JOINED_ONCE, MOMENTS, OF_ALL_VALUES, REWRITTEN, ROWS, TABLE
 from bags import bag
 from drawn import examples
 from memory_engine import MemoryEngine
@@ -17,7 +17,7 @@ from viewkeeper.checker.row_evaluator import Answer, evaluate
 
 NAMES = ("id", "g", "b", "i", "l", "d", "p", "s")
 LISTED = ", ".join(f"{call} AS c{n}" for n, call in enumerate([*REWRITTEN, *MOMENTS]))
-OF_VALUES = ", ".join(f"{call} AS c{n}" for n, call in enumerate(OF_ALL_VALUES + JOINED))
+OF_VALUES = ", ".join(f"{call} AS c{n}" for n, call in enumerate(OF_ALL_VALUES + JOINED + JOINED_ONCE))
 VIEWS = {
     "by key": f"SELECT g, {OF_VALUES} FROM t GROUP BY g",
     "beside others": f"SELECT g, b, sum(i) AS sum, {OF_VALUES} FROM t GROUP BY g, b HAVING median(i) > 0",

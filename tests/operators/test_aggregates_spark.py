@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aggregate_queries import JOINED, MOMENTS, OF_ALL_VALUES, REWRITTEN, ROWS, TABLE
+from aggregate_queries import JOINED, JOINED_ONCE, MOMENTS, OF_ALL_VALUES, REWRITTEN, ROWS, TABLE
 from bags import bag
 from compiler_catalog import catalog_of, query_of
 from one_table import answered_twice, show
@@ -34,7 +34,8 @@ def table(spark: SparkSession) -> SparkSession:
     return spark
 
 
-@pytest.mark.parametrize("calls", [REWRITTEN + OF_ALL_VALUES, JOINED], ids=["all", "joined"])
+@pytest.mark.parametrize("calls", [REWRITTEN + OF_ALL_VALUES, JOINED, *([call] for call in JOINED_ONCE)],
+                         ids=["all", "joined", "once", "once desc"])  # fmt: skip
 @pytest.mark.parametrize("rest", [BY_GROUP, NO_ROWS])
 def test_what_is_exact_is_sparks(table: SparkSession, rest: str, calls: list[str]) -> None:
     text = f"SELECT {'g, ' if rest == BY_GROUP else ''}{', '.join(calls)} FROM t {rest}"

@@ -57,3 +57,7 @@ JOINED = [
     "string_agg(s, '-') WITHIN GROUP (ORDER BY s) FILTER (WHERE id > 2)",
 ]  # fmt: skip
 """Texts that are joined by key; Spark stumbles over these beside DISTINCT."""
+
+JOINED_ONCE = ["listagg(DISTINCT s, ',') WITHIN GROUP (ORDER BY s)",
+               "string_agg(DISTINCT s) WITHIN GROUP (ORDER BY s DESC)"]  # fmt: skip
+"""The same, of each text once; Spark answers these alone."""

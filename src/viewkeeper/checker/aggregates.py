@@ -78,7 +78,8 @@ def of_all_values(function: str, values: Sequence[Any], of: Type) -> Any:
         return _listed(values, of, once=lists_once(function), descending=is_descending(function))
     separator = separator_of(function)
     if separator is not None:
-        return separator.join(sorted(values, key=order_key, reverse=is_descending(function)))
+        texts = set(values) if lists_once(function) else values
+        return separator.join(sorted(texts, key=order_key, reverse=is_descending(function)))
     if function.startswith("bit_"):
         return reduce({"bit_and": and_, "bit_or": or_, "bit_xor": xor}[function], values)
     raise TypeError(f"no such aggregate: {function}")

@@ -57,10 +57,11 @@ def aggregate(
         given = given[0].expressions
     if isinstance(node, exp.WithinGroup):
         terms = node.expression.expressions
-        if distinct or len(terms) != 1:
+        joins = function in ("listagg", "string_agg")
+        if len(terms) != 1 or (distinct and not joins):
             raise Refused("WITHIN GROUP is not supported like this yet", NotSupported)
-        if function in ("listagg", "string_agg"):
-            return _joined(node, given, bind, name, place)
+        if joins:
+            return _joined(terms[0], [bind(each) for each in given], bind, distinct, name, place)
         arguments = [bind(each) for each in (terms[0].this, *given)]
         written = WrittenAggregate(function, arguments, False, name, place, zone)
         return _in_order(written, descending=bool(terms[0].args.get("desc")))
@@ -94,17 +95,17 @@ def _sorted(
 
 
 def _joined(
-    node: exp.WithinGroup, given: Sequence[exp.Expr], bind: Callable[[exp.Expr], Expression], name: str,
+    term: exp.Expr, given: Sequence[Expression], bind: Callable[[exp.Expr], Expression], distinct: bool, name: str,
     place: TextPlace | None,
 ) -> UngroupedCall:  # fmt: skip
-    """listagg(x, separator) WITHIN GROUP (ORDER BY x): texts joined in their own order.  Raises Refused."""
-    (term,), (text, *more) = node.expression.expressions, [bind(each) for each in given]
+    """listagg([DISTINCT] x, separator) WITHIN GROUP (ORDER BY x): texts joined in their own order.  Raises Refused."""
+    text, *more = given
     separator = more[0].value if more and isinstance(more[0], Literal) else None if more else ""
     if text.type != STRING or len(more) > 1 or not isinstance(separator, str):
         raise Refused("listagg takes a STRING, and a constant one between them", NotSupported)
     if identity(bind(term.this)) != identity(text):
         raise Refused("listagg in the order of something else is not supported yet", NotSupported)
-    function = joined_name(separator, descending=bool(term.args.get("desc")))
+    function = joined_name(separator, once=distinct, descending=bool(term.args.get("desc")))
     return UngroupedCall(STRING, True, place, function, text, name)
 
 

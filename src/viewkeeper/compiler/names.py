@@ -85,7 +85,10 @@ class Namer:
         if isinstance(node, exp.WithinGroup):
             term = node.expression.expressions[0]
             if node.this.name in ("listagg", "string_agg"):
-                given = ", ".join([*map(self.name, node.this.expressions), "NULL"][:2])
+                listed, once = node.this.expressions, ""
+                if isinstance(listed[0], exp.Distinct):
+                    listed, once = listed[0].expressions, "DISTINCT "
+                given = once + ", ".join([*map(self.name, listed), "NULL"][:2])
                 order = "DESC NULLS LAST" if term.args.get("desc") else "ASC NULLS FIRST"
                 return f"listagg({given}) WITHIN GROUP (ORDER BY {self.name(term.this)} {order})"
             turned = bool(term.args.get("desc")) != (node.this.name == "mode")  # which Spark shows the other way round

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from ast import literal_eval
 
 _PERCENTILE = "percentile "
 _DISCRETE = "percentile_disc "
 _DESCENDING = " desc"
 _LIST, _SET = "sorted list", "sorted set"
-_JOINED, _JOINED_DESCENDING = "joined by ", "joined in descending order by "
+_JOINED = re.compile("joined( once)?( in descending order)? by (.*)", re.DOTALL)
 _OTHERS = frozenset(("mode", "mode desc", "bit_and", "bit_or", "bit_xor"))
 
 
@@ -29,7 +30,8 @@ def is_discrete(function: str) -> bool:
 
 def is_descending(function: str) -> bool:
     """Whether values are in descending order to it."""
-    return function.endswith(_DESCENDING) or function.startswith(_JOINED_DESCENDING)
+    joined = _JOINED.fullmatch(function)
+    return function.endswith(_DESCENDING) if joined is None else joined[2] is not None
 
 
 def list_name(*, once: bool, descending: bool) -> str:
@@ -43,25 +45,24 @@ def is_list(function: str) -> bool:
 
 
 def lists_once(function: str) -> bool:
-    """Whether a list has each value once."""
-    return function.startswith(_SET)
+    """Whether a list, or what is joined, has each value once."""
+    joined = _JOINED.fullmatch(function)
+    return function.startswith(_SET) if joined is None else joined[1] is not None
 
 
-def joined_name(separator: str, *, descending: bool) -> str:
-    """The aggregate function that joins texts in their order."""
-    return f"{_JOINED_DESCENDING if descending else _JOINED}{separator!r}"
+def joined_name(separator: str, *, once: bool, descending: bool) -> str:
+    """The aggregate function that joins texts in their order; `once`: each once."""
+    return f"joined{' once' if once else ''}{' in descending order' if descending else ''} by {separator!r}"
 
 
 def separator_of(function: str) -> str | None:
     """What a function that `joined_name` has named puts between texts; None for another function."""
-    for name in (_JOINED_DESCENDING, _JOINED):
-        if function.startswith(name):
-            return str(literal_eval(function.removeprefix(name)))
-    return None
+    joined = _JOINED.fullmatch(function)
+    return None if joined is None else str(literal_eval(joined[3]))
 
 
 def needs_all_values(function: str) -> bool:
     """Whether it is one of these (of DISTINCT values it is not yet)."""
-    if is_list(function) or function.startswith((_JOINED, _JOINED_DESCENDING)):
+    if is_list(function) or separator_of(function) is not None:
         return True
     return function in _OTHERS or (function.startswith((_PERCENTILE, _DISCRETE)) and not function.endswith("_distinct"))
