@@ -33,12 +33,20 @@ GROUPED = (
 )
 
 
+EXISTING = (
+    "SELECT k, x FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k LIMIT 1)",
+    "SELECT k, x FROM a WHERE NOT EXISTS (SELECT y FROM b WHERE b.k = a.k AND y > 0 ORDER BY y LIMIT 3)",
+    "SELECT k, EXISTS (SELECT y FROM b LIMIT 10) AS e FROM a",
+)
+
+
 @pytest.mark.spark
-def test_every_set_of_keys_is_grouped_by(spark: SparkSession) -> None:
-    """Over empty tables, NULL in keys, and until the last row has gone."""
+@pytest.mark.parametrize("queries", [GROUPED, EXISTING], ids=["grouped", "existing"])
+def test_queries_of_a_kind_are_what_spark_says(spark: SparkSession, queries: tuple[str, ...]) -> None:
+    """All sets of keys, and LIMIT in EXISTS, over empty tables, NULL in keys, and until the last row has gone."""
     catalog = MemoryEngine(TABLES).catalog
     schemas = tuple(TableSchema(table.name, table.columns, table.key) for table in catalog.tables)
-    views = tuple(f"CREATE VIEW v{i} AS {query}" for i, query in enumerate(GROUPED))
+    views = tuple(f"CREATE VIEW v{i} AS {query}" for i, query in enumerate(queries))
     done = Pairs(spark)
     done.run(Case(schemas, views, BATCHES), 2, 0)
-    assert done.reached["judged by spark"] == done.reached["answers"] and done.number == len(GROUPED)
+    assert done.reached["judged by spark"] == done.reached["answers"] and done.number == len(queries)

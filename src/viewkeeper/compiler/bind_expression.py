@@ -354,7 +354,7 @@ class ExpressionBinder:
         return bind_subquery.scalar(*self._queried(node), self._place(node))
 
     def _exists(self, node: exp.Expr, clause: Clause) -> Expression:
-        return bind_subquery.exists(*self._queried(node.this), self._place(node))
+        return bind_subquery.exists(*self._queried(bind_subquery.asked_for_rows(node.this)), self._place(node))
 
     def _in(self, node: exp.Expr, clause: Clause) -> Expression:
         query = node.args.get("query")

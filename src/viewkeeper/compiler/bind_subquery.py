@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from sqlglot import exp
+
 from viewkeeper.catalog.types import BOOLEAN, VOID
 from viewkeeper.compiler.coercion import common_type
 from viewkeeper.compiler.conversion import Refused, converted
@@ -56,6 +58,18 @@ def scalar(query: Relation, outer: Sequence[Expression], place: TextPlace | None
     if query.columns[0].type == VOID:
         raise Refused("a subquery that is always NULL has no type; write NULL", NotSupported)
     return ScalarSubquery(query.columns[0].type, True, place, query, tuple(outer))
+
+
+def asked_for_rows(node: exp.Expr) -> exp.Expr:
+    """The query of an EXISTS without a LIMIT of 1 and more, which takes rows from none that has any."""
+    query = node.unnest()
+    limit = query.args.get("limit")
+    number = limit.expression if isinstance(limit, exp.Limit) else None
+    if query.args.get("offset") or not isinstance(number, exp.Literal) or not number.name.strip("0").isdigit():
+        return node
+    asked = query.copy()
+    asked.set("limit", None)
+    return asked
 
 
 def exists(query: Relation, outer: Sequence[Expression], place: TextPlace | None) -> Exists:

@@ -199,7 +199,7 @@ def changing(analysed: PlanNode, deterministic: bool) -> Changing | None:
         if node.name in _LISTS and not _is_put_in_order(node, above):
             names = _LISTS[node.name]
             return Changing(names, f"{names[0]} cannot stand in a view so: {_LISTED}")
-        if node.name in ("GlobalLimit", "Offset") and not _is_sorted(node):
+        if node.name in ("GlobalLimit", "Offset") and not _is_sorted(node) and not _asks_for_rows(node, above):
             name = "LIMIT" if node.name == "GlobalLimit" else "OFFSET"
             return Changing((name.lower(),), f"{name} without ORDER BY takes any rows; add an ORDER BY before it")
     if not deterministic:
@@ -231,6 +231,12 @@ def _is_put_in_order(node: PlanNode, above: tuple[PlanNode, ...]) -> bool:
         return True
     parents = [each.name for each in reversed(above) if each.name != "AggregateExpression"]
     return bool(parents) and parents[0] in _UNORDERED
+
+
+def _asks_for_rows(node: PlanNode, above: tuple[PlanNode, ...]) -> bool:
+    """Whether a LIMIT is that of an EXISTS, to which all rows are the same."""
+    around = next((each.name for each in reversed(above) if each.name != "Project"), None)
+    return node.name == "GlobalLimit" and around == "Exists"
 
 
 def _is_sorted(node: PlanNode) -> bool:
