@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -49,6 +50,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         grouped = [item.nodeid for item in session.items if item.get_closest_marker("xdist_group")]
         lost = [nodeid for nodeid in grouped if not nodeid.endswith(("@spark-1", "@spark-2"))]
         assert not lost, f"this pytest-xdist does not group tests under this pytest: {lost[0]}"
+    # What is there by now stays: looking through all of it again and again was a twentieth of the time of many tests.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

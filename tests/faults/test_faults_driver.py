@@ -18,7 +18,7 @@ from viewkeeper.trace import points
 from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.snapshot import Snapshot
 
-SEEDS = int(os.environ.get("VIEWKEEPER_FAULT_SEEDS", "20"))
+SEEDS = int(os.environ.get("VIEWKEEPER_FAULT_SEEDS", "10"))
 PAIRED = 1000
 """Orders are written in pairs of this distance, by one `put_many` each."""
 

@@ -10,8 +10,10 @@ import tempfile
 from pathlib import Path
 
 ARCHIVE = Path(sys.prefix, "spark-classes.jsa")
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A test's Spark lives for seconds, in which Java would spend half of its time on compiling well what soon ends."""
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+"""A test's Spark lives for seconds, in which Java would spend half of its time on compiling well what soon ends.  For
+so little compiling it sets aside 48 MB, which a session of many tests fills: from then on it would throw away what it
+has compiled, and interpret."""
 
 WORKERS = Path(__file__).parent / "workers"
 """The folder of the module `warm_workers`, alone in it: what else supports tests reaches workers by way of Spark."""
