@@ -178,7 +178,10 @@ def histories(draw: st.DrawFn, kind: str) -> tuple[StateSpec, list, list[tuple]]
     nothing = [st.nothing() if kind == "ordered" and i == width - 1 else st.none() for i in range(width)]
     pools = [draw(st.lists(none | VALUES[t], min_size=1, max_size=4)) for t, none in zip(types, nothing, strict=True)]
     key = width if kind == "ordered" else draw(st.integers(1, width))
-    spec = StateSpec(7, kind, tuple(Column(str(i), t) for i, t in enumerate(types)), key)
+    columns = tuple(Column(str(i), t) for i, t in enumerate(types))
+    term = st.tuples(st.integers(0, width - 1), st.booleans(), st.booleans())
+    order = tuple(draw(st.lists(term, min_size=1, max_size=2))) if kind == "in order" else ()
+    spec = StateSpec(7, "weighted" if kind == "in order" else kind, columns, key, order=order)
     a_row = st.tuples(*(st.sampled_from(pool) for pool in pools))
     weights = st.integers(0, 1) if kind == "keyed" else st.integers(-2, 2)
     unique = (lambda pair: tuple(map(plain, pair[0][:key]))) if kind == "keyed" else None
@@ -209,7 +212,7 @@ def play(spec: StateSpec, steps: list, folder: Path) -> History:
 
 
 @pytest.mark.parametrize("few", [False, True], ids=["whole hash", "four hashes"])
-@pytest.mark.parametrize("kind", ["keyed", "weighted", "ordered"])
+@pytest.mark.parametrize("kind", ["keyed", "weighted", "in order", "ordered"])
 def test_every_version_reads_as_the_model_does(kind: str, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if few:
         collide(monkeypatch)

@@ -32,7 +32,8 @@ class StateSpec:
     `kind` is "keyed" (the newest row of a key wins), "weighted" (a multiset: weights add up) or "ordered" (weighted,
     and sorted within a key by the last column, for MIN and MAX).  The first `key` columns are the key.  With `member`
     the first column (INT, part of the key) says to which view of a family a row belongs.  `added` are, for the last
-    columns of a DELTA, the physical values of rows that were written before there were these columns.
+    columns of a DELTA, the physical values of rows that were written before there were these columns.  With `order`,
+    (column, ascending, NULL first) each, a weighted state has the rows of a key sorted by these, then by all columns.
     """
 
     id: int
@@ -41,6 +42,7 @@ class StateSpec:
     key: int
     member: bool = False
     added: tuple[Any, ...] = ()
+    order: tuple[tuple[int, bool, bool], ...] = ()
 
 
 @stored

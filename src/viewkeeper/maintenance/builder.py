@@ -6,7 +6,7 @@ views that need the same DELTA, exchange, PRE-AGGREGATION or REVERSE-JOIN get th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.model import Catalog, Column, InParts, StateSpec, Table, View
@@ -24,6 +24,7 @@ from viewkeeper.plans.key_functions import FirstRows, OrderedBy, ValueCall, Valu
 from viewkeeper.plans.outside import OutsideCall, SparkInput
 from viewkeeper.plans.product_sums import PRODUCTS
 from viewkeeper.plans.raising import call_can_raise, can_raise, shared_form
+from viewkeeper.plans.reach import reach_of_calls
 from viewkeeper.plans.relations import (
     AggregateCall,
     ComputedColumn,
@@ -33,6 +34,7 @@ from viewkeeper.plans.relations import (
     GroupBy,
     InnerJoin,
     Limit,
+    Order,
     OuterJoin,
     Project,
     Relation,
@@ -342,8 +344,9 @@ class PlanBuilder(SharedPlan):
         return stream, tuple(renumber(key, stream.positions) for key in keys), wanted
 
     def _reverse_join(
-        self, stream: Lowered, keys: tuple[Expression, ...], wanted: set[int], zone: int, identify: bool
-    ) -> Side:
+        self, stream: Lowered, keys: tuple[Expression, ...], wanted: set[int], zone: int, identify: bool,
+        order: Sequence[Order] = (),
+    ) -> Side:  # fmt: skip
         """One side of a join: its REVERSE-JOIN keeps the wanted columns, and those that name its base rows."""
         source = self.operators[stream.operator]
         carried = {column: column_of(source, stream.positions[column]) for column in sorted(wanted)}
@@ -351,7 +354,9 @@ class PlanBuilder(SharedPlan):
         exchange, places = self.rows_exchange(
             stream.operator, zone, keys, [*carried.values(), *identity_columns.values()]
         )
-        id_ = self.covering_reverse_join(exchange, len(keys), places, zone)
+        stands = dict(zip(carried, places, strict=False))
+        by = [(stands[term.index], term.ascending, term.nulls_first) for term in order]
+        id_ = self.covering_reverse_join(exchange, len(keys), places, zone, by)
         reverse = self.operators[id_]
         assert isinstance(reverse, plan.ReverseJoin)
         at = {output: i for i, output in enumerate(reverse.outputs)}
@@ -366,7 +371,9 @@ class PlanBuilder(SharedPlan):
         """The first rows of all: one key, over a REVERSE-JOIN of all rows."""
         stream, _, _ = self._side(relation.input, (), set(range(len(relation.columns))), identify=False)
         zone = 1 + self.operators[stream.operator].zone
-        side = self._reverse_join(stream, (), set(range(len(relation.columns))), zone, identify=False)
+        every = set(range(len(relation.columns)))
+        order = () if relation.limit is None else relation.order
+        side = self._reverse_join(stream, (), every, zone, identify=False, order=order)
         terms = tuple(OrderedBy(side.found[o.index], o.ascending, o.nulls_first) for o in relation.order)
         outputs = tuple(side.found[i] for i in range(len(relation.columns)))
         function = FirstRows(terms, relation.limit, relation.offset, outputs)
@@ -384,7 +391,8 @@ class PlanBuilder(SharedPlan):
         ]
         stream = self._side(relation.input, _met_keys(partition), shown | used, identify=identify)
         zone = 1 + self.operators[stream[0].operator].zone
-        side = self._reverse_join(*stream, zone, identify)
+        reach = reach_of_calls(relation.calls, relation.first)
+        side = self._reverse_join(*stream, zone, identify, () if reach is None else reach.order)
         made = joined(self.operators, (replace(side, found={i: side.found[i] for i in sorted(shown)}),), width)
         function = WindowRows(
             tuple(position for _, position in made.outputs),

@@ -10,6 +10,7 @@ from viewkeeper.catalog.model import StateSpec
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.maintenance.explained import ExplainedState
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.reach import reach_by_key
 
 StoredSizes = Mapping[int, tuple[int, int]]
 """Stored rows and bytes of states, and of what has parts, by id."""
@@ -102,6 +103,9 @@ def _reads(operator: plan.Operator, changed: Iterable[int], shown: plan.Shown) -
             ordered = any(running.ordered for running in operator.running)
             return [f"its group in {name}" + ", and its least or greatest values" * ordered]
         case plan.ByKey():
+            reach = reach_by_key(operator, shown.operators)
+            if reach is not None:
+                return [reach.text(shown.names[operator.inputs[0]])]
             return [f"all rows of its key in {' and '.join(shown.names[id_] for id_ in operator.inputs)}"]
         case plan.SparkAnswer():
             return [f"all that {name} is asked of, by Spark"]

@@ -15,6 +15,7 @@ from viewkeeper.maintenance.estimates import Estimates, StoredSizes, costs, cros
 from viewkeeper.maintenance.explained import Explained, ExplainedOperator, sized
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.outside import PythonCall
+from viewkeeper.plans.reach import reach_by_key
 from viewkeeper.plans.text import listed
 
 _CROSSES = "{}, every row of one side with every row of the other, since no equality ties them: a change costs as many"
@@ -90,7 +91,7 @@ def _falls_back(order: Sequence[plan.Operator], shown: plan.Shown) -> Iterator[s
     """What is not computed from the changed rows alone, and why."""
     general: dict[str, list[str]] = {}
     for operator in order:
-        if isinstance(operator, plan.ByKey):
+        if isinstance(operator, plan.ByKey) and reach_by_key(operator, shown.operators) is None:
             general.setdefault(operator.function.why, []).append(shown.names[operator.id])
     yield from (_FALLS_BACK.format(" and ".join(names), why) for why, names in general.items())
     yield from (f"{shown.names[o.id]}, {_ASKED}" for o in order if isinstance(o, plan.SparkAnswer))

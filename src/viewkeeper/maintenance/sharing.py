@@ -105,17 +105,24 @@ class SharedPlan:
                 self.deltas[operator.table] = id_
         return self._known[form]
 
-    def covering_reverse_join(self, exchange: int, key: int, places: list[int], zone: int) -> int:
+    def covering_reverse_join(
+        self, exchange: int, key: int, places: list[int], zone: int, order: Sequence[tuple[int, bool, bool]] = ()
+    ) -> int:
+        """The REVERSE-JOIN that keeps the exchange's outputs `places`, the rows of a key in `order` (of outputs)."""
         wanted = dict.fromkeys([*range(key), *places])
         for operator in self._shared():
             if isinstance(operator, plan.ReverseJoin) and operator.exchange == exchange:
+                if [(operator.outputs[i], *how) for i, *how in operator.state.order] != list(order):
+                    continue
                 if wanted.keys() <= set(operator.outputs):
                     return operator.id
                 if operator.id in self._fresh:
                     more = tuple(w for w in wanted if w not in operator.outputs)
                     self.operators[operator.id] = self._reverse_join_of(operator, operator.outputs + more)
                     return operator.id
-        state = StateSpec(self.new_id(), "weighted", (), key)
+        stands = {place: i for i, place in enumerate(wanted)}
+        placed = tuple((stands[place], ascending, nulls_first) for place, ascending, nulls_first in order)
+        state = StateSpec(self.new_id(), "weighted", (), key, order=placed)
         empty = plan.ReverseJoin(0, zone, (), False, (), exchange, key, (), state)
         operator = replace(self._reverse_join_of(empty, tuple(wanted)), id=self.new_id())
         self.operators[operator.id] = operator

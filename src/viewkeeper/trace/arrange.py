@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import StateSpec
 from viewkeeper.trace import hashing
-from viewkeeper.trace.grouping import group_rows, group_sorted, stable_argsort
+from viewkeeper.trace.grouping import Groups, group_rows, group_sorted, settled, stable_argsort
 from viewkeeper.trace.keys import canonical, order_code
+from viewkeeper.trace.ordering import OrderTerm, order_keys
 from viewkeeper.trace.rows import Rows
 
 PREFIX = np.uint64(0xFFFFFFFF00000000)
@@ -19,7 +20,7 @@ PREFIX = np.uint64(0xFFFFFFFF00000000)
 
 def has_prefix(spec: StateSpec) -> bool:
     """Whether words of this state are (key's hash, row's hash), 32 bits each."""
-    return spec.kind == "weighted" and spec.key < len(spec.columns)
+    return spec.kind == "weighted" and spec.key < len(spec.columns) and not spec.order
 
 
 def words_of(spec: StateSpec, columns: Sequence[pa.Array], length: int) -> np.ndarray:
@@ -44,7 +45,7 @@ def survivors(
         rows = group_rows(words, columns[: spec.key]).lasts
         return rows, weights[rows]
     if spec.kind == "weighted":
-        groups = group_rows(words, columns)
+        groups = _in_order(spec, words, columns) if spec.order else group_rows(words, columns)
         order, starts = groups.order, groups.starts
     else:
         order, starts = _by_value(words, columns)
@@ -63,6 +64,19 @@ def _by_value(words: np.ndarray, columns: Sequence[pa.Array]) -> tuple[np.ndarra
     np.not_equal(ranked[1:], ranked[:-1], out=new[1:])
     new[groups.starts] = True
     return groups.order, np.flatnonzero(new)
+
+
+def _in_order(spec: StateSpec, words: np.ndarray, columns: Sequence[pa.Array]) -> Groups:
+    """States with an order: rows by word, key, order and then all columns; and where other rows begin."""
+    keys = order_keys([OrderTerm(columns[i], *how) for i, *how in spec.order])
+    order = np.lexsort(keys[::-1])
+    groups = group_sorted(words, columns[: spec.key], order[stable_argsort(words[order])])
+    new = np.zeros(len(words), dtype=bool)
+    new[groups.starts] = True
+    for key in keys:
+        ranked = key[groups.order]
+        new[1:] |= ranked[1:] != ranked[:-1]
+    return settled(groups.order, new, columns)
 
 
 def arrange(spec: StateSpec, rows: Rows) -> tuple[np.ndarray, Rows]:

@@ -45,6 +45,11 @@ def group_sorted(hashes: np.ndarray, keys: Sequence[pa.Array], order: np.ndarray
     ranked = hashes[order]
     new = np.ones(len(order), dtype=bool)
     np.not_equal(ranked[1:], ranked[:-1], out=new[1:])
+    return settled(order, new, keys)
+
+
+def settled(order: np.ndarray, new: np.ndarray, keys: Sequence[pa.Array]) -> Groups:
+    """Rows in `order`, those between two places where `new` says that others begin put in the order of `keys`."""
     tied = np.flatnonzero(~new)
     if len(tied) and keys:
         before, after = pa.array(order[tied - 1]), pa.array(order[tied])

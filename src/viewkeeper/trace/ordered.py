@@ -60,9 +60,7 @@ def extreme_values(
 
 
 def _reach(run: Run, hashes: np.ndarray, groups: Sequence[pa.Array], smallest: bool, start: pa.Array | None) -> _Reach:
-    first = np.searchsorted(run.words, hashes)
-    last = np.searchsorted(run.words, hashes, side="right")
-    _settle_collisions(run, groups, first, last)
+    first, last = key_ranges(run, hashes, groups)
     if start is None:
         return _Reach(run, first, last)
     present = valid(start)
@@ -73,6 +71,14 @@ def _reach(run: Run, hashes: np.ndarray, groups: Sequence[pa.Array], smallest: b
     else:
         last[begun] = at
     return _Reach(run, first, last)
+
+
+def key_ranges(run: Run, hashes: np.ndarray, groups: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
+    """The rows [first, last) of each group, in a run whose words are the groups' hashes."""
+    first = np.searchsorted(run.words, hashes)
+    last = np.searchsorted(run.words, hashes, side="right")
+    _settle_collisions(run, groups, first, last)
+    return first, last
 
 
 def _settle_collisions(run: Run, groups: Sequence[pa.Array], first: np.ndarray, last: np.ndarray) -> None:

@@ -1,7 +1,8 @@
 """By key: any function of all rows that its inputs hold of a key, computed for the touched keys before and after.
 
 The general fallback for what is neither linear nor bilinear, and the reference that quicker operators
-are compared with in tests.  A batch costs the rows of the keys that it touches.
+are compared with in tests.  A batch costs the rows of the keys that it touches; for functions with a reach, those of
+them that a changed row reaches.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from typing import Any
 
 from viewkeeper.maintenance.operators import first_rows, group_values, outer_join, window_rows
 from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer, KeyedRows, consolidated, touched
+from viewkeeper.maintenance.operators.reached import reached
 from viewkeeper.maintenance.task import Arrived, Task
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.key_functions import FirstRows, OuterJoinRows, ValuesOfGroup, WindowRows
+from viewkeeper.plans.reach import reach_in
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import with_null
 from viewkeeper.trace.rows import Rows
@@ -53,9 +56,15 @@ def run(operator: plan.ByKey, task: Task) -> None:
             reverse = task.program.operators[input_]
             assert isinstance(reverse, plan.ReverseJoin)
             trace = task.context.trace(reverse.state)
-            before.append(keys.rows_of(trace))
-            changed = side is not None and side.arranged is not None
-            after.append(keys.rows_of(trace.with_rows(side.arranged)) if changed else before[-1])  # type: ignore
+            if side is None or side.arranged is None:
+                unchanged = keys.rows_of(trace)
+                states = unchanged, unchanged
+            elif (reach := reach_in(operator.function, reverse.state)) is not None:
+                states = reached(reach, trace, side.arranged, keys)
+            else:
+                states = keys.rows_of(trace), keys.rows_of(trace.with_rows(side.arranged))
+            before.append(states[0])
+            after.append(states[1])
         for sign, state in ((-1, before), (1, after)):
             answer = function.compute(operator.function, state, operator, task.program.zone)
             parts.append(Rows(answer.rows.columns, sign * answer.rows.weights))

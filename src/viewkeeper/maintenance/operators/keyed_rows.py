@@ -26,6 +26,13 @@ class KeyedRows:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @staticmethod
+    def of(key: np.ndarray, rows: Rows) -> KeyedRows:
+        """Rows as runs hold them, with the number of the key of each."""
+        numbers = pa.array(key)
+        index, rows = consolidated(rows, hash_columns([numbers, *rows.columns], len(rows)), [numbers])
+        return KeyedRows(key[index], rows)
+
 
 @dataclass(frozen=True)
 class KeyAnswer:
@@ -48,10 +55,7 @@ class TouchedKeys:
 
     def rows_of(self, trace: Trace, columns: Sequence[int] | None = None) -> KeyedRows:
         """The rows that `trace` holds of these keys."""
-        key, rows = trace.matches(self.hashes, self.columns, columns)
-        numbers = pa.array(key)
-        index, rows = consolidated(rows, hash_columns([numbers, *rows.columns], len(rows)), [numbers])
-        return KeyedRows(key[index], rows)
+        return KeyedRows.of(*trace.matches(self.hashes, self.columns, columns))
 
 
 def touched(arrived: Sequence[Arrived | None], *, nulls: bool) -> tuple[TouchedKeys, list[np.ndarray]]:

@@ -1,0 +1,64 @@
+"""The rows that decide what changes by key, where a changed row reaches its neighbours only, or the first rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from viewkeeper.maintenance.operators.keyed_rows import KeyedRows, TouchedKeys
+from viewkeeper.plans.reach import Reach
+from viewkeeper.trace.rows import Rows
+from viewkeeper.trace.stretches import KeysInOrder, Stretches, joined
+from viewkeeper.trace.trace import Trace
+
+WHOLE_ROWS = 1000
+"""A key of no more rows is read whole."""
+
+_WHOLE_SHARE = 8  # so is one of whose rows a batch brings more than one in so many
+
+
+def reached(reach: Reach, trace: Trace, arranged: Rows, keys: TouchedKeys) -> tuple[KeyedRows, KeyedRows]:
+    """The rows of `keys` that the changes `arranged` reach, in `trace` and with them.
+
+    They come in stretches, which are told apart as keys are.  At the ends of a stretch the function lacks rows, before
+    and after alike: nothing has changed so near to them that this would not cancel out.
+    """
+    now = trace.with_rows(arranged)
+    if len(now.runs) == len(trace.runs):
+        nothing = KeyedRows(np.zeros(0, dtype=np.int64), Rows.empty([c.type for c in arranged.columns]))
+        return nothing, nothing
+    ordered = KeysInOrder(now, keys.hashes, keys.columns)
+    came = ordered.last[-1] - ordered.first[-1]
+    stored = ordered.stored()
+    whole = (stored <= WHOLE_ROWS) | (stored <= _WHOLE_SHARE * came)
+    stretches = ordered.whole(np.flatnonzero(whole & (came > 0)))
+    part = np.flatnonzero(~whole & (came > 0))
+    if len(part):
+        find = _around if reach.first is None else _first
+        stretches = stretches.and_of(find(reach, ordered, part))
+    before = ordered.rows(stretches, len(ordered.runs) - 1)
+    return KeyedRows.of(*before), KeyedRows.of(*ordered.rows(stretches, len(ordered.runs)))
+
+
+def _around(reach: Reach, ordered: KeysInOrder, keys: np.ndarray) -> Stretches:
+    """The neighbours of each changed row."""
+    found = ordered.of_last_run(keys)
+    if reach.peers:
+        found = ordered.around(found, reach.terms)
+    low = ordered.outwards(found.key, found.low, reach.around, back=True)
+    found = Stretches(found.key, low, ordered.outwards(found.key, found.high, reach.around, back=False))
+    if reach.peers and reach.around:
+        found = ordered.around(found, reach.terms)
+    return joined(found, max(map(len, ordered.runs)))
+
+
+def _first(reach: Reach, ordered: KeysInOrder, keys: np.ndarray) -> Stretches:
+    """The first rows of each key."""
+    assert reach.first is not None
+    first = ordered.whole(keys).low
+    found = Stretches(keys, first, ordered.outwards(keys, first, max(reach.first, 1), back=False))
+    if reach.peers:
+        found = ordered.around(found, reach.terms)
+    if reach.around:
+        found = Stretches(keys, first, ordered.outwards(keys, found.high, reach.around, back=False))
+        found = ordered.around(found, reach.terms) if reach.peers else found
+    return found

@@ -1,0 +1,116 @@
+"""How far a changed row reaches in the order of its key, for functions of all rows of a key that are quicker so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from viewkeeper.catalog.model import StateSpec
+from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.key_functions import FirstRows, KeyFunction, WindowRows
+from viewkeeper.plans.relations import Order, OverCall, tells_equals_apart
+
+_OF_FRAME = ("count_star", "count", "sum", "avg", "min", "max", "first_value", "last_value", "nth_value")
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Which rows of a key decide what a function says of those that a change moves.
+
+    They stand in `order`, of which the first `terms` are the query's own.  `around` rows on each side of a changed row
+    are enough, with `peers` those as well that the query's order finds equal to them.  With `first` it is the first so
+    many rows of the key that are handed on, whatever changed, and `around` are wanted behind them.
+    """
+
+    order: tuple[Order, ...]
+    terms: int
+    around: int
+    peers: bool
+    first: int | None = None
+
+    def text(self, name: str) -> str:
+        """What a change of one row reads of the state of `name`, for people."""
+        equals = ", and those that the order finds equal to them," if self.peers else ""
+        if self.first is not None:
+            return f"the first {self.first + self.around:,} rows{equals} of its key in {name}"
+        return f"the {self.around:,} rows on each side{equals} of its place in {name}"
+
+
+def reach_in(function: KeyFunction, state: StateSpec) -> Reach | None:
+    """As `reach_of`, where `state` keeps the rows of a key in the order in which it is measured."""
+    reach = reach_of(function)
+    if reach is None:
+        return None
+    order = tuple((term.index, term.ascending, term.nulls_first) for term in reach.order)
+    return reach if order == state.order else None
+
+
+def reach_by_key(operator: plan.ByKey, operators: Mapping[int, plan.Operator]) -> Reach | None:
+    """The reach of a change in what `operator`, one of `operators`, computes; None: all rows of the key."""
+    states = [reverse.state for i in operator.inputs if isinstance(reverse := operators[i], plan.ReverseJoin)]
+    return reach_in(operator.function, states[0])
+
+
+def reach_of(function: KeyFunction) -> Reach | None:
+    """The reach of a change in `function`; None: all rows of the key."""
+    if isinstance(function, WindowRows):
+        return reach_of_calls(function.calls, function.first)
+    if isinstance(function, FirstRows) and function.limit is not None:
+        order = tuple(Order(term.position, term.ascending, term.nulls_first) for term in function.terms)
+        return Reach(order, len(order), 0, peers=False, first=function.offset + function.limit)
+    return None
+
+
+def reach_of_calls(calls: Sequence[OverCall], first: tuple[int, int] | None) -> Reach | None:
+    """As `reach_of`, of window functions; columns may be numbered in any way."""
+    order = calls[0].order
+    apart = [call for call in calls if tells_equals_apart(call.function, call.frame)]
+    ties = apart[0].ties if apart else ()
+    if any(call.order != order for call in calls) or any(call.ties != ties for call in apart) or not (order or ties):
+        return None
+    behind = [_behind(call) for call in calls]
+    ahead = [_ahead(call) for call in calls]
+    peers = any(map(_of_peers, calls))
+    most_ahead = _most(ahead)
+    if most_ahead is None:
+        return None
+    reach = Reach((*order, *ties), len(order), 0, peers)
+    if first is not None and calls[first[0]].function in ("row_number", "rank"):
+        return replace(reach, first=max(first[1], 0), around=most_ahead)
+    most_behind = _most(behind)
+    return None if most_behind is None else replace(reach, around=most_behind + most_ahead)
+
+
+def _most(distances: Sequence[int | None]) -> int | None:
+    known = [distance for distance in distances if distance is not None]
+    return max(known, default=0) if len(known) == len(distances) else None
+
+
+def _behind(call: OverCall) -> int | None:
+    """How many rows before a row decide what is said of it, its equals apart; None: all."""
+    start = call.frame.start
+    if call.function in ("lag", "lead"):
+        assert start is not None
+        return max(-start, 0) if start >= 0 or not call.ignore_nulls else None
+    if call.function not in _OF_FRAME or start is None:
+        return None
+    return max(-start, 0)
+
+
+def _ahead(call: OverCall) -> int | None:
+    """How many rows behind a row decide what is said of it, its equals apart; None: all."""
+    start, end = call.frame.start, call.frame.end
+    if call.function in ("lag", "lead"):
+        assert start is not None
+        return max(start, 0) if start <= 0 or not call.ignore_nulls else None
+    if call.function in ("row_number", "rank", "dense_rank"):
+        return 0
+    if call.function not in _OF_FRAME or end is None:
+        return None
+    return max(end, 0)
+
+
+def _of_peers(call: OverCall) -> bool:
+    """Whether what is said of a row depends on the rows that its order finds equal to it."""
+    ranks = call.function in ("rank", "dense_rank")
+    return ranks or (call.function in _OF_FRAME and call.frame.unit == "RANGE")

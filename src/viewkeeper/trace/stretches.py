@@ -1,0 +1,247 @@
+"""Stretches of the rows of keys, in a state that keeps each key's rows in an order.
+
+A stretch is [low, high) in each run: all runs are sorted alike, so a place in the order is a place in each of them.
+Rows are searched by halving, and read around a place outwards, as many as are needed: what a stretch costs does not
+depend on how many rows its key has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.trace.grouping import spread
+from viewkeeper.trace.keys import exact_codes
+from viewkeeper.trace.ordered import key_ranges
+from viewkeeper.trace.ordering import OrderTerm, order_keys
+from viewkeeper.trace.rows import Rows
+from viewkeeper.trace.trace import Trace
+
+Places = list[np.ndarray]
+"""For each run the rows (int64[n]) at which n places of the order lie."""
+
+_LEAST = 4  # rows of each run that are read at first; each further round reads four times as many
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """`key` (int64[n]) numbers the key that each is of."""
+
+    key: np.ndarray
+    low: Places
+    high: Places
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def of(self, index: np.ndarray) -> Stretches:
+        """Those at `index`."""
+        return Stretches(self.key[index], taken(self.low, index), taken(self.high, index))
+
+    def and_of(self, other: Stretches) -> Stretches:
+        """These, and others behind them."""
+
+        def both(one: Places, more: Places) -> Places:
+            return [np.concatenate(pair) for pair in zip(one, more, strict=True)]
+
+        return Stretches(np.concatenate([self.key, other.key]), both(self.low, other.low), both(self.high, other.high))
+
+
+def taken(places: Places, index: np.ndarray) -> Places:
+    return [each[index] for each in places]
+
+
+class KeysInOrder:
+    """The rows that `trace` holds of some keys; its last run is what a batch adds to the others."""
+
+    def __init__(self, trace: Trace, hashes: np.ndarray, keys: Sequence[pa.Array]) -> None:
+        self.runs, self.spec = trace.runs, trace.spec
+        self._types = [column.type for column in self.runs[-1].columns]
+        ranges = [key_ranges(run, hashes, keys) for run in self.runs]
+        self.first = [first for first, _ in ranges]
+        self.last = [last for _, last in ranges]
+
+    def whole(self, key: np.ndarray) -> Stretches:
+        """All rows of each of the keys."""
+        return Stretches(key, taken(self.first, key), taken(self.last, key))
+
+    def stored(self) -> np.ndarray:
+        """How many rows are stored of each key."""
+        total: np.ndarray = np.sum([b - a for a, b in zip(self.first, self.last, strict=True)], axis=0)
+        return total
+
+    def rows(self, stretches: Stretches, runs: int) -> tuple[np.ndarray, Rows]:
+        """The rows of the first `runs` runs, not consolidated, and the number of the stretch of each."""
+        numbers, parts = [], []
+        for run, low, high in list(zip(self.runs, stretches.low, stretches.high, strict=True))[:runs]:
+            lengths = np.maximum(high - low, 0)
+            places = spread(low, lengths)
+            if len(places):
+                numbers.append(np.repeat(np.arange(len(low)), lengths))
+                index = pa.array(places)
+                parts.append(Rows([column.take(index) for column in run.columns], run.weights(places)))
+        if not parts:
+            return np.zeros(0, dtype=np.int64), Rows.empty(self._types)
+        return np.concatenate(numbers), Rows.concat(parts)
+
+    def around(self, stretches: Stretches, terms: int) -> Stretches:
+        """Stretches with all rows that the first `terms` of the order find equal to their outermost ones.
+
+        Each has rows in at least one run.
+        """
+        first = self._outermost(stretches, back=True)
+        last = self._outermost(stretches, back=False)
+        limits = self.whole(stretches.key)
+        low = self._search(first, limits.low, limits.high, terms, right=False)
+        return Stretches(stretches.key, low, self._search(last, limits.low, limits.high, terms, right=True))
+
+    def of_last_run(self, key: np.ndarray) -> Stretches:
+        """For each row that the last run has of the keys a stretch: its own place, in each run."""
+        lengths = (self.last[-1] - self.first[-1])[key]
+        rows = spread(self.first[-1][key], lengths)
+        key = np.repeat(key, lengths)
+        anchors = [column.take(pa.array(rows)) for column in self.runs[-1].columns]
+        limits = self.whole(key)
+        low = self._search(anchors, limits.low, limits.high, None, right=False)
+        return Stretches(key, low, self._search(anchors, limits.low, limits.high, None, right=True))
+
+    def outwards(self, key: np.ndarray, start: Places, count: int, *, back: bool) -> Places:
+        """Places before (`back`) or behind `start` with at least `count` rows between, with the last run and without
+        it, unless the key ends there."""
+        found = [each.copy() for each in start]
+        active = np.arange(len(key)) if count else np.zeros(0, dtype=np.int64)
+        chunk = max(_LEAST, 2 * count)
+        while len(active):
+            keys, begin = key[active], taken(start, active)
+            ends = taken(self.first if back else self.last, keys)
+            if back:
+                far = [np.maximum(end, at - chunk) for end, at in zip(ends, begin, strict=True)]
+            else:
+                far = [np.minimum(end, at + chunk) for end, at in zip(ends, begin, strict=True)]
+            more = [end != at for end, at in zip(ends, far, strict=True)]
+            places = [each.copy() for each in far]
+            open_ = np.flatnonzero(np.any(more, axis=0))
+            if len(open_):
+                # Nothing is decided beyond the nearest of the outermost rows of runs that have more.
+                nearest = self._nearest(taken(far, open_), taken(more, open_), back)
+                inner, outer = taken(begin, open_), taken(far, open_)
+                low, high = (outer, inner) if back else (inner, outer)
+                settled = self._search(nearest, low, high, None, right=not back)
+                for place, here in zip(places, settled, strict=True):
+                    place[open_] = here
+            for place, here in zip(found, places, strict=True):
+                place[active] = here
+            low, high = (places, begin) if back else (begin, places)
+            done = self._counted(low, high, len(self.runs)) >= count
+            done &= self._counted(low, high, len(self.runs) - 1) >= count
+            done |= ~np.any(more, axis=0)
+            active, chunk = active[~done], chunk * 4
+        return found
+
+    def _counted(self, low: Places, high: Places, runs: int) -> np.ndarray:
+        """How many rows stand between places of the first `runs` runs."""
+        total = np.zeros(len(low[0]), dtype=np.int64)
+        for run, begin, end in list(zip(self.runs, low, high, strict=True))[:runs]:
+            if run.stored_weights is None:
+                total += end - begin
+            else:
+                rows = spread(begin, end - begin)
+                sums = np.append(0, np.cumsum(run.weights(rows)))
+                ends = np.cumsum(end - begin)
+                total += sums[ends] - sums[ends - (end - begin)]
+        return total
+
+    def _nearest(self, far: Places, more: list[np.ndarray], back: bool) -> list[pa.Array]:
+        """Of each place the outermost row, `far`, of a run with more, that is nearest to it."""
+        owners, parts = [], []
+        for run, at, here in zip(self.runs, far, more, strict=True):
+            mine = np.flatnonzero(here)
+            owners.append(mine)
+            index = pa.array(at[mine] if back else at[mine] - 1)
+            parts.append([column.take(index) for column in run.columns])
+        return self._first_of(np.concatenate(owners), parts, greatest=back)
+
+    def _outermost(self, stretches: Stretches, *, back: bool) -> list[pa.Array]:
+        """The first row of each stretch (`back`), or its last."""
+        owners, parts = [], []
+        for run, low, high in zip(self.runs, stretches.low, stretches.high, strict=True):
+            mine = np.flatnonzero(low < high)
+            owners.append(mine)
+            index = pa.array(low[mine] if back else high[mine] - 1)
+            parts.append([column.take(index) for column in run.columns])
+        return self._first_of(np.concatenate(owners), parts, greatest=not back)
+
+    def _first_of(self, owner: np.ndarray, parts: Sequence[Sequence[pa.Array]], *, greatest: bool) -> list[pa.Array]:
+        """The smallest row of each owner, or the greatest; all owners from 0 on have one."""
+        columns = [pa.concat_arrays(list(each)) for each in zip(*parts, strict=True)]
+        order = np.lexsort([owner, *self._codes(columns.__getitem__, None)][::-1])
+        ranked = owner[order]
+        ends = np.append(ranked[1:] != ranked[:-1], True) if greatest else np.append(True, ranked[1:] != ranked[:-1])
+        index = pa.array(order[ends])
+        return [column.take(index) for column in columns]
+
+    def _search(
+        self, anchors: Sequence[pa.Array], low: Places, high: Places, terms: int | None, *, right: bool
+    ) -> Places:
+        """In each run, within [low, high): the first row not before its anchor; with `right` the first behind it."""
+        found = []
+        for run, begin, end in zip(self.runs, low, high, strict=True):
+            at, stop = begin.copy(), np.maximum(begin, end)
+            while len(active := np.flatnonzero(at < stop)):
+                middle = (at[active] + stop[active]) >> 1
+                tried, wanted = pa.array(middle), pa.array(active)
+                sign = self._compared(run.columns, tried, anchors, wanted, terms)
+                beyond = sign <= 0 if right else sign < 0
+                at[active[beyond]] = middle[beyond] + 1
+                stop[active[~beyond]] = middle[~beyond]
+            found.append(at)
+        return found
+
+    def _compared(
+        self, columns: Sequence[pa.Array], rows: pa.Array, others: Sequence[pa.Array], places: pa.Array,
+        terms: int | None,
+    ) -> np.ndarray:  # fmt: skip
+        """For each row of `columns` at `rows` -1, 0 or 1: before the one of `others` at `places`, or behind it."""
+
+        def both(i: int) -> pa.Array:
+            # Codes mean something within one array only, so both sides are one.
+            return pa.concat_arrays([columns[i].take(rows), others[i].take(places)])
+
+        length = len(rows)
+        sign = np.zeros(length, dtype=np.int8)
+        for code in self._codes(both, terms):
+            one, other = code[:length], code[length:]
+            sign = np.where(sign == 0, (one > other).astype(np.int8) - (one < other), sign)
+            if sign.all():
+                break
+        return sign
+
+    def _codes(self, column: Callable[[int], pa.Array], terms: int | None) -> Iterator[np.ndarray]:
+        """Numbers whose order is that of the rows of a run, the most significant first."""
+        for i, *how in self.spec.order[:terms]:
+            yield from order_keys([OrderTerm(column(i), *how)])
+        if terms is None:
+            for i in range(len(self.spec.columns)):
+                yield from exact_codes(column(i))
+
+
+def joined(stretches: Stretches, greatest: int) -> Stretches:
+    """Those of one key that overlap as one; they come by key, each with a place of its own in the last run, ascending.
+
+    No run has more than `greatest` rows.
+    """
+    # Places of different keys must not be mixed: a key's number stands before the place.
+    shift = stretches.key * (greatest + 1)
+    low = [np.minimum.accumulate((each + shift)[::-1])[::-1] for each in stretches.low]
+    high = [np.maximum.accumulate(each + shift) for each in stretches.high]
+    apart = stretches.key[1:] != stretches.key[:-1]
+    apart |= np.all([after[1:] >= before[:-1] for after, before in zip(low, high, strict=True)], axis=0)
+    starts = np.flatnonzero(np.append(True, apart))
+    ends = np.append(starts[1:], len(stretches)) - 1
+    return Stretches(
+        stretches.key[starts],
+        [each[starts] - shift[starts] for each in low], [each[ends] - shift[ends] for each in high],
+    )  # fmt: skip

@@ -1,0 +1,101 @@
+"""Where a change reaches its neighbours only, or the first rows, what comes out is what all rows of the key give."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bags import bag
+from key_values import collide
+from memory_engine import MemoryEngine
+from oracle.model import Operation
+from viewkeeper.maintenance.operators import by_key, reached
+from viewkeeper.maintenance.operators.keyed_rows import KeyedRows, TouchedKeys
+from viewkeeper.plans.reach import Reach
+from viewkeeper.trace.rows import Rows
+from viewkeeper.trace.trace import Trace
+
+Row = dict[str, Any]
+KEYED = "CREATE TABLE t (id INT, g INT, a INT, d DOUBLE, s STRING, p DECIMAL(38, 2), PRIMARY KEY (id))"
+BAG = "CREATE TABLE t (id INT, g INT, a INT, d DOUBLE, s STRING, p DECIMAL(38, 2))"
+
+ORDERS = ("a", "a DESC", "d NULLS LAST", "s DESC NULLS FIRST, a", "p, d DESC", "a, id DESC")
+NEAR = (
+    "lag(s) OVER w AS x1, lead(d, 2) OVER w AS x2, lag(a, 2, -1) OVER w AS x3",
+    "sum(p) OVER (w ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS x1, count(*) OVER (w ROWS 1 PRECEDING) AS x2",
+    "sum(d) OVER (w ROWS 2 PRECEDING) AS x1, max(a) OVER (w ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) AS x2",
+    "count(*) OVER (w RANGE BETWEEN CURRENT ROW AND CURRENT ROW) AS x1, avg(a) OVER (w RANGE CURRENT ROW) AS x2",
+    "min(s) OVER (w RANGE CURRENT ROW) AS x1, lag(id) OVER w AS x2",
+    "first_value(s) IGNORE NULLS OVER (w ROWS 2 PRECEDING) AS x1, nth_value(d, 2) OVER (w ROWS 1 PRECEDING) AS x2",
+)
+FIRST = (
+    "row_number() OVER w <= 2", "rank() OVER w <= 2", "row_number() OVER w <= 3 AND lead(s, 2) OVER w IS NOT NULL",
+    "rank() OVER w <= 2 AND coalesce(lead(a) OVER w, 0) < 3", "row_number() OVER w = 2 AND sum(d) OVER w > 0",
+    "row_number() OVER w < 1", "rank() OVER w IN (1, 2) AND dense_rank() OVER w > 0",
+)  # fmt: skip
+
+
+def views() -> list[str]:
+    found: list[str] = []
+    for n, what in enumerate(NEAR + FIRST):
+        for partition in ("PARTITION BY g ", ""):
+            window = f"{partition}ORDER BY {ORDERS[len(found) % len(ORDERS)]}"
+            made = what.replace("OVER w", f"OVER ({window})").replace("(w", f"({window}")
+            found.append(f"SELECT id, g, {made} FROM t" if n < len(NEAR) else f"SELECT id, g, a FROM t QUALIFY {made}")
+    found += [f"SELECT d, s, g FROM t ORDER BY {order} LIMIT {n} OFFSET {n - 1}" for n, order in enumerate(ORDERS, 1)]
+    found += ["SELECT d FROM t ORDER BY d LIMIT 0", "SELECT d FROM t ORDER BY d DESC LIMIT 2"]
+    return [f"CREATE VIEW v{i} AS {text}" for i, text in enumerate(found)]
+
+
+ROWS = st.fixed_dictionaries({
+    "id": st.integers(0, 25), "g": st.sampled_from([0, 0, 0, 1, None]), "a": st.none() | st.integers(0, 3),
+    "d": st.sampled_from([0.0, -0.0, 1.5, float("nan"), float("inf"), None]),
+    "s": st.sampled_from(["", "a", "ab", None]),
+    "p": st.sampled_from([None, Decimal("0.50"), Decimal("-1.00"), Decimal("9" * 36 + ".00")]),
+})  # fmt: skip
+CHANGES = st.lists(st.tuples(st.sampled_from([True, False, False]), ROWS), min_size=1, max_size=5)
+
+
+def whole(reach: Reach, trace: Trace, arranged: Rows, keys: TouchedKeys) -> tuple[KeyedRows, KeyedRows]:
+    """The reference: all rows of the touched keys."""
+    return keys.rows_of(trace), keys.rows_of(trace.with_rows(arranged))
+
+
+@pytest.mark.parametrize("few", [False, True], ids=["whole hash", "four hashes"])
+@pytest.mark.parametrize("table", [KEYED, BAG], ids=["keyed", "bag"])
+def test_what_a_change_reaches_is_all_that_it_changes(table: str, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inserts, updates, deletes and re-inserts on one key in a batch, among equal rows; all rows of the key judge."""
+    if few:
+        collide(monkeypatch)
+    monkeypatch.setattr(reached, "WHOLE_ROWS", 0)
+    monkeypatch.setattr(reached, "_WHOLE_SHARE", 0)
+    made = views()
+
+    @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.lists(ROWS, min_size=10, max_size=40), st.lists(CHANGES, min_size=1, max_size=4))
+    def check(rows: list[Row], batches: list[list[tuple[bool, Row]]]) -> None:
+        engines = [MemoryEngine([table]) for _ in range(2)]
+        for engine in engines:
+            engine.apply([Operation("put_many", "t", tuple(rows))])
+            engine.declare(made)
+            engine.fill()
+        for batch in batches:
+            operations = [
+                Operation("delete", "t", ({"id": row["id"]} if "PRIMARY" in table else row,)) if gone
+                else Operation("put", "t", (row,)) for gone, row in batch
+            ]  # fmt: skip
+            engines[0].apply(operations)
+            with monkeypatch.context() as patch:
+                patch.setattr(by_key, "reached", whole)
+                engines[1].apply(operations)
+            for number, text in enumerate(made):
+                one, other = (bag(engine.rows(f"v{number}")) for engine in engines)
+                assert one == other, text
+                one, other = (sorted(engine.errors(f"v{number}")) for engine in engines)
+                assert one == other, text
+
+    check()
