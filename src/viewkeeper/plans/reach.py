@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from viewkeeper.catalog.model import StateSpec
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.key_functions import FirstRows, KeyFunction, WindowRows
-from viewkeeper.plans.relations import Order, OverCall, tells_equals_apart
+from viewkeeper.plans.relations import OF_FRAMES, Order, OverCall, tells_equals_apart
 
-_OF_FRAME = ("count_star", "count", "sum", "avg", "min", "max", "first_value", "last_value", "nth_value")
+_OF_FRAME = (*OF_FRAMES, "first_value", "last_value", "nth_value")
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _behind(call: OverCall) -> int | None:
     if call.function in ("lag", "lead"):
         assert start is not None
         return max(-start, 0) if start >= 0 or not call.ignore_nulls else None
-    if call.function not in _OF_FRAME or start is None:
+    if call.function not in _OF_FRAME or start is None or call.bounds[0] is not None:
         return None
     return max(-start, 0)
 
@@ -105,7 +105,7 @@ def _ahead(call: OverCall) -> int | None:
         return max(start, 0) if start <= 0 or not call.ignore_nulls else None
     if call.function in ("row_number", "rank", "dense_rank"):
         return 0
-    if call.function not in _OF_FRAME or end is None:
+    if call.function not in _OF_FRAME or end is None or call.bounds[1] is not None:
         return None
     return max(end, 0)
 
