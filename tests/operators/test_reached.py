@@ -15,7 +15,7 @@ from memory_engine import MemoryEngine
 from oracle.model import Operation
 from viewkeeper.maintenance.operators import by_key, reached
 from viewkeeper.maintenance.operators.keyed_rows import KeyedRows, TouchedKeys
-from viewkeeper.plans.reach import Reach
+from viewkeeper.plans.reach import ReachInOrder
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
 
@@ -61,7 +61,7 @@ ROWS = st.fixed_dictionaries({
 CHANGES = st.lists(st.tuples(st.sampled_from([True, False, False]), ROWS), min_size=1, max_size=5)
 
 
-def whole(reach: Reach, trace: Trace, arranged: Rows, keys: TouchedKeys) -> tuple[KeyedRows, KeyedRows]:
+def whole(reach: ReachInOrder, trace: Trace, arranged: Rows, keys: TouchedKeys) -> tuple[KeyedRows, KeyedRows]:
     """The reference: all rows of the touched keys."""
     return keys.rows_of(trace), keys.rows_of(trace.with_rows(arranged))
 

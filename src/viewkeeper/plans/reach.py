@@ -14,7 +14,7 @@ _OF_FRAME = (*OF_FRAMES, "first_value", "last_value", "nth_value")
 
 
 @dataclass(frozen=True)
-class Reach:
+class ReachInOrder:
     """Which rows of a key decide what a function says of those that a change moves.
 
     They stand in `order`, of which the first `terms` are the query's own.  `around` rows on each side of a changed row
@@ -36,7 +36,7 @@ class Reach:
         return f"the {self.around:,} rows on each side{equals} of its place in {name}"
 
 
-def reach_in(function: KeyFunction, state: StateSpec) -> Reach | None:
+def reach_in(function: KeyFunction, state: StateSpec) -> ReachInOrder | None:
     """As `reach_of`, where `state` keeps the rows of a key in the order in which it is measured."""
     reach = reach_of(function)
     if reach is None:
@@ -45,23 +45,23 @@ def reach_in(function: KeyFunction, state: StateSpec) -> Reach | None:
     return reach if order == state.order else None
 
 
-def reach_by_key(operator: plan.ByKey, operators: Mapping[int, plan.Operator]) -> Reach | None:
+def reach_by_key(operator: plan.ByKey, operators: Mapping[int, plan.Operator]) -> ReachInOrder | None:
     """The reach of a change in what `operator`, one of `operators`, computes; None: all rows of the key."""
     states = [reverse.state for i in operator.inputs if isinstance(reverse := operators[i], plan.ReverseJoin)]
     return reach_in(operator.function, states[0])
 
 
-def reach_of(function: KeyFunction) -> Reach | None:
+def reach_of(function: KeyFunction) -> ReachInOrder | None:
     """The reach of a change in `function`; None: all rows of the key."""
     if isinstance(function, WindowRows):
         return reach_of_calls(function.calls, function.first)
     if isinstance(function, FirstRows) and function.limit is not None:
         order = tuple(Order(term.position, term.ascending, term.nulls_first) for term in function.terms)
-        return Reach(order, len(order), 0, peers=False, first=function.offset + function.limit)
+        return ReachInOrder(order, len(order), 0, peers=False, first=function.offset + function.limit)
     return None
 
 
-def reach_of_calls(calls: Sequence[OverCall], first: tuple[int, int] | None) -> Reach | None:
+def reach_of_calls(calls: Sequence[OverCall], first: tuple[int, int] | None) -> ReachInOrder | None:
     """As `reach_of`, of window functions; columns may be numbered in any way."""
     order = calls[0].order
     apart = [call for call in calls if tells_equals_apart(call.function, call.frame)]
@@ -74,7 +74,7 @@ def reach_of_calls(calls: Sequence[OverCall], first: tuple[int, int] | None) -> 
     most_ahead = _most(ahead)
     if most_ahead is None:
         return None
-    reach = Reach((*order, *ties), len(order), 0, peers)
+    reach = ReachInOrder((*order, *ties), len(order), 0, peers)
     if first is not None and calls[first[0]].function in ("row_number", "rank"):
         return replace(reach, first=max(first[1], 0), around=most_ahead)
     most_behind = _most(behind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from viewkeeper.maintenance.operators.keyed_rows import KeyedRows, TouchedKeys
-from viewkeeper.plans.reach import Reach
+from viewkeeper.plans.reach import ReachInOrder
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.stretches import KeysInOrder, Stretches, joined
 from viewkeeper.trace.trace import Trace
@@ -16,7 +16,7 @@ WHOLE_ROWS = 1000
 _WHOLE_SHARE = 8  # so is one of whose rows a batch brings more than one in so many
 
 
-def reached(reach: Reach, trace: Trace, arranged: Rows, keys: TouchedKeys) -> tuple[KeyedRows, KeyedRows]:
+def reached(reach: ReachInOrder, trace: Trace, arranged: Rows, keys: TouchedKeys) -> tuple[KeyedRows, KeyedRows]:
     """The rows of `keys` that the changes `arranged` reach, in `trace` and with them.
 
     They come in stretches, which are told apart as keys are.  At the ends of a stretch the function lacks rows, before
@@ -39,7 +39,7 @@ def reached(reach: Reach, trace: Trace, arranged: Rows, keys: TouchedKeys) -> tu
     return KeyedRows.of(*before), KeyedRows.of(*ordered.rows(stretches, len(ordered.runs)))
 
 
-def _around(reach: Reach, ordered: KeysInOrder, keys: np.ndarray) -> Stretches:
+def _around(reach: ReachInOrder, ordered: KeysInOrder, keys: np.ndarray) -> Stretches:
     """The neighbours of each changed row."""
     found = ordered.of_last_run(keys)
     if reach.peers:
@@ -51,7 +51,7 @@ def _around(reach: Reach, ordered: KeysInOrder, keys: np.ndarray) -> Stretches:
     return joined(found, max(map(len, ordered.runs)))
 
 
-def _first(reach: Reach, ordered: KeysInOrder, keys: np.ndarray) -> Stretches:
+def _first(reach: ReachInOrder, ordered: KeysInOrder, keys: np.ndarray) -> Stretches:
     """The first rows of each key."""
     assert reach.first is not None
     first = ordered.whole(keys).low
