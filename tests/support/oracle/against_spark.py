@@ -16,9 +16,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from hypothesis.control import BuildContext
-from hypothesis.internal.conjecture.data import ConjectureData, StopTest
 
+from drawn import drawn
 from memory_engine import MemoryEngine
 from oracle.model import Base, Case
 from oracle.strategies import cases
@@ -134,7 +133,7 @@ def pairs(spark: SparkSession, number: int, seed: int) -> Counter[str]:
     done, said = Pairs(spark), time.monotonic()
     chance = Random(seed)
     while done.number < number:
-        case, servers, declared_at = _drawn(chance)
+        case, servers, declared_at = drawn(chance, cases(begun=8)), chance.randint(1, 3), chance.randint(0, 5)
         try:
             done.run(case, servers, declared_at)
         except AssertionError:
@@ -144,17 +143,6 @@ def pairs(spark: SparkSession, number: int, seed: int) -> Counter[str]:
             said = time.monotonic()
             print(f"{done.number:,} of {number:,} pairs", file=sys.stderr, flush=True)
     return done.reached
-
-
-def _drawn(chance: Random) -> tuple[Case, int, int]:
-    """A case as the strategy has it: hypothesis's own search would vary a few of them, to which it returns."""
-    while True:
-        data = ConjectureData(random=Random(chance.random()))
-        try:
-            with BuildContext(data, is_final=False, wrapped_test=None):
-                return data.draw(cases(begun=8)), chance.randint(1, 3), chance.randint(0, 5)
-        except StopTest:
-            continue
 
 
 def _shrunk(spark: SparkSession, case: Case, servers: int, declared_at: int) -> str:
