@@ -153,7 +153,7 @@ class Database:
         return result
 
     def _changed(self, statement: RowStatement) -> Result:
-        return run_change(self.catalog, self._store, statement)
+        return run_change(self.catalog, self._store, statement, self._spark)
 
     def _declared(self, statements: list[Statement], text: str, of: int) -> Result:
         """What `statements`, some or all of the statements of a text, declare."""

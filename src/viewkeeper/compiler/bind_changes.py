@@ -36,13 +36,14 @@ from viewkeeper.plans.rewriting import identity
 _ACTIONS = {"UPDATE": UPDATE, "DELETE": DELETE, "INSERT": INSERT}
 
 
-def bind_change(catalog: Catalog, statement: RowStatement) -> BoundChange:
-    """Looks up and checks a statement that changes rows; raises DeclarationError or NotSupported, with the place."""
+def bind_change(catalog: Catalog, statement: RowStatement, answer: Relation | None = None) -> BoundChange:
+    """Looks up and checks a statement that changes rows; `answer` are the rows of an INSERT's query that somebody else
+    answers.  Raises DeclarationError or NotSupported, with the place."""
     table = _table(catalog, statement.table)
     binder = _Binder(catalog, table)
     rows: tuple[ChangedRows, ...]
     if isinstance(statement, Insert):
-        rows = (binder.inserted(statement),)
+        rows = (binder.inserted(statement, answer),)
     elif isinstance(statement, Update):
         rows = (binder.updated(statement),)
     elif isinstance(statement, Delete):
@@ -84,10 +85,14 @@ class _Binder:
         self._names, self._table, self._zone = _Names(catalog, table), table, catalog.zone
         self._positions = {column.name.lower(): i for i, column in enumerate(table.columns)}
 
-    def inserted(self, statement: Insert) -> ChangedRows:
+    def inserted(self, statement: Insert, answer: Relation | None) -> ChangedRows:
         query, tree = statement.query, unwrapped(statement.query.tree)
         binder, marks = SelectBinder(query, self._names), dict[int, Sequence[bool]]()
-        if isinstance(tree, exp.Values):
+        if answer is not None:
+            rows = answer
+        elif statement.refused is not None:
+            raise statement.refused
+        elif isinstance(tree, exp.Values):
             marks = _default_marks(tree)
             rows = binder.values(tree, typed=False)
         else:

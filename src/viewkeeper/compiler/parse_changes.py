@@ -61,10 +61,16 @@ class ChangeReader(StreamReader):
             raise self._failure("VALUES or a query")
         if self._peek() == "VALUES":
             self._tokens = [*self._tokens[: self._next], *self._defaults(self._tokens[self._next :])]
-        query, parts = self._select()
+        tokens, refused = self._tokens[self._next :], None
+        try:
+            query, parts = self._select()
+        except NotSupported:
+            if any(token.text == DEFAULT for token in tokens):
+                raise
+            (query, refused), parts = self._plain_query(tokens), None
         if parts is not None:
             raise self._source.error("parts of streams cannot be inserted yet", query.start, NotSupported)
-        return Insert(*self._whole(), table, query, columns, by_name)
+        return Insert(*self._whole(), table, query, columns, by_name, refused)
 
     def _query_in_parentheses(self) -> bool:
         """Whether what follows is a query, and no list of columns."""

@@ -297,12 +297,14 @@ class RebuildView(Statement):
 @dataclass(frozen=True)
 class Insert(Statement):
     """INSERT INTO table [(columns) | BY NAME] query; without `columns` all are meant, in their order.  In VALUES the
-    name `parse_changes.DEFAULT` stands for the column's default."""
+    name `parse_changes.DEFAULT` stands for the column's default.  `refused` is what in the query our own operators do
+    not know."""
 
     table: Identifier
     query: QueryText
     columns: tuple[Identifier, ...]
     by_name: bool
+    refused: NotSupported | None = None
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from viewkeeper.changes.layout import is_null
 from viewkeeper.compiler.bind import bind_rows_of_view
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import SelectStatement
+from viewkeeper.dml.spark_query import AnsweredQuery
 from viewkeeper.errors import NotSupported
 from viewkeeper.maintenance.ad_hoc import run_query
-from viewkeeper.plans.changes import TARGET_ID, BoundChange
+from viewkeeper.plans.changes import ANSWER_ID, TARGET_ID, BoundChange
 from viewkeeper.plans.expressions import ColumnRef, Compare, Expression, In, Literal
 from viewkeeper.plans.relations import Constants, Filter, InnerJoin, OuterJoin, Project, Relation, Scan
 from viewkeeper.plans.rewriting import conjuncts
@@ -29,12 +30,18 @@ from viewkeeper.trace.rows import Rows
 class RowsRead:
     """What the relations of `bound` scan."""
 
-    def __init__(self, catalog: Catalog, moment: Moment, bound: BoundChange) -> None:
-        self._catalog, self._moment, self._bound = catalog, moment, bound
+    def __init__(
+        self, catalog: Catalog, moment: Moment, bound: BoundChange, answered: AnsweredQuery | None = None
+    ) -> None:
+        self._catalog, self._moment, self._bound, self._answered = catalog, moment, bound, answered
         self._scanned: dict[int, Rows] = {}
 
     def scan(self, id_: int) -> Rows:
-        """The rows of a table, of a view as its query has them now, or of the table that is changed."""
+        """The rows of a table, of a view as its query has them now, of the table that is changed, or of what Spark
+        answers."""
+        if id_ == ANSWER_ID:
+            assert self._answered is not None, "there is a query that Spark answers"
+            return self._answered.rows(self.scan)
         found = self._scanned.get(id_)
         if found is None:
             found = self._scanned[id_] = self._target() if id_ == TARGET_ID else self._object(id_)

@@ -12,22 +12,27 @@ from viewkeeper.compiler.bind_changes import bind_change
 from viewkeeper.compiler.statements import Insert, Merge, RowStatement
 from viewkeeper.dml.row_operations import RowOperations, row_operations
 from viewkeeper.dml.rows_read import RowsRead
+from viewkeeper.dml.spark_query import AnsweredQuery, answered_query
+from viewkeeper.errors import NotSupported
 from viewkeeper.maintenance.ad_hoc import run_query
+from viewkeeper.plans.changes import BoundChange
 from viewkeeper.stores.contract import Moment, Store
 from viewkeeper.views.result import Result
+from viewkeeper.views.spark_session import SparkUse
 
 
-def run_change(catalog: Catalog, store: Store, statement: RowStatement) -> Result:
+def run_change(catalog: Catalog, store: Store, statement: RowStatement, spark: SparkUse | None = None) -> Result:
     """Does what `statement` says, all of it or nothing.  The result counts the rows, and has the token of the write.
+    `spark` answers the query of an INSERT which our own operators do not know.
 
     Raises DeclarationError or NotSupported where it is refused as written, ViewBroken where an expression raises for a
     row, InputError where the table cannot take a row.
     """
-    bound = bind_change(catalog, statement)
+    bound, answered = _bound(catalog, statement, spark)
     done: list[RowOperations] = []
 
     def compute(moment: Moment) -> Sequence[Operations]:
-        reading = RowsRead(catalog, moment, bound)
+        reading = RowsRead(catalog, moment, bound, answered)
         results = [run_query(rows.relation, reading.scan, catalog.zone).repeated() for rows in bound.rows]
         done.append(row_operations(bound, results, moment, catalog.zone))
         return done[-1].operations
@@ -41,3 +46,16 @@ def run_change(catalog: Catalog, store: Store, statement: RowStatement) -> Resul
         counts["num_inserted_rows"] = inserted
     table = pa.table({name: pa.array([count], pa.int64()) for name, count in counts.items()})
     return Result(table, affected=counts["num_affected_rows"], token=token)
+
+
+def _bound(
+    catalog: Catalog, statement: RowStatement, spark: SparkUse | None
+) -> tuple[BoundChange, AnsweredQuery | None]:
+    """The statement, and the query that Spark answers, if there is one."""
+    try:
+        return bind_change(catalog, statement), None
+    except NotSupported as refused:
+        if spark is None or not isinstance(statement, Insert):
+            raise
+        answered = answered_query(catalog, statement, refused, spark)
+        return bind_change(catalog, statement, answered.relation), answered

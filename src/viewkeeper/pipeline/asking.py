@@ -127,8 +127,13 @@ def _answer(
         columns = [pa.nulls(1, physical_type(column.type)) for column in operator.columns]
         text = error_text(answer.code, answer.place, answer.message)
         return Rows([*columns, pa.array([text], pa.large_string())], np.ones(1, np.int64))
-    columns = [_physical(answer.column(i), column) for i, column in enumerate(operator.columns)]
+    columns = physical_columns(answer, operator.columns)
     return Rows([*map(canonical, columns), pa.nulls(len(answer), pa.large_string())], np.ones(len(answer), np.int64))
+
+
+def physical_columns(answer: pa.Table, columns: Sequence[Column]) -> list[pa.Array]:
+    """What Spark answers, in the types of states."""
+    return [_physical(answer.column(i), column) for i, column in enumerate(columns)]
 
 
 def _physical(values: pa.ChunkedArray, column: Column) -> pa.Array:

@@ -46,6 +46,22 @@ def bind_any_view(catalog: Catalog, statement: CreateView, analyst: Analyst) -> 
     return _spark_view(statement, asked, columns, names)
 
 
+def determined_query(
+    catalog: Catalog, query: QueryText, refused: NotSupported, analyst: Analyst
+) -> tuple[str, list[_Read], tuple[Column, ...]]:
+    """A query for Spark, which our own operators have `refused`, with ties broken; what it reads, and its columns.
+
+    Raises as `bind_any_view`.
+    """
+    _refuse_functions(catalog, query, refused)
+    asked = _Asked(catalog, query, _objects(catalog, query), refused, analyst)
+    _refuse_hidden(asked)
+    columns = asked.columns(query.sql)
+    sql = ties_broken(query, len(columns))
+    asked.columns(sql, determined=True)
+    return sql, asked.objects, columns
+
+
 def _refuse_functions(catalog: Catalog, query: QueryText, refused: NotSupported) -> None:
     """Functions of Python's are called by our own operators alone."""
     for node in query.tree.find_all(exp.Anonymous):

@@ -13,6 +13,9 @@ NOTHING, UPDATE, DELETE, INSERT = range(4)
 TARGET_ID = -1
 """The id by which a relation scans the table that is changed: its columns, then its row id where it has no key."""
 
+ANSWER_ID = -2
+"""That by which it scans what Spark answers to the query of an INSERT."""
+
 
 @dataclass(frozen=True)
 class ChangedRows:

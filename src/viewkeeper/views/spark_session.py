@@ -7,7 +7,9 @@ import threading
 from typing import TYPE_CHECKING
 
 from viewkeeper.interrupts import uninterrupted
+from viewkeeper.pipeline.spark_answers import SparkAnswers
 from viewkeeper.pipeline.spark_executor import SparkExecutor, session
+from viewkeeper.pipeline.work import Answers
 from viewkeeper.spark.processes import is_lost, loss_named
 from viewkeeper.spark.sessions import own_session
 from viewkeeper.streams.analyst import Analyst
@@ -54,6 +56,10 @@ class SparkUse:
     def analyst(self) -> Analyst:
         """Who is asked about the queries of ViewDFs when they are declared."""
         return SparkAnalyst(self.session)
+
+    def answers(self) -> Answers:
+        """Who answers queries over rows that are handed over."""
+        return SparkAnswers(self.session)
 
     def close(self) -> None:
         """Ends the use; once is enough."""

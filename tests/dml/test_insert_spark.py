@@ -1,0 +1,72 @@
+"""INSERT of queries that only Spark answers: over tables as they are written, all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import viewkeeper
+from local_maintenance import catch_up
+from viewkeeper import Database, DeclarationError, InputError, NotSupported, ViewBroken
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def db(tmp_path: Path, spark: SparkSession) -> Iterator[Database]:
+    with viewkeeper.connect(tmp_path / "db", durability="process", zone="Europe/Berlin") as database:
+        database.sql("""CREATE TABLE t (id BIGINT PRIMARY KEY, g STRING, n INT, v VARCHAR(4) DEFAULT 'none');
+                        CREATE TABLE bag (g STRING, x DOUBLE); CREATE VIEW big AS SELECT id, n FROM t WHERE n > 1;
+                        INSERT INTO t (id, g, n) VALUES (1, 'abc', 1), (2, 'abd', 2), (3, NULL, 3)""")
+        catch_up(database)
+        yield database
+
+
+def rows(db: Database, query: str) -> list[tuple[Any, ...]]:
+    catch_up(db)
+    return [tuple(row.values()) for row in db.sql(query)]
+
+
+def test_what_only_spark_answers_is_inserted(db: Database, spark: SparkSession) -> None:
+    """Over rows that no view has seen yet, its own table's among them."""
+    db.sql("INSERT INTO t (id, g, n) VALUES (4, 'new', 40)")
+    assert db.sql("INSERT INTO t (id, g, v) SELECT id + 10, soundex(g), soundex(g) FROM t").affected == 4
+    assert rows(db, "SELECT id, g, n, v FROM t WHERE id > 10 ORDER BY id") == [
+        (11, "A120", None, "A120"), (12, "A130", None, "A130"), (13, None, None, None), (14, "N000", None, "N000")
+    ]  # fmt: skip
+    db.sql("INSERT INTO bag SELECT g, approx_count_distinct(id) FROM t WHERE id < 10 GROUP BY g")
+    assert rows(db, "SELECT g, x FROM bag WHERE g = 'abc'") == [("abc", 1.0)]
+    db.sql("INSERT INTO t (id, g) VALUES (20, soundex('xyz')); INSERT INTO t (id) FROM range(30, 32)")
+    assert rows(db, "SELECT id, g, v FROM t WHERE id >= 20 ORDER BY id") == [
+        (20, "X200", "none"), (30, None, "none"), (31, None, "none")]  # fmt: skip
+    db.sql("INSERT INTO bag BY NAME SELECT skewness(n) AS x, 'big' AS g FROM big")
+    (x,) = spark.sql("SELECT skewness(n) FROM VALUES (2), (3), (40) AS v(n)").collect()[0]
+    assert rows(db, "SELECT x FROM bag WHERE g = 'big'") == [(x,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "message"),
+    [
+        ("INSERT INTO t (id, g) SELECT 1, soundex('a')", InputError, "a row with the key id = 1 already"),
+        ("INSERT INTO t (id, g) SELECT 9, soundex(nothing) FROM t", DeclarationError, r"nothing.*line 1, column 41"),
+        ("INSERT INTO t (id, n) SELECT 9, soundex('a')", DeclarationError, "STRING is not stored as INT"),
+        ("INSERT INTO t (id) SELECT soundex('a'), 2", DeclarationError, "1 columns, and there are 2 values|is to get"),
+        ("INSERT INTO t (id, g, n) SELECT id + 50, soundex(g), 1 DIV (id - 1) FROM t", ViewBroken, "DIVIDE_BY_ZERO"),
+        ("INSERT INTO t (id, v) SELECT 9, concat(soundex('a'), '!')", InputError, r"VARCHAR\(4\)"),
+        ("INSERT INTO t (id, n) SELECT 9, rand() > soundex('a')", DeclarationError, "rand"),
+        ("INSERT INTO t (id, g) SELECT id + 9, soundex(g) FROM t LIMIT 1", DeclarationError, "LIMIT"),
+        ("INSERT INTO t (id, g) VALUES (9, soundex('a')), (8, DEFAULT)", NotSupported, "soundex"),
+        ("INSERT INTO t (id, g) SELECT 9, soundex('a') FROM parquet.`/tmp/x`", DeclarationError, "no table or view"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_or_raises_changes_nothing(db: Database, sql: str, kind: type[Exception], message: str) -> None:
+    before = rows(db, "SELECT id, g, n, v FROM t ORDER BY id")
+    with pytest.raises(kind, match=message):
+        db.sql(sql)
+    assert rows(db, "SELECT id, g, n, v FROM t ORDER BY id") == before
