@@ -15,6 +15,7 @@ from memory_engine import MemoryEngine
 from oracle.model import Operation
 from viewkeeper.maintenance.operators import by_key, reached
 from viewkeeper.maintenance.operators.keyed_rows import KeyedRows, TouchedKeys
+from viewkeeper.plans.key_functions import KeyFunction
 from viewkeeper.plans.reach import ReachInOrder
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
@@ -33,6 +34,14 @@ NEAR = (
     "stddev(d) OVER (w ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS x1, first(s) OVER (w ROWS 1 PRECEDING) AS x2",
     "first_value(s) IGNORE NULLS OVER (w ROWS 2 PRECEDING) AS x1, nth_value(d, 2) OVER (w ROWS 1 PRECEDING) AS x2",
 )
+ONWARDS = (
+    "row_number() OVER w AS x1, rank() OVER w AS x2",
+    "sum(a) OVER w AS x1, avg(d) OVER w AS x2",
+    "sum(d) OVER (w ROWS UNBOUNDED PRECEDING) AS x1, lag(s) OVER w AS x2, lead(a, 2) OVER w AS x3",
+    "sum(p) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS x1, count(s) OVER w AS x2",
+    "count(*) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND 2 FOLLOWING) AS x1, avg(p) OVER w AS x2",
+    "avg(a) OVER (w ROWS UNBOUNDED PRECEDING) AS x1, count(*) OVER w AS x2, max(s) OVER (w ROWS 1 PRECEDING) AS x3",
+)
 FIRST = (
     "row_number() OVER w <= 2", "rank() OVER w <= 2", "row_number() OVER w <= 3 AND lead(s, 2) OVER w IS NOT NULL",
     "rank() OVER w <= 2 AND coalesce(lead(a) OVER w, 0) < 3", "row_number() OVER w = 2 AND sum(d) OVER w > 0",
@@ -42,11 +51,13 @@ FIRST = (
 
 def views() -> list[str]:
     found: list[str] = []
-    for n, what in enumerate(NEAR + FIRST):
+    for n, what in enumerate(NEAR + ONWARDS + FIRST):
         for partition in ("PARTITION BY g ", ""):
             window = f"{partition}ORDER BY {ORDERS[len(found) % len(ORDERS)]}"
             made = what.replace("OVER w", f"OVER ({window})").replace("(w", f"({window}")
-            found.append(f"SELECT id, g, {made} FROM t" if n < len(NEAR) else f"SELECT id, g, a FROM t QUALIFY {made}")
+            found.append(
+                f"SELECT id, g, {made} FROM t" if n < len(NEAR + ONWARDS) else f"SELECT id, g, a FROM t QUALIFY {made}"
+            )
     found += [f"SELECT d, s, g FROM t ORDER BY {order} LIMIT {n} OFFSET {n - 1}" for n, order in enumerate(ORDERS, 1)]
     found += ["SELECT d FROM t ORDER BY d LIMIT 0", "SELECT d FROM t ORDER BY d DESC LIMIT 2"]
     return [f"CREATE VIEW v{i} AS {text}" for i, text in enumerate(found)]
@@ -61,7 +72,9 @@ ROWS = st.fixed_dictionaries({
 CHANGES = st.lists(st.tuples(st.sampled_from([True, False, False]), ROWS), min_size=1, max_size=5)
 
 
-def whole(reach: ReachInOrder, trace: Trace, arranged: Rows, keys: TouchedKeys) -> tuple[KeyedRows, KeyedRows]:
+def whole(
+    reach: ReachInOrder, function: KeyFunction, trace: Trace, arranged: Rows, keys: TouchedKeys
+) -> tuple[KeyedRows, KeyedRows]:
     """The reference: all rows of the touched keys."""
     return keys.rows_of(trace), keys.rows_of(trace.with_rows(arranged))
 
@@ -100,3 +113,34 @@ def test_what_a_change_reaches_is_all_that_it_changes(table: str, few: bool, mon
                 assert one == other, text
 
     check()
+
+
+@pytest.mark.parametrize("query, most", [
+    ("SELECT id, lag(a, 3) OVER (PARTITION BY g ORDER BY id) AS x FROM t", 40),
+    ("SELECT id, sum(d) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS x FROM t", 40),
+    ("SELECT id FROM t QUALIFY row_number() OVER (PARTITION BY g ORDER BY id DESC) <= 3", 40),
+    ("SELECT id FROM t ORDER BY id DESC LIMIT 2 OFFSET 1", 40),
+    ("SELECT id, rank() OVER (ORDER BY id) AS x, sum(a) OVER (ORDER BY id) AS y FROM t", 4),
+    ("SELECT id, sum(d) OVER (PARTITION BY g ORDER BY id DESC) AS x FROM t", 6100),
+    ("SELECT id, max(a) OVER (PARTITION BY g ORDER BY id) AS x FROM t", 6100),
+])  # fmt: skip
+def test_a_change_at_the_end_reads_what_it_reaches(query: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 3,000 rows, before the change and after it."""
+    engine = MemoryEngine([KEYED])
+    engine.declare([f"CREATE VIEW v AS {query}"])
+    engine.fill()
+    other = {"g": 0, "d": 0.5, "s": "", "p": None}
+    engine.apply([Operation("put_many", "t", tuple({"id": i, "a": i % 7} | other for i in range(3000)))])
+    read: list[int] = []
+    of = KeyedRows.of
+
+    def counted(key: Any, rows: Rows, *more: Any) -> KeyedRows:
+        read.append(len(rows))
+        return of(key, rows, *more)
+
+    monkeypatch.setattr(KeyedRows, "of", counted)
+    for i in range(3000, 3005):
+        read.clear()
+        engine.apply([Operation("put", "t", ({"id": i, "a": 1} | other,))])
+        assert 0 < sum(read) <= most
+    assert len(engine.rows("v")) in (2, 3, 3005)

@@ -20,10 +20,20 @@ from viewkeeper.trace.ordering import OrderTerm, order_keys
 
 
 @dataclass(frozen=True)
+class Before:
+    """For each place what lies before the first row of its partition that is here: `rows`, those in which a call's
+    argument is not NULL, and the states of the exact sums of these (None: it has no argument)."""
+
+    rows: np.ndarray
+    present: np.ndarray
+    sums: list[pa.Array] | None
+
+
+@dataclass(frozen=True)
 class Placed:
     """Rows in order: `order` (int64[n]) says which row stands at each place, `first` and `stop` where its partition
     begins and ends, `peer` and `behind` where the rows that the order finds equal to it do; `low` and `high` where its
-    frame does, if that is a question of values."""
+    frame does, if that is a question of values; `passed` what lies before the first, if the partition begins before."""
 
     order: np.ndarray
     first: np.ndarray
@@ -32,6 +42,7 @@ class Placed:
     behind: np.ndarray
     low: np.ndarray | None = None
     high: np.ndarray | None = None
+    passed: Before | None = None
 
     def __len__(self) -> int:
         return len(self.order)
@@ -82,7 +93,8 @@ def placed(
         starts = np.flatnonzero(_begins(part, order))
         lengths = np.diff(starts, append=length)
         bounds += [np.repeat(starts, lengths), np.repeat(starts + lengths, lengths)]
-    return Placed(order, *bounds)
+    first, stop, peer, behind = bounds
+    return Placed(order, first, stop, peer, behind)
 
 
 def places_of(values: pa.Array, rows: Placed, partition: np.ndarray, term: OrderTerm, *, behind: bool) -> np.ndarray:

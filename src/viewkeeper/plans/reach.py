@@ -10,6 +10,7 @@ from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.key_functions import FirstRows, KeyFunction, WindowRows
 from viewkeeper.plans.relations import OF_FRAMES, Order, OverCall, tells_equals_apart
 
+_SUMMED = ("count_star", "count", "sum", "avg")
 _OF_FRAME = (*OF_FRAMES, "first_value", "last_value", "nth_value")
 
 
@@ -19,7 +20,8 @@ class ReachInOrder:
 
     They stand in `order`, of which the first `terms` are the query's own.  `around` rows on each side of a changed row
     are enough, with `peers` those as well that the query's order finds equal to them.  With `first` it is the first so
-    many rows of the key that are handed on, whatever changed, and `around` are wanted behind them.
+    many rows of the key that are handed on, whatever changed, and `around` are wanted behind them.  With `onwards` all
+    rows behind the first changed one are reached, and of those before the number and the sums are enough.
     """
 
     order: tuple[Order, ...]
@@ -27,12 +29,16 @@ class ReachInOrder:
     around: int
     peers: bool
     first: int | None = None
+    onwards: bool = False
 
     def text(self, name: str) -> str:
         """What a change of one row reads of the state of `name`, for people."""
         equals = ", and those that the order finds equal to them," if self.peers else ""
         if self.first is not None:
             return f"the first {self.first + self.around:,} rows{equals} of its key in {name}"
+        if self.onwards:
+            before = f" and {self.around:,} before it" if self.around else ""
+            return f"the rows from its place on{equals}{before} in {name}"
         return f"the {self.around:,} rows on each side{equals} of its place in {name}"
 
 
@@ -78,7 +84,16 @@ def reach_of_calls(calls: Sequence[OverCall], first: tuple[int, int] | None) -> 
     if first is not None and calls[first[0]].function in ("row_number", "rank"):
         return replace(reach, first=max(first[1], 0), around=most_ahead)
     most_behind = _most(behind)
-    return None if most_behind is None else replace(reach, around=most_behind + most_ahead)
+    if most_behind is None:
+        return None
+    return replace(reach, around=most_behind + most_ahead, onwards=any(map(runs_on, calls)))
+
+
+def runs_on(call: OverCall) -> bool:
+    """Whether all rows before a row count in what is said of it, but only by their number and sums."""
+    if call.function in ("row_number", "rank"):
+        return True
+    return call.function in _SUMMED and call.frame.start is None and call.bounds[0] is None
 
 
 def _most(distances: Sequence[int | None]) -> int | None:
@@ -92,9 +107,12 @@ def _behind(call: OverCall) -> int | None:
     if call.function in ("lag", "lead"):
         assert start is not None
         return max(-start, 0) if start >= 0 or not call.ignore_nulls else None
-    if call.function not in _OF_FRAME or start is None or call.bounds[0] is not None:
+    if call.function not in _OF_FRAME and not runs_on(call):
         return None
-    return max(-start, 0)
+    if call.bounds[0] is not None or (start is None and not runs_on(call)):
+        return None
+    end = call.frame.end
+    return max(-start if start is not None else -end if end is not None else 0, 0)
 
 
 def _ahead(call: OverCall) -> int | None:

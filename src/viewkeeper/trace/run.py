@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from functools import cached_property
 from threading import Lock
-from typing import Protocol
+from typing import Any, Protocol
 from weakref import WeakSet
 
 import numpy as np
@@ -32,7 +32,7 @@ class Run:
     """Rows sorted by `words`, with the offset table on their top bits.
 
     `columns` are the state's, in its order; `stored_weights` is None where all weights are 1.  `ref` is None for a
-    run in memory.
+    run in memory.  `passed` is what was found to lie before a row, (row, that), by what it is and where its key begins.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class Run:
         self.bits, self.table, self._columns = bits, table, columns
         self.low, self.high = int(words[0]), int(words[-1])
         self._widened: dict[int, Run] = {}
+        self.passed: dict[tuple[Hashable, int], tuple[int, Any]] = {}
 
     @staticmethod
     def open(disk: Disk, ref: RunRef, file: FileRef | None = None) -> Run:

@@ -98,9 +98,11 @@ class KeysInOrder:
         low = self._search(first, limits.low, limits.high, terms, right=False)
         return Stretches(stretches.key, low, self._search(last, limits.low, limits.high, terms, right=True))
 
-    def of_last_run(self, key: np.ndarray) -> Stretches:
-        """For each row that the last run has of the keys a stretch: its own place, in each run."""
+    def of_last_run(self, key: np.ndarray, *, one: bool) -> Stretches:
+        """For each row that the last run has of the keys, or the first `one` of each, a stretch: its own place, in each
+        run."""
         lengths = (self.last[-1] - self.first[-1])[key]
+        lengths = np.minimum(lengths, 1) if one else lengths
         rows = spread(self.first[-1][key], lengths)
         key = np.repeat(key, lengths)
         anchors = [column.take(pa.array(rows)) for column in self.runs[-1].columns]

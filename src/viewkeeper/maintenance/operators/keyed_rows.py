@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.maintenance.operators.passed import Passed
 from viewkeeper.maintenance.task import Arrived
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.hashing import hash_columns
@@ -18,20 +19,22 @@ from viewkeeper.trace.trace import Trace
 
 @dataclass(frozen=True)
 class KeyedRows:
-    """Rows of a bag, no two of them equal, and for each (int64) the number of its key among the touched ones."""
+    """Rows of a bag, no two of them equal, and for each (int64) the number of its key among the touched ones; `passed`
+    is what lies before the rows of each key (None: nothing)."""
 
     key: np.ndarray
     rows: Rows
+    passed: Passed | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @staticmethod
-    def of(key: np.ndarray, rows: Rows) -> KeyedRows:
+    def of(key: np.ndarray, rows: Rows, passed: Passed | None = None) -> KeyedRows:
         """Rows as runs hold them, with the number of the key of each."""
         numbers = pa.array(key)
         index, rows = consolidated(rows, hash_columns([numbers, *rows.columns], len(rows)), [numbers])
-        return KeyedRows(key[index], rows)
+        return KeyedRows(key[index], rows, passed)
 
 
 @dataclass(frozen=True)

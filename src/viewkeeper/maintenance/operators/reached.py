@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from viewkeeper.maintenance.operators.keyed_rows import KeyedRows, TouchedKeys
-from viewkeeper.plans.reach import ReachInOrder
+from viewkeeper.maintenance.operators.passed import passed
+from viewkeeper.plans.key_functions import KeyFunction, WindowRows
+from viewkeeper.plans.reach import ReachInOrder, runs_on
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.stretches import KeysInOrder, Stretches, joined
 from viewkeeper.trace.trace import Trace
@@ -16,8 +18,10 @@ WHOLE_ROWS = 1000
 _WHOLE_SHARE = 8  # so is one of whose rows a batch brings more than one in so many
 
 
-def reached(reach: ReachInOrder, trace: Trace, arranged: Rows, keys: TouchedKeys) -> tuple[KeyedRows, KeyedRows]:
-    """The rows of `keys` that the changes `arranged` reach, in `trace` and with them.
+def reached(
+    reach: ReachInOrder, function: KeyFunction, trace: Trace, arranged: Rows, keys: TouchedKeys
+) -> tuple[KeyedRows, KeyedRows]:  # fmt: skip
+    """The rows of `keys` that the changes `arranged` reach in `function`, in `trace` and with them.
 
     They come in stretches, which are told apart as keys are.  At the ends of a stretch the function lacks rows, before
     and after alike: nothing has changed so near to them that this would not cancel out.
@@ -35,17 +39,26 @@ def reached(reach: ReachInOrder, trace: Trace, arranged: Rows, keys: TouchedKeys
     if len(part):
         find = _around if reach.first is None else _first
         stretches = stretches.and_of(find(reach, ordered, part))
-    before = ordered.rows(stretches, len(ordered.runs) - 1)
-    return KeyedRows.of(*before), KeyedRows.of(*ordered.rows(stretches, len(ordered.runs)))
+    behind = None
+    if reach.onwards and isinstance(function, WindowRows):
+        calls = [call for call in function.calls if runs_on(call) and call.arguments]
+        summed = {call.arguments[0]: call.of for call in calls if call.of is not None and call.function != "count"}
+        behind = passed(ordered, stretches, {call.arguments[0] for call in calls}, summed)
+    before, after = (ordered.rows(stretches, len(ordered.runs) - less) for less in (1, 0))
+    return KeyedRows.of(*before, behind), KeyedRows.of(*after, behind)
 
 
 def _around(reach: ReachInOrder, ordered: KeysInOrder, keys: np.ndarray) -> Stretches:
     """The neighbours of each changed row."""
-    found = ordered.of_last_run(keys)
+    found = ordered.of_last_run(keys, one=reach.onwards)
     if reach.peers:
         found = ordered.around(found, reach.terms)
     low = ordered.outwards(found.key, found.low, reach.around, back=True)
-    found = Stretches(found.key, low, ordered.outwards(found.key, found.high, reach.around, back=False))
+    if reach.onwards:
+        high = ordered.whole(found.key).high
+    else:
+        high = ordered.outwards(found.key, found.high, reach.around, back=False)
+    found = Stretches(found.key, low, high)
     if reach.peers and reach.around:
         found = ordered.around(found, reach.terms)
     return joined(found, max(map(len, ordered.runs)))

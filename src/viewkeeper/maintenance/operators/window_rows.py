@@ -11,14 +11,16 @@ import pyarrow.compute as pc
 
 from viewkeeper.catalog.types import DOUBLE, Type, physical_type
 from viewkeeper.evaluation import exact, exact_product
-from viewkeeper.maintenance.frames import Placed, counts, extremes, nth, placed, places_of
+from viewkeeper.maintenance.frames import Before, Placed, counts, extremes, nth, placed, places_of
 from viewkeeper.maintenance.operators.group_values import value_of_groups
 from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer, KeyedRows
+from viewkeeper.maintenance.operators.passed import Passed
 from viewkeeper.maintenance.regressions import Moments, moment
 from viewkeeper.maintenance.totals import sum_or_average
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.key_functions import ValueCall, WindowRows
 from viewkeeper.plans.product_sums import VARIANCES
+from viewkeeper.plans.reach import runs_on
 from viewkeeper.plans.relations import Order, OverCall, tells_equals_apart
 from viewkeeper.trace.keys import canonical
 from viewkeeper.trace.ordering import OrderTerm
@@ -45,6 +47,8 @@ def compute(function: WindowRows, sides: list[KeyedRows], operator: plan.ByKey, 
             terms, ties = _terms(call.order, rows), _terms(call.ties, rows)
             orders[by] = placed(key, terms, ties, rows.columns if by[2] else ())
         of = _reaching(call, orders[by], rows, key)
+        if side.passed is not None and runs_on(call):
+            of = replace(of, passed=_passed(side.passed, key[of.order], call))
         arguments = [rows.columns[i].take(pa.array(of.order)) for i in call.arguments]
         values, wrong = _FUNCTIONS.get(call.function, _of_partition)(call, of, arguments)
         columns.append(values.take(pa.array(of.back)))
@@ -70,16 +74,31 @@ def _reaching(call: OverCall, of: Placed, rows: Rows, key: np.ndarray) -> Placed
     return of if low is None and high is None else replace(of, low=low, high=high)
 
 
+def _passed(passed: Passed, key: np.ndarray, call: OverCall) -> Before:
+    """What lies before the keys (int64: their numbers) of a call's rows."""
+    rows = passed.rows[key]
+    if not call.arguments:
+        return Before(rows, rows, None)
+    (column,) = call.arguments
+    index = pa.array(key)
+    sums = [each.take(index) for each in passed.sums[column]] if column in passed.sums else None
+    return Before(rows, passed.counts[column][key], sums)
+
+
 def _terms(order: Sequence[Order], rows: Rows) -> list[OrderTerm]:
     return [OrderTerm(rows.columns[term.index], term.ascending, term.nulls_first) for term in order]
 
 
 def _row_number(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
-    return _whole(of.at - of.first + 1, call.type), None
+    return _whole(of.at - of.first + 1 + _rows_before(of), call.type), None
 
 
 def _rank(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
-    return _whole(of.peer - of.first + 1, call.type), None
+    return _whole(of.peer - of.first + 1 + _rows_before(of), call.type), None
+
+
+def _rows_before(of: Placed) -> np.ndarray | int:
+    return 0 if of.passed is None else of.passed.rows
 
 
 def _dense_rank(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
@@ -131,7 +150,8 @@ def _nth_value(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
 
 def _count(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
     low, high = of.frames(call.frame)
-    return pa.array(counts(_present(arguments[0]), low, high) if arguments else high - low), None
+    found = counts(_present(arguments[0]), low, high) if arguments else high - low
+    return pa.array(found if of.passed is None else found + of.passed.present), None
 
 
 def _extreme(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
@@ -143,6 +163,9 @@ def _total(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
     low, high = of.frames(call.frame)
     assert call.of is not None
     sums, number = exact.over_frames(value, low, high, call.of), counts(_present(value), low, high)
+    if of.passed is not None:
+        assert of.passed.sums is not None
+        sums, number = exact.add(sums, of.passed.sums, call.of), number + of.passed.present
     return sum_or_average(call.function, sums, number, call.of, call.type, call.place)
 
 
