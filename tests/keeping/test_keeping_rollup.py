@@ -79,8 +79,8 @@ def everything(snapshot: Snapshot) -> dict[tuple[int, int], list[tuple[Any, ...]
     objects |= {h.id: h.columns for v in catalog.part_views for h in v.helpers}
     for id_, columns in objects.items():
         for part in read_index(snapshot).get(id_, ()):
-            for number in (part.part, part.last):
-                found[id_, number] = sorted_rows(to_table(snapshot.storage.disk, part.pieces, columns, "UTC"))
+            rows = sorted_rows(to_table(snapshot.storage.disk, part.pieces, columns, "UTC"))
+            found[id_, part.part] = found[id_, part.last] = rows
     return found
 
 
