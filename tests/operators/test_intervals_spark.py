@@ -61,6 +61,15 @@ u - INTERVAL '36' HOUR, INTERVAL '90' MINUTE, INTERVAL '2' WEEK, INTERVAL '-3' Y
 INTERVAL '1' MONTH - m, -INTERVAL '5' SECOND, d IS NULL, d <=> h
 """  # A time near the years 1 and 9999 stands in no sum of it.
 
+COUNTED_ON = {
+    "(2, 3, 4)": "a + d, a - d, d + a, a + h, h + b, a - h, p + d, p - h, h + q, u + d, u - h, v + h, p + d + h, "
+                 "q - d * n, u + h / n, a + INTERVAL '0' DAY, a + (p - q), b - (u - v), q + (p - q), "
+                 "u + (v - u), p - (q - p)",
+    "(4, 5)": "p + y, y + u, u - m, p - m, q + m, q - y, a + y, a - m, b + y, u + y + m, p + d - h, u - d, p + s, "
+              "u - s, a + d",
+}  # fmt: skip
+"""By the rows in which nothing goes beyond the years 1 and 9999."""
+
 OF_A_GROUP = """
 sum(d), avg(d), min(h), max(s), sum(m), avg(m), avg(y), count(d), sum(b - a), avg(q - p), count(DISTINCT d),
 sum(DISTINCT d), max(p - q), avg(h) FILTER (WHERE n > 0), min(d) + max(h), sum(d) / count(*)
@@ -90,6 +99,18 @@ def test_those_of_a_row_are_sparks(spark: SparkSession, zone: str) -> None:
     assert bag(rows) == bag(answer)
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York"])
+@pytest.mark.parametrize("ids", COUNTED_ON)
+def test_times_are_counted_on_as_in_spark(spark: SparkSession, ids: str, zone: str) -> None:
+    text = f"SELECT id, {COUNTED_ON[ids]} FROM t WHERE id IN {ids}"
+    columns, rows = ours(text, zone)
+    expected, answer = spark_says(spark, text, zone)
+    assert columns == expected
+    assert bag(rows) == bag(answer)
+    judged = evaluate(query_of(replace(CATALOG, zone=zone), text).relation, {SCAN.id: Answer(ROWS)}, zone)
+    assert bag(list(judged.rows)) == bag(answer)
+
+
 def test_those_of_the_first_and_last_years_are_sparks(spark: SparkSession) -> None:
     text = "SELECT b - a, q - p, v - u, p - a, d - s, (b - a) / 7 FROM t WHERE id IN (1, 5)"
     columns, rows = ours(text, "UTC")
@@ -110,6 +131,8 @@ WRONG = {
     "s + s": "INTERVAL_ARITHMETIC_OVERFLOW", "-s - s - s": "INTERVAL_ARITHMETIC_OVERFLOW",
     "s * 2": "ARITHMETIC_OVERFLOW",
     "y * 2": "ARITHMETIC_OVERFLOW", "m + y": "INTERVAL_ARITHMETIC_OVERFLOW", "d / 0": "INTERVAL_DIVIDED_BY_ZERO",
+    "p + s": "DATETIME_OVERFLOW", "u - s": "DATETIME_OVERFLOW", "a + y": "DATETIME_OVERFLOW",
+    "p - m": "DATETIME_OVERFLOW", "a + d * 106751990": "DATETIME_OVERFLOW", "u - y": "DATETIME_OVERFLOW",
 }  # fmt: skip
 
 

@@ -6,10 +6,12 @@ import calendar
 import datetime
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from viewkeeper.catalog.types import DATE
 from viewkeeper.checker.casts import clock, kept_moment, microseconds
 from viewkeeper.checker.value_rules import Raised, fit_interval, half_up, instant, interval_length, start_of_day
 from viewkeeper.plans.expressions import FunctionCall
@@ -133,6 +135,20 @@ def _counted_on(values: _Values, node: FunctionCall, zone: str) -> datetime.date
         raise Raised("DATETIME_OVERFLOW", place) from None
 
 
+def _plus_interval(values: _Values, node: FunctionCall, zone: str) -> datetime.date:
+    time, length = values
+    if node.arguments[1].type.is_month_interval:
+        if node.type == DATE:
+            return _plus_months(time, length, node)
+        return _counted_on((time, length), replace(node, function="plus months"), zone)
+    days, rest = divmod(abs(interval_length(length)), _DAY // datetime.timedelta(microseconds=1))
+    sign = 1 if length >= datetime.timedelta(0) else -1
+    if node.type == DATE:
+        return _naive(lambda: time + sign * days * _DAY, node)
+    later = _counted_on((time, sign * days), replace(node, function="plus days"), zone)
+    return _counted_on((later, sign * rest), replace(node, function="plus microseconds"), zone)
+
+
 def _between(values: _Values, node: FunctionCall, zone: str) -> datetime.timedelta:
     later, sooner = (_shown(value, zone) for value in values)
     return later - sooner
@@ -211,7 +227,7 @@ OF_MOMENTS: dict[str, Callable[[_Values, FunctionCall, str], Any]] = {
     "datediff": lambda values, node, zone: (values[0] - values[1]).days,
     "last_day": _last_day, "next_day": _next_day, "make_date": _make_date, "trunc": _trunc, "date_trunc": _date_trunc,
     "plus months": _counted_on, "plus days": _counted_on, "plus microseconds": _counted_on,
-    "time between": _between, "sum of intervals": _of_intervals(operator.add),
+    "plus interval": _plus_interval, "time between": _between, "sum of intervals": _of_intervals(operator.add),
     "difference of intervals": _of_intervals(operator.sub), "opposite interval": _of_intervals(operator.neg),
     "interval times number": _of_intervals(operator.mul, "ARITHMETIC_OVERFLOW"), "interval by number": _divided,
     "date_format": _date_format, "unix_timestamp": _unix, "to_unix_timestamp": _unix,

@@ -215,17 +215,17 @@ class ExpressionBinder:
     def _shown_date(self, node: exp.Expr, operator: str) -> str | None:
         left, right = node.this, node.expression
         types = [self.bind(side, _SHOWN).type for side in (left, right)]
-        if isinstance(left, exp.Interval) and not types[1].is_interval:
+        if types[0].is_interval and not types[1].is_interval:
             left, right, types = right, left, types[::-1]
-        if not isinstance(right, exp.Interval) or types[0].is_interval:
+        if not types[1].is_interval or types[0].is_interval:
             if DATE not in types or not any(type_.is_integer for type_ in types):
                 return None
             date, count = (left, right) if types[0] == DATE else (right, left)
             return f"date_{'add' if operator == '+' else 'sub'}({self.name(date)}, {self.name(count)})"
-        interval = WrittenInterval(right)
-        if types[0] != DATE or not interval.days:
-            return f"{self._namer.name(left)} {operator} {interval.name}"
-        days = f"extractansiintervaldays({interval.name})"
+        interval = WrittenInterval(right).name if isinstance(right, exp.Interval) else self.name(right)
+        if types[0] != DATE or types[1].name != "INTERVAL DAY":
+            return f"{self._namer.name(left)} {operator} {interval}"
+        days = f"extractansiintervaldays({interval})"
         return f"date_add({self._namer.name(left)}, {days if operator == '+' else f'(- {days})'})"
 
     def _shown_whole(self, operator: str, side: exp.Expr, other: exp.Expr) -> str | None:

@@ -76,9 +76,11 @@ def timed(
             left, right = right, left
         elif operator == "-" and moments[1]:
             raise _not_for(operator, left, right)
-        if not isinstance(right, Literal) or operator not in ("+", "-"):
+        if operator not in ("+", "-"):
             raise _not_for(operator, left, right)
-        return _counted_on(left, right, 1 if operator == "+" else -1, place, zone)
+        if isinstance(right, Literal):
+            return _counted_on(left, right, 1 if operator == "+" else -1, place, zone)
+        return _counted_on_by_row(left, right if operator == "+" else opposite(right, place, zone), place, zone)
     if all(moments):
         if operator != "-":
             raise _not_for(operator, left, right)
@@ -110,6 +112,13 @@ def _of_intervals(
 def opposite(argument: Expression, place: TextPlace | None, zone: str) -> Expression:
     """Unary minus of an interval."""
     return called(FUNCTIONS["opposite interval"], "-", [argument], place, zone)
+
+
+def _counted_on_by_row(moment: Expression, interval: Expression, place: TextPlace | None, zone: str) -> Expression:
+    """`moment` and an interval that each row has its own of."""
+    if moment.type == DATE and interval.type.is_time_interval and interval.type.name != "INTERVAL DAY":
+        moment = converted(moment, TIMESTAMP, zone)
+    return called(FUNCTIONS["plus interval"], "+", [moment, interval], place, zone)
 
 
 def _counted_on(

@@ -14,7 +14,7 @@ import numpy as np
 from viewkeeper.catalog.time_zones import to_local
 from viewkeeper.catalog.types import BIGINT, DATE, DAY_TIME, TIMESTAMP, TIMESTAMP_NTZ, YEAR_MONTH, Type
 from viewkeeper.functions.function import Computed, Function, Kernel, Signature, made, numbers, wrong_where
-from viewkeeper.functions.moments import DAY_US, at_clock, beyond_moments, plus_months
+from viewkeeper.functions.moments import DAY_US, at_clock, beyond_dates, beyond_moments, plus_months
 
 
 def _months(clock: np.ndarray, count: int) -> np.ndarray:
@@ -43,6 +43,39 @@ def _counting(name: str, on_clock: Callable[[np.ndarray, int], np.ndarray] | Non
 PLUS_MONTHS = _counting("plus months", _months)
 PLUS_DAYS = _counting("plus days", lambda clock, count: clock + count * DAY_US)
 PLUS_MICROSECONDS = _counting("plus microseconds", None)
+
+
+def _counted(types: Sequence[Type], values: Sequence[Any]) -> Signature | None:
+    moment, interval = types
+    timed = moment in (DATE, TIMESTAMP, TIMESTAMP_NTZ) and interval.is_interval
+    return (moment, (moment, interval)) if timed else None
+
+
+_LONG = 1 << 59
+"""Microseconds that lead from no time of the years 1 to 9999 to another."""
+
+
+def _plus_interval(arguments: Sequence[Any], types: Sequence[Type], zone: str) -> Computed:
+    times, lengths = arguments
+    values, length = numbers(times).astype(np.int64), numbers(lengths).astype(np.int64)
+    beyond = np.abs(length.astype(np.float64)) >= (130_000 if types[1].is_month_interval else _LONG)
+    length = np.where(beyond, 0, length)
+    if types[0] == DATE:
+        later = plus_months(values, length) if types[1].is_month_interval else values + length // DAY_US
+        return made(later.astype(np.int32), *arguments), wrong_where(beyond | beyond_dates(later))
+    its_zone = zone if types[0] == TIMESTAMP else "UTC"
+    clock, rest = to_local(values, its_zone), np.zeros(len(length), np.int64)
+    if types[1].is_month_interval:
+        clock = plus_months(clock // DAY_US, length) * DAY_US + clock % DAY_US
+    else:
+        rest = np.sign(length) * (np.abs(length) % DAY_US)
+        clock = clock + length - rest
+    later = at_clock(clock, values, its_zone) + rest
+    return made(later, *arguments), wrong_where(beyond | beyond_moments(later, types[0], zone))
+
+
+PLUS_INTERVAL = Function("plus interval", "a DATE or TIMESTAMP, and an interval", _counted, _plus_interval, 2, 2,
+                         raises="DATETIME_OVERFLOW")  # fmt: skip
 
 
 def _difference(types: Sequence[Type], values: Sequence[Any]) -> Signature | None:
@@ -123,4 +156,4 @@ BY = Function("interval by number", "an interval and a whole number", _by_number
               raises="INTERVAL_DIVIDED_BY_ZERO")  # fmt: skip
 OPPOSITE = Function("opposite interval", "an interval", _alike, _exact(np.negative), 1, 1,
                     raises="INTERVAL_ARITHMETIC_OVERFLOW")  # fmt: skip
-INTERVALS = (PLUS_MONTHS, PLUS_DAYS, PLUS_MICROSECONDS, BETWEEN, PLUS, MINUS, TIMES, BY, OPPOSITE)
+INTERVALS = (PLUS_MONTHS, PLUS_DAYS, PLUS_MICROSECONDS, PLUS_INTERVAL, BETWEEN, PLUS, MINUS, TIMES, BY, OPPOSITE)

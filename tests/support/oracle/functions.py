@@ -71,7 +71,8 @@ _WRITTEN = {
     "like": "({0} LIKE {1})", "ilike": "({0} ILIKE {1})", "rlike": "({0} RLIKE {1})",
     "plus days": "({0} + INTERVAL '2' DAY)", "plus months": "({0} + INTERVAL '1' MONTH)",
     "plus microseconds": "({0} + INTERVAL '90' MINUTE)", "seconds with fraction": "extract(SECOND FROM {0})",
-    "time between": "({0} - {1})", "sum of intervals": "({0} + {1})", "difference of intervals": "({0} - {1})",
+    "plus interval": "({0} + {1})", "time between": "({0} - {1})",
+    "sum of intervals": "({0} + {1})", "difference of intervals": "({0} - {1})",
     "interval times number": "({0} * {1})", "interval by number": "({0} / {1})", "opposite interval": "(-{0})",
     "chr": "chr({0} + 65)", "repeat": "repeat({0}, abs({1} % 4))", "space": "space(abs({0} % 4))",
 }  # fmt: skip
