@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import time
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -22,6 +23,7 @@ from viewkeeper.changes.operations import TableForm
 from viewkeeper.changes.verify import operation_bytes
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.intake import TableIntake
+from viewkeeper.trace.commit import GLANCE_SECONDS
 from viewkeeper.trace.file import ZoneFile
 from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.lock import driver_lock
@@ -286,6 +288,7 @@ def test_what_the_operating_system_refuses_is_named_with_what_to_do(tmp_path: Pa
     with viewkeeper.connect(tmp_path / "db") as db:
         db.sql("CREATE TABLE t (a INT, PRIMARY KEY (a))")
         (tmp_path / "db").rename(tmp_path / "moved")
+        time.sleep(GLANCE_SECONDS)
         for use in (
             lambda: db.sql("CREATE TABLE u (a INT)"), lambda: db.sql("SELECT a FROM t"), db.snapshot, db.status,
         ):  # fmt: skip

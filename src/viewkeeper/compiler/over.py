@@ -88,7 +88,7 @@ class _Windowing:
             ties = tuple(Order(i, True, True) for i in (own if self._key is None else self._key) if i not in fixed)
         of = call.arguments[0].type if call.arguments else None
         return OverCall(call.function, arguments, of, form.number, form.ignore_nulls, order, ties, form.frame,
-                        (low, high), call.type, call.nullable, call.place)  # fmt: skip
+                        call.type, call.nullable, call.place, (low, high))  # fmt: skip
 
     def _settled(self, below: Relation, call: OverCall) -> str | None:
         """Further terms for the ORDER BY of `call` with which Spark breaks ties as we do; None where none do."""

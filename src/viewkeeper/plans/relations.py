@@ -211,10 +211,10 @@ class OverCall:
     order: tuple[Order, ...]
     ties: tuple[Order, ...]
     frame: Frame
-    bounds: tuple[int | None, int | None]
     type: Type
     nullable: bool
     place: TextPlace | None
+    bounds: tuple[int | None, int | None] = (None, None)  # the last, as catalogs hold calls by position
 
     @property
     def columns(self) -> set[int]:

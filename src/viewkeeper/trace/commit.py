@@ -25,7 +25,7 @@ from viewkeeper.trace.run import close_files_except
 from viewkeeper.trace.snapshot import Change, Snapshot, advance, follow
 
 CATALOGS_REMEMBERED = 4
-GLANCE_SECONDS = 0.001
+GLANCE_SECONDS = 0.01
 """So long the file of the newest manifest is taken to be the one that was read; whether there is a newer one is looked
 at every time."""
 
@@ -75,8 +75,8 @@ class Storage:
 
         A manifest is the newest if the next number does not exist; but that may have come and been pruned.  It is kept
         for `keep_seconds` after it was replaced, so whoever looks more often than that cannot miss it, and whoever
-        does not lists the folder.  And the file at hand must still be the one that was read (as of a millisecond ago):
-        the folder may have been made anew, or an older copy put back.
+        does not lists the folder.  And the file at hand must still be the one that was read (GLANCE_SECONDS ago at
+        most): the folder may have been made anew, or an older copy put back.
         """
         if self._known is None:
             return self._open_newest()
