@@ -93,7 +93,7 @@ class Storage:
                 return self._open_newest()
             snapshot = advance(self, snapshot, manifest)
             looked = time.time()
-        if self._mark(snapshot.number) != mark:
+        if mark is None or self._mark(snapshot.number) != mark:
             try:
                 manifest, mark = self._read(snapshot.number)
             except FileNotFoundError:
