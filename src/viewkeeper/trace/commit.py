@@ -25,7 +25,7 @@ from viewkeeper.trace.run import close_files_except
 from viewkeeper.trace.snapshot import Change, Snapshot, advance, follow
 
 CATALOGS_REMEMBERED = 4
-GLANCE_SECONDS = 0.01
+GLANCE_SECONDS = 0.001
 """So long the file of the newest manifest is taken to be the one that was read; whether there is a newer one is looked
 at every time."""
 
