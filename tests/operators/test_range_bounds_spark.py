@@ -123,6 +123,7 @@ def test_names_and_types_are_sparks(spark: SparkSession) -> None:
         ("s", "1 PRECEDING", NotSupported, "beside an order of type STRING"),
         ("p", "1 PRECEDING", NotSupported, "beside an order of type TIMESTAMP"),
         ("p", "BETWEEN INTERVAL 1 DAY PRECEDING AND INTERVAL 1 MONTH FOLLOWING", NotSupported, "different types"),
+        ("a", "BETWEEN 1 PRECEDING AND INTERVAL 1 DAY FOLLOWING", NotSupported, "different types"),
         ("l", "1 PRECEDING", NotSupported, "give the output an alias"),
     ],
 )

@@ -15,9 +15,11 @@ from memory_engine import MemoryEngine
 from oracle.model import Operation
 from viewkeeper.maintenance.operators import by_key, reached
 from viewkeeper.maintenance.operators.keyed_rows import KeyedRows, TouchedKeys
+from viewkeeper.maintenance.operators.passed import Passed
 from viewkeeper.plans.key_functions import KeyFunction
 from viewkeeper.plans.reach import ReachInOrder
 from viewkeeper.trace.rows import Rows
+from viewkeeper.trace.stretches import KeysInOrder
 from viewkeeper.trace.trace import Trace
 
 Row = dict[str, Any]
@@ -144,3 +146,27 @@ def test_a_change_at_the_end_reads_what_it_reaches(query: str, most: int, monkey
         engine.apply([Operation("put", "t", ({"id": i, "a": 1} | other,))])
         assert 0 < sum(read) <= most
     assert len(engine.rows("v")) in (2, 3, 3005)
+
+
+def test_nothing_is_remembered_of_keys_that_are_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside one key that is large: a batch over many small ones neither asks for each nor keeps something of it."""
+    engine = MemoryEngine(["CREATE TABLE t (id INT, g INT, d DOUBLE, PRIMARY KEY (id))"])
+    engine.declare(["CREATE VIEW v AS SELECT id, row_number() OVER w AS n, sum(d) OVER w AS s FROM t "
+                    "WINDOW w AS (PARTITION BY g ORDER BY id)"])  # fmt: skip
+    engine.fill()
+    large = [{"id": i, "g": 0, "d": 0.5} for i in range(2 * reached.WHOLE_ROWS)]
+    engine.apply([Operation("put_many", "t", tuple(large + [{"id": -i, "g": i, "d": 1.0} for i in range(1, 300)]))])
+    remembered: list[int] = []
+    real = reached.passed
+
+    def noting(ordered: KeysInOrder, *more: Any) -> Passed:
+        found = real(ordered, *more)
+        remembered.append(sum(len(run.passed) for run in ordered.runs))
+        return found
+
+    monkeypatch.setattr(reached, "passed", noting)
+    changed = [{"id": 5000, "g": 0, "d": 0.25}, *({"id": 5000 + i, "g": i, "d": 1.0} for i in range(1, 300))]
+    engine.apply([Operation("put_many", "t", tuple(changed))])
+    assert len(remembered) == 1 and 0 < remembered[0] <= 2
+    rows = engine.rows("v")
+    assert (5000, 2001, 1000.25) in rows and (5001, 2, 2.0) in rows

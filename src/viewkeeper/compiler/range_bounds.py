@@ -56,22 +56,20 @@ def range_bounds(
     if len(order) != 1:
         raise Refused("a RANGE frame that reaches so far in values needs one term in ORDER BY")
     by, descending = order[0], bool(terms_of(window)[0].args.get("desc"))
-    found = [None if each is None else _distance(bind(each.node), by.type) for each in offsets]
-    if len({far.type for far in found if far is not None and not far.type.is_number}) > 1:
+    found = [None if each is None else (each.sign, _distance(bind(each.node), by.type)) for each in offsets]
+    known = [each for each in found if each is not None]
+    types, numbers = {far.type for _, far in known}, all(far.type.is_number for _, far in known)
+    if len(types) > 1 and not numbers:
         raise Refused("the two bounds of a RANGE frame are of different types", NotSupported)
-    first, last = (None if far is None or offset is None else offset.sign * far.value
-                   for far, offset in zip(found, offsets, strict=True))  # fmt: skip
-    if first is not None and last is not None and first > last:
+    reach = [sign * far.value for sign, far in known]
+    if reach[0] > reach[-1]:
         raise Refused("a frame begins before it ends")
-    if any(far is not None and far.type != by.type and far.type.is_number and by.type != DATE for far in found):
+    if numbers and by.type != DATE and types != {by.type}:
         item = node.find_ancestor(exp.Alias, exp.Qualify, exp.Order, exp.Select)
         if isinstance(item, exp.Select):
             raise Refused("Spark names this by a cast of the bound; give the output an alias", NotSupported)
-    start, end = (
-        None if far is None or offset is None else _moved(by, far, (offset.sign > 0) != descending, zone)
-        for far, offset in zip(found, offsets, strict=True)
-    )
-    return start, end
+    low, high = (None if each is None else _moved(by, each[1], (each[0] > 0) != descending, zone) for each in found)
+    return low, high
 
 
 def _distance(offset: Expression, by: Type) -> Literal:

@@ -53,16 +53,19 @@ def _counts(run: Run, column: int | None, first: np.ndarray, low: np.ndarray) ->
     if run.stored_weights is None and tested is None:
         return low - first
     by = ("rows", None if tested is None else column)
-    known = [run.passed.get((by, int(each)), (int(each), 0)) for each in first]
+    some = np.flatnonzero(low > first)  # of keys that are read whole nothing lies before
+    known = [run.passed.get((by, each), (each, 0)) for each in first[some].tolist()]
     total = np.array([number for _, number in known], dtype=np.int64)
-    index, rows, weights, starts = _between(run, np.array([place for place, _ in known], dtype=np.int64), low)
+    index, rows, weights, starts = _between(run, np.array([place for place, _ in known], dtype=np.int64), low[some])
     if len(rows):
         if tested is not None:
             weights = weights * tested.take(pa.array(rows)).is_valid().to_numpy(zero_copy_only=False)
         total[index] += np.add.reduceat(weights, starts)
-    for begin, place, number in zip(first.tolist(), low.tolist(), total.tolist(), strict=True):
+    for begin, place, number in zip(first[some].tolist(), low[some].tolist(), total.tolist(), strict=True):
         run.passed[by, begin] = place, number
-    return total
+    found = np.zeros(len(first), dtype=np.int64)
+    found[some] = total
+    return found
 
 
 def _sums(run: Run, first: np.ndarray, low: np.ndarray, column: int, type_: Type) -> list[pa.Array]:
@@ -70,15 +73,17 @@ def _sums(run: Run, first: np.ndarray, low: np.ndarray, column: int, type_: Type
     none = run.columns[column].slice(0, 1)
     zeros = exact.lift_reduce(none, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), type_)
     by = ("sums", column, type_)
-    known = [run.passed.get((by, int(each)), (int(each), zeros)) for each in first]
-    total = [pa.concat_arrays(list(parts)) for parts in zip(*(state for _, state in known), strict=True)]
-    index, rows, weights, starts = _between(run, np.array([place for place, _ in known], dtype=np.int64), low)
+    some = np.flatnonzero(low > first)  # of keys that are read whole nothing lies before
+    known = [run.passed.get((by, each), (each, zeros)) for each in first[some].tolist()]
+    states = [[each.slice(0, 0) for each in zeros], *(state for _, state in known)]
+    total = [pa.concat_arrays(list(parts)) for parts in zip(*states, strict=True)]
+    index, rows, weights, starts = _between(run, np.array([place for place, _ in known], dtype=np.int64), low[some])
     if len(rows):
         more = exact.lift_reduce(run.columns[column].take(pa.array(rows)), weights, starts, type_)
-        total = exact.combine([total, more], [np.arange(len(first)), index], [1, 1], len(first), type_)
-    for i, (begin, place) in enumerate(zip(first.tolist(), low.tolist(), strict=True)):
+        total = exact.combine([total, more], [np.arange(len(some)), index], [1, 1], len(some), type_)
+    for i, (begin, place) in enumerate(zip(first[some].tolist(), low[some].tolist(), strict=True)):
         run.passed[by, begin] = place, [each.slice(i, 1) for each in total]
-    return total
+    return exact.combine([total], [some], [1], len(first), type_)
 
 
 def _between(run: Run, known: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

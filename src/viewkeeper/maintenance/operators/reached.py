@@ -40,7 +40,7 @@ def reached(
         find = _around if reach.first is None else _first
         stretches = stretches.and_of(find(reach, ordered, part))
     behind = None
-    if reach.onwards and isinstance(function, WindowRows):
+    if len(part) and reach.onwards and isinstance(function, WindowRows):
         calls = [call for call in function.calls if runs_on(call) and call.arguments]
         summed = {call.arguments[0]: call.of for call in calls if call.of is not None and call.function != "count"}
         behind = passed(ordered, stretches, {call.arguments[0] for call in calls}, summed)
