@@ -147,8 +147,9 @@ def refuse_default_of_key(name: Identifier, default: QueryText | None) -> None:
 
 def column_details(column: ColumnDeclaration, zone: str, id_: int) -> ColumnDetails:
     """What is declared of a column of a table beside its name and type; `id_` is its own."""
-    default = None if column.default is None else bound_default(column.default, column.name, column.type, zone,
-                                                                      column.length)  # fmt: skip
+    default = None
+    if column.default is not None:
+        default = bound_default(column.default, column.name, column.type, zone, column.length)
     return ColumnDetails(default, id_, comment=column.comment, length=column.length)
 
 

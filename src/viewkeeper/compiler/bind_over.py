@@ -29,10 +29,11 @@ RANKS: dict[type[exp.Expr], str] = {
     exp.CumeDist: "cume_dist", exp.Ntile: "ntile",
 }  # fmt: skip
 SHIFTS: dict[type[exp.Expr], str] = {exp.Lag: "lag", exp.Lead: "lead"}
-VALUES: dict[type[exp.Expr], str] = {
-    exp.FirstValue: "first_value", exp.LastValue: "last_value", exp.NthValue: "nth_value",
-    exp.First: "first_value", exp.Last: "last_value", exp.AnyValue: "first_value",
+AT_ENDS: dict[type[exp.Expr], str] = {
+    exp.FirstValue: "first_value", exp.First: "first_value", exp.AnyValue: "first_value",
+    exp.LastValue: "last_value", exp.Last: "last_value",
 }  # fmt: skip
+VALUES = AT_ENDS | {exp.NthValue: "nth_value"}
 WINDOW_FUNCTIONS = RANKS | SHIFTS | VALUES
 """Functions that stand with OVER only."""
 
@@ -277,7 +278,7 @@ def call_name(function: exp.Expr, ignore: bool, name: Callable[[exp.Expr], str])
     if kind in RANKS:
         return f"{called}()"
     arguments: Sequence[str] = [name(function.this)]
-    if kind in SHIFTS or kind is exp.NthValue:
+    if kind not in AT_ENDS:
         arguments = [*arguments, str(_number(function, 1, None))]
     if kind in SHIFTS:
         default = function.args.get("default")

@@ -16,7 +16,7 @@ from viewkeeper.compiler.aggregates import Grouping, NotGrouped, has_call
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.bind_from import Around, Common, bind_from, named
 from viewkeeper.compiler.bind_generators import Generator, bound_generator
-from viewkeeper.compiler.bind_over import VALUES, has_window
+from viewkeeper.compiler.bind_over import AT_ENDS, has_window
 from viewkeeper.compiler.bind_subquery import require_kept
 from viewkeeper.compiler.calls import GeneratorCall
 from viewkeeper.compiler.coercion import cannot_fail
@@ -283,9 +283,7 @@ class SelectBinder:
 
     def _refuse_unnamed(self, binder: ExpressionBinder, node: exp.Expr, before: Mapping[str, object]) -> None:
         for ignoring in node.find_all(exp.IgnoreNulls):
-            if type(ignoring.this) in VALUES and not isinstance(
-                ignoring.this, exp.NthValue
-            ):  # Spark names (x, true) in another way
+            if type(ignoring.this) in AT_ENDS:  # Spark names (x, true) in another way
                 raise self._query.error("an output with IGNORE NULLS needs an alias", node, NotSupported)
         # Spark would call it lateralAliasReference(...).
         for column in node.find_all(exp.Column):

@@ -39,13 +39,18 @@ class RowsRead:
     def scan(self, id_: int) -> Rows:
         """The rows of a table, of a view as its query has them now, of the table that is changed, or of what Spark
         answers."""
+        found = self._scanned.get(id_)
+        if found is None:
+            found = self._scanned[id_] = self._read(id_)
+        return found
+
+    def _read(self, id_: int) -> Rows:
+        if id_ == TARGET_ID:
+            return self._target()
         if id_ == ANSWER_ID:
             assert self._answered is not None, "there is a query that Spark answers"
             return self._answered.rows(self.scan)
-        found = self._scanned.get(id_)
-        if found is None:
-            found = self._scanned[id_] = self._target() if id_ == TARGET_ID else self._object(id_)
-        return found
+        return self._object(id_)
 
     def _object(self, id_: int) -> Rows:
         found = self._catalog.by_id(id_)

@@ -66,14 +66,16 @@ def over_frames(values: pa.Array, low: np.ndarray, high: np.ndarray, type_: Type
     kinds = (np.isnan(data), data == np.inf, data == -np.inf)
     counts = [pa.array(differences(kind.astype(np.int64), low, high)) for kind in kinds]
     data = np.where(kinds[0] | kinds[1] | kinds[2], 0.0, data)
-    rows = np.flatnonzero(data)  # a zero has the lowest exponent there is
-    if not len(rows):
-        return [pa.array([b""] * len(low), pa.large_binary()), *counts]
-    return [parts_over_frames(_parts(data[rows], np.ones(len(rows), np.int64), rows), low, high), *counts]
+    parts = _parts(data, np.ones(len(data), np.int64), np.arange(len(data)))
+    return [parts_over_frames(parts, low, high), *counts]
 
 
 def parts_over_frames(parts: list[LimbParts], low: np.ndarray, high: np.ndarray) -> pa.Array:
-    """The windows of the sums of what rows low[i] to high[i] have in `parts`, of which there is at least one."""
+    """The windows of the sums of what rows low[i] to high[i] have in `parts`."""
+    some = [part.value != 0 for part in parts]  # a zero has the lowest exponent there is
+    parts = [LimbParts(*(each[there] for each in part)) for part, there in zip(parts, some, strict=True) if there.any()]
+    if not parts:
+        return pa.array([b""] * len(low), pa.large_binary())
     lowest = min(int(part.limb.min()) for part in parts)
     width = max(int(part.limb.max()) for part in parts) - lowest + 1 + _HEADROOM
     limbs = np.zeros((width, len(low)), np.int64)

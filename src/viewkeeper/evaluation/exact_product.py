@@ -45,16 +45,11 @@ def lift_reduce(one: pa.Array, other: pa.Array, weights: np.ndarray, starts: np.
 
 def over_frames(one: pa.Array, other: pa.Array, low: np.ndarray, high: np.ndarray) -> pa.Array:
     """The sums of `one * other`, DOUBLEs, over rows low[i] to high[i], as windows; pairs as in `lift_reduce`."""
-    if not len(low):
-        return pa.array([], pa.large_binary())
-    parts = _parts(one, other, np.ones(len(low), np.int64), np.arange(len(low)))
-    some = [part.value != 0 for part in parts]  # a zero has the lowest exponent there is
-    parts = [LimbParts(*(column[there] for column in part)) for part, there in zip(parts, some, strict=True)]
-    parts = [part for part in parts if len(part.limb)]
-    return parts_over_frames(parts, low, high) if parts else pa.array([b""] * len(low), pa.large_binary())
+    return parts_over_frames(_parts(one, other, np.ones(len(one), np.int64), np.arange(len(one))), low, high)
 
 
 def _parts(one: pa.Array, other: pa.Array, weights: np.ndarray, group: np.ndarray) -> list[LimbParts]:
+    """`weight * one * other` of each row, which is of group `group`, as parts of four limbs (or five)."""
     (a, known), (b, too) = _finite(one), _finite(other)
     if not (known.all() and too.all()):
         known &= too

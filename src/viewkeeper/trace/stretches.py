@@ -92,8 +92,9 @@ class KeysInOrder:
 
         Each has rows in at least one run.
         """
-        first = self._outermost(stretches, back=True)
-        last = self._outermost(stretches, back=False)
+        there = [low < high for low, high in zip(stretches.low, stretches.high, strict=True)]
+        first = self._outermost(stretches.low, there, greatest=False)
+        last = self._outermost([high - 1 for high in stretches.high], there, greatest=True)
         limits = self.whole(stretches.key)
         low = self._search(first, limits.low, limits.high, terms, right=False)
         return Stretches(stretches.key, low, self._search(last, limits.low, limits.high, terms, right=True))
@@ -128,8 +129,9 @@ class KeysInOrder:
             open_ = np.flatnonzero(np.any(more, axis=0))
             if len(open_):
                 # Nothing is decided beyond the nearest of the outermost rows of runs that have more.
-                nearest = self._nearest(taken(far, open_), taken(more, open_), back)
                 inner, outer = taken(begin, open_), taken(far, open_)
+                rows = outer if back else [at - 1 for at in outer]
+                nearest = self._outermost(rows, taken(more, open_), greatest=back)
                 low, high = (outer, inner) if back else (inner, outer)
                 settled = self._search(nearest, low, high, None, right=not back)
                 for place, here in zip(places, settled, strict=True):
@@ -156,28 +158,14 @@ class KeysInOrder:
                 total += sums[ends] - sums[ends - (end - begin)]
         return total
 
-    def _nearest(self, far: Places, more: list[np.ndarray], back: bool) -> list[pa.Array]:
-        """Of each place the outermost row, `far`, of a run with more, that is nearest to it."""
+    def _outermost(self, rows: Places, there: Sequence[np.ndarray], *, greatest: bool) -> list[pa.Array]:
+        """Of each place the smallest, or the greatest, of the `rows` that runs have there (bool); one has at least."""
         owners, parts = [], []
-        for run, at, here in zip(self.runs, far, more, strict=True):
+        for run, at, here in zip(self.runs, rows, there, strict=True):
             mine = np.flatnonzero(here)
             owners.append(mine)
-            index = pa.array(at[mine] if back else at[mine] - 1)
-            parts.append([column.take(index) for column in run.columns])
-        return self._first_of(np.concatenate(owners), parts, greatest=back)
-
-    def _outermost(self, stretches: Stretches, *, back: bool) -> list[pa.Array]:
-        """The first row of each stretch (`back`), or its last."""
-        owners, parts = [], []
-        for run, low, high in zip(self.runs, stretches.low, stretches.high, strict=True):
-            mine = np.flatnonzero(low < high)
-            owners.append(mine)
-            index = pa.array(low[mine] if back else high[mine] - 1)
-            parts.append([column.take(index) for column in run.columns])
-        return self._first_of(np.concatenate(owners), parts, greatest=not back)
-
-    def _first_of(self, owner: np.ndarray, parts: Sequence[Sequence[pa.Array]], *, greatest: bool) -> list[pa.Array]:
-        """The smallest row of each owner, or the greatest; all owners from 0 on have one."""
+            parts.append([column.take(pa.array(at[mine])) for column in run.columns])
+        owner = np.concatenate(owners)
         columns = [pa.concat_arrays(list(each)) for each in zip(*parts, strict=True)]
         order = np.lexsort([owner, *self._codes(columns.__getitem__, None)][::-1])
         ranked = owner[order]

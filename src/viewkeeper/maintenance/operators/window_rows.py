@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -38,15 +38,16 @@ def compute(function: WindowRows, sides: list[KeyedRows], operator: plan.ByKey, 
         return KeyAnswer(nothing, nothing, None)
     each = np.repeat(np.arange(len(side)), side.rows.weights)
     rows, key = side.rows.take(each), side.key[each]
-    orders: dict[tuple[tuple[Order, ...], tuple[Order, ...], bool], Placed] = {}
+    orders: dict[tuple[Hashable, ...], Placed] = {}
     columns = list(rows.select(function.outputs).columns)
     errors = np.zeros(len(rows), dtype=np.int64)
     for call in function.calls:
-        by = call.order, call.ties, tells_equals_apart(call.function, call.frame)
+        by = call.order, call.ties, tells_equals_apart(call.function, call.frame), call.bounds
         if by not in orders:
             terms, ties = _terms(call.order, rows), _terms(call.ties, rows)
-            orders[by] = placed(key, terms, ties, rows.columns if by[2] else ())
-        of = _reaching(call, orders[by], rows, key)
+            ordered = placed(key, terms, ties, rows.columns if by[2] else ())
+            orders[by] = _reaching(call, ordered, rows, key)
+        of = orders[by]
         if side.passed is not None and runs_on(call):
             of = replace(of, passed=_passed(side.passed, key[of.order], call))
         arguments = [rows.columns[i].take(pa.array(of.order)) for i in call.arguments]
