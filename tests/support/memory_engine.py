@@ -94,7 +94,7 @@ class MemoryEngine:
             self.relations.update({view.name: view.relation for view in bound})
 
     def _bound(self, statement: CreateView) -> BoundView:
-        def typed(sql: str, columns: tuple[Column, ...]) -> Column:
+        def typed(sql: str, columns: tuple[Column, ...], aggregate: bool) -> Column:
             return self.gives[sql.split("(")[0]]
 
         def bind(query: QueryText) -> BoundView:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Catalog, Column, InParts, Stream, Table, View
 from viewkeeper.catalog.types import BIGINT
-from viewkeeper.checker.compare import Comparison, compare, within
+from viewkeeper.checker.compare import Comparison, compare, compared_as_rounded, within
 from viewkeeper.checker.delta_proof import DeltaProof, Key, KeyedTable, LoggedOperation, prove
 from viewkeeper.checker.exact_judge import exact_answer
 from viewkeeper.checker.report import NOT_JUDGED, Report
@@ -265,7 +265,7 @@ class _Check:
             return _Finding("none", errors=lower)
         relation, found = self._relations[view.id], self._tables[view.id]
         if isinstance(relation, SparkQuery):
-            return _of_spark(by_spark, found, errors)
+            return _of_spark(relation.sql, by_spark, found, errors)
         exact = needs_exact(relation)
         if isinstance(by_spark, pa.Table) and not exact:
             return _compared("spark", compare(by_spark, found))
@@ -306,12 +306,12 @@ def _named_as(view: View, answer: Any) -> Any:
     return answer
 
 
-def _of_spark(by_spark: Any, found: pa.Table, errors: list[ErrorRow]) -> _Finding:
+def _of_spark(sql: str, by_spark: Any, found: pa.Table, errors: list[ErrorRow]) -> _Finding:
     """What is to be said of a view whose query Spark answers."""
     if by_spark is None:
         return _Finding("none", unjudged="Spark answers this view's query, and it was not asked")
     if isinstance(by_spark, pa.Table) and not errors:
-        return _compared("spark", compare(by_spark, found))
+        return _compared("spark", compared_as_rounded(sql, by_spark, found))
     if not isinstance(by_spark, pa.Table) and by_spark.condition is None:
         return _Finding("none", unjudged=f"Spark, which answers this view's query, failed: {by_spark.message}")
     raised = set() if isinstance(by_spark, pa.Table) else {by_spark.condition.split(".")[0]}

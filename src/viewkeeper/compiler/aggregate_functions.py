@@ -25,6 +25,7 @@ from viewkeeper.compiler.conversion import Refused, converted
 from viewkeeper.errors import NotSupported
 from viewkeeper.functions.nested_order import has_order
 from viewkeeper.plans.expressions import Coalesce, Expression, Literal, TextPlace, unless_null
+from viewkeeper.plans.outside import BY_SPARK
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.rewriting import identity
 from viewkeeper.plans.value_functions import fraction_of, joined_name, list_name, percentile_name
@@ -65,6 +66,9 @@ def aggregate(
         arguments = [bind(each) for each in (terms[0].this, *given)]
         written = WrittenAggregate(function, arguments, False, name, place, zone)
         return _in_order(written, descending=bool(terms[0].args.get("desc")))
+    if function == BY_SPARK:
+        (asked,) = map(bind, given)
+        return UngroupedCall(asked.type, asked.nullable, place, BY_SPARK, asked, name)
     if function in LISTING:
         raise Refused(f"the order of what {function} gives is chance; write sort_array({function}(...))", NotSupported)
     if function not in _MAKE:

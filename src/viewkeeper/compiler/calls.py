@@ -24,6 +24,7 @@ from viewkeeper.catalog.types import (
     decimal,
 )  # fmt: skip
 from viewkeeper.functions.registry import BY_NAME
+from viewkeeper.plans.outside import BY_SPARK
 
 CONVERSIONS = {
     "bigint": BIGINT,
@@ -60,10 +61,11 @@ AGGREGATES = frozenset(
         "corr", "count_if", "covar_pop", "covar_samp", "every", "listagg", "mean", "median", "mode", "percentile",
         "percentile_cont", "percentile_disc", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2",
         "regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "some", "std", "stddev", "stddev_pop", "stddev_samp",
-        "string_agg", "try_avg", "try_sum", "var_pop", "var_samp", "variance",
+        "string_agg", "try_avg", "try_sum", "var_pop", "var_samp", "variance", BY_SPARK,
     )
 )  # fmt: skip
-"""Aggregates beside COUNT, SUM, AVG, MIN and MAX (aggregate_functions.py)."""
+"""Aggregates beside COUNT, SUM, AVG, MIN and MAX (aggregate_functions.py), and what stands for one that Spark computes
+(outside_calls.py), whose name nobody can write."""
 
 LISTING = frozenset(("array_agg", "collect_list", "collect_set"))
 """Those whose order is chance, unless it is sorted."""

@@ -11,7 +11,7 @@ from viewkeeper.catalog.types import VOID, Type
 from viewkeeper.errors import NotSupported
 from viewkeeper.functions.registry import FUNCTIONS
 from viewkeeper.plans.expressions import Case, Cast, Coalesce, Compare, Expression, FunctionCall, IsNull, TextPlace
-from viewkeeper.plans.outside import SparkCall
+from viewkeeper.plans.outside import BY_SPARK, SparkAggregate, SparkCall
 from viewkeeper.plans.relations import (
     GroupBy,
     InnerJoin,
@@ -26,7 +26,7 @@ from viewkeeper.plans.rewriting import walk
 from viewkeeper.plans.subqueries import relations_in
 from viewkeeper.plans.value_functions import is_list
 
-_PASSING = (Case, Cast, Coalesce, IsNull, SparkCall)
+_PASSING = (Case, Cast, Coalesce, IsNull, SparkCall, SparkAggregate)
 _EQUALITIES = ("=", "<>", "<=>")
 
 
@@ -64,7 +64,7 @@ def _ordered(relation: Relation) -> Iterator[tuple[Type, TextPlace | None]]:
     """Values of which one comes before another, and where that is asked."""
     if isinstance(relation, GroupBy):
         for call in relation.calls:
-            free = call.function in ("count", "count_distinct") or is_list(call.function)
+            free = call.function in ("count", "count_distinct", BY_SPARK) or is_list(call.function)
             if call.argument is not None and not free:
                 yield call.argument.type, call.place
     elif isinstance(relation, Limit):
@@ -81,7 +81,7 @@ def _told_apart(relation: Relation) -> Iterator[tuple[Type, TextPlace | None]]:
     """Values by which rows are told to be of one kind, and where."""
     keys: Sequence[Expression] = ()
     if isinstance(relation, GroupBy):
-        counted = (call.argument for call in relation.calls if call.function != "count")
+        counted = (call.argument for call in relation.calls if call.function not in ("count", BY_SPARK))
         keys = (*relation.keys, *(argument for argument in counted if argument is not None))
     elif isinstance(relation, InnerJoin | OuterJoin):
         keys = (*relation.left_keys, *relation.right_keys)

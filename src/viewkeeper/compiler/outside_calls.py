@@ -2,12 +2,13 @@
 says what it gives; the rest is bound as ever.
 
 Which calls these are is found by trying: where the binder refuses something, the innermost call around it is taken out,
-then, if it cannot be, the one around that.
+as one of each row by itself, then as an aggregate, with FILTER and the like behind it; then, if it cannot be, the one
+around that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -23,13 +24,14 @@ from viewkeeper.compiler.relational import CHECKS, RELATIONAL, with_values
 from viewkeeper.compiler.source_text import QueryText, Script
 from viewkeeper.compiler.supported import refuse_unsupported
 from viewkeeper.compiler.syntax import query_tokens, syntax_tree
+from viewkeeper.compiler.ties import closing
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.expressions import Expression, TextPlace
-from viewkeeper.plans.outside import SparkCall
+from viewkeeper.plans.outside import BY_SPARK, SparkAggregate, SparkCall
 
-Typed = Callable[[str, tuple[Column, ...]], Column]
-"""What an expression over columns gives; raises DeclarationError where it cannot be said, or does not follow from each
-row alone."""
+Typed = Callable[[str, tuple[Column, ...], bool], Column]
+"""What an expression over columns gives, or an aggregate (True) of them; raises DeclarationError where it cannot be
+said, does not follow from each row alone, or from the rows together, whatever their order."""
 
 Bound = TypeVar("Bound")
 
@@ -39,14 +41,17 @@ CallSpan = tuple[int, int]
 
 @dataclass(frozen=True)
 class OutsideCalls:
-    """The calls that were taken out of a query, by the names that stand for them; `typed` says what they give,
-    `version` is that of who will compute them."""
+    """The calls that were taken out of a query, by the names that stand for them, and which of these are aggregates;
+    `typed` says what they give, `version` is that of who will compute them."""
 
     texts: Mapping[str, Sequence[Token]]
+    aggregates: Collection[str]
     typed: Typed
     version: str
 
-    def bound(self, query: QueryText, node: exp.Expr, bind: Callable[[exp.Expr], Expression]) -> SparkCall:
+    def bound(
+        self, query: QueryText, node: exp.Expr, bind: Callable[[exp.Expr], Expression]
+    ) -> SparkCall | SparkAggregate:  # fmt: skip
         """The call for which the name `node` stands; `bind` binds the columns in it."""
         tokens = self.texts[node.name]
         arguments: list[Expression] = []
@@ -70,11 +75,13 @@ class OutsideCalls:
         for first, behind, name in sorted(pieces, reverse=True):
             text = text[: first - start] + name + text[behind - start :]
         try:
-            given = self.typed(text, tuple(map(column_of, range(len(arguments)), arguments)))
+            columns = tuple(map(column_of, range(len(arguments)), arguments))
+            given = self.typed(text, columns, node.name in self.aggregates)
         except DeclarationError as refused:
             raise query.error(str(refused), node, NotSupported) from None
         place: TextPlace | None = query.place(node)
-        return SparkCall(given.type, given.nullable, place, tuple(arguments), tokens[0].text, text, self.version)
+        kind = SparkAggregate if node.name in self.aggregates else SparkCall
+        return kind(given.type, given.nullable, place, tuple(arguments), tokens[0].text, text, self.version)
 
 
 def column_of(number: int, argument: Expression) -> Column:
@@ -93,32 +100,41 @@ def bind_with_outside_calls(query: QueryText, typed: Typed, version: str, bind: 
     Raises NotSupported, as `bind` does, where something else is refused, or a call is none that can be taken out.
     """
     tokens = query_tokens(query)
-    calls, out = _calls(tokens), set[CallSpan]()
+    calls = _calls(tokens)
+    out: dict[CallSpan, bool] = {}
     while True:
         try:
             return bind(_without(query, tokens, out, typed, version))
         except NotSupported as refused:
-            span = _around(query, tokens, calls, out, refused)
-            if span is None:
+            at = None if refused.line is None or refused.column is None else (refused.line, refused.column)
+            found = None if at is None else _next(tokens, calls, out, query.source.offset(at))
+            if found is None:
                 raise
-            out = {each for each in out if not span[0] <= each[0] <= span[1]} | {span}
+            (first, last), aggregate = found
+            out = {span: of for span, of in out.items() if not first <= span[0] <= last} | {(first, last): aggregate}
 
 
-def _without(query: QueryText, tokens: Sequence[Token], out: set[CallSpan], typed: Typed, version: str) -> QueryText:
-    """The query with a name in place of each call of `out`."""
+def _without(
+    query: QueryText, tokens: Sequence[Token], out: Mapping[CallSpan, bool], typed: Typed, version: str
+) -> QueryText:
+    """The query with a name in place of each call of `out`, of an aggregate as the argument of one."""
     texts: dict[str, Sequence[Token]] = {}
+    aggregates: set[str] = set()
     kept: list[Token] = []
     at = 0
-    for first, last in sorted(out):
+    for (first, last), aggregate in sorted(out.items()):
         kept += tokens[at:first]
-        name = f"outside call {len(texts)}"
-        here = tokens[first]
-        kept.append(Token(TokenType.VAR, name, here.line, here.col, here.start, here.end))
+        name, here = f"outside call {len(texts)}", tokens[first]
+        written = [(TokenType.VAR, name)]
+        if aggregate:
+            written = [(TokenType.VAR, BY_SPARK), (TokenType.L_PAREN, "("), *written, (TokenType.R_PAREN, ")")]
+            aggregates.add(name)
+        kept += [Token(kind, text, here.line, here.col, here.start, here.end) for kind, text in written]
         texts[name] = tokens[first : last + 1]
         at = last + 1
     kept += tokens[at:]
     tree = with_values(syntax_tree(query.source, kept, aggregates=True))
-    changed = replace(query, tree=tree, outside=OutsideCalls(texts, typed, version))
+    changed = replace(query, tree=tree, outside=OutsideCalls(texts, aggregates, typed, version))
     refuse_unsupported(changed, RELATIONAL, CHECKS)
     refuse_unaccounted(changed, kept)
     return changed
@@ -145,24 +161,34 @@ def _is_syntax(token: Token) -> bool:
 _SYNTAX = frozenset(
     (
         "ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CASE", "DISTINCT", "ELSE", "EXCEPT", "EXISTS", "FILTER", "FROM",
-        "HAVING", "IN", "INTERSECT", "JOIN", "LATERAL", "MINUS", "NOT", "ON", "OR", "OVER", "SELECT", "SOME", "THEN",
-        "UNION", "USING", "VALUES", "WHEN", "WHERE",
+        "GROUP", "HAVING", "IN", "INTERSECT", "JOIN", "LATERAL", "MINUS", "NOT", "ON", "OR", "OVER", "SELECT", "SOME",
+        "THEN", "UNION", "USING", "VALUES", "WHEN", "WHERE",
     )
 )  # fmt: skip
 
 
-def _around(
-    query: QueryText, tokens: Sequence[Token], calls: Sequence[CallSpan], out: set[CallSpan], refused: NotSupported
-) -> CallSpan | None:
-    """The innermost call around what was refused that holds more than those that are taken out already."""
-    if refused.line is None or refused.column is None:
-        return None
-    at = query.source.offset((refused.line, refused.column))
+def _next(
+    tokens: Sequence[Token], calls: Sequence[CallSpan], out: Mapping[CallSpan, bool], at: int
+) -> tuple[CallSpan, bool] | None:
+    """What to take out, and whether as an aggregate, where the character `at` was refused: what is out there already,
+    as an aggregate; else the innermost call around that holds more than those that are out."""
+    for (first, last), aggregate in out.items():
+        if tokens[first].start == at and not aggregate:
+            return (first, _behind(tokens, last)), True
     for first, last in calls:
         taken = any(a <= first and last <= b for a, b in out)
         if not taken and tokens[first].start <= at <= tokens[last].end:
-            return first, last
+            behind = _behind(tokens, last)
+            return (first, behind), behind > last
     return None
+
+
+def _behind(tokens: Sequence[Token], last: int) -> int:
+    """Where a call of an aggregate ends that `last` closes: behind WITHIN GROUP (...) and FILTER (...)."""
+    for words in (("WITHIN", "GROUP", "("), ("FILTER", "(")):
+        if tuple(token.text.upper() for token in tokens[last + 1 : last + 1 + len(words)]) == words:
+            last = closing(tokens, last + len(words))
+    return last
 
 
 def _columns(source: Script, tokens: Sequence[Token]) -> list[exp.Column]:

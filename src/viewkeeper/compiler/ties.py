@@ -84,12 +84,12 @@ def _of_windows(query: QueryText, terms: dict[TextPlace, str]) -> list[Edit]:
 def _of_window(query: QueryText, tokens: Sequence[Token], over: int, node: exp.Window, terms: str) -> Edit:
     """What stands behind an OVER, or what its name means, with `terms` behind its ORDER BY."""
     parenthesised = tokens[over + 1].token_type == TokenType.L_PAREN
-    last = _closing(tokens, over + 1) if parenthesised else over + 1
+    last = closing(tokens, over + 1) if parenthesised else over + 1
     first, behind = over + 2, last
     if node.args.get("alias") is not None:
         start = offset_of(window_of(node))
         first = next(i for i, token in enumerate(tokens) if token.start == start) + 3  # behind its name, AS and (
-        behind = _closing(tokens, first - 1)
+        behind = closing(tokens, first - 1)
     depth, ordered, frame = 0, False, behind
     for i in range(first, behind):
         kind = tokens[i].token_type
@@ -104,7 +104,7 @@ def _of_window(query: QueryText, tokens: Sequence[Token], over: int, node: exp.W
     return tokens[over].end + 1 - query.start, tokens[last].end + 1 - query.start, text
 
 
-def _closing(tokens: Sequence[Token], opening: int) -> int:
+def closing(tokens: Sequence[Token], opening: int) -> int:
     """The parenthesis that closes the one at `opening`."""
     depth = 0
     for i in range(opening, len(tokens)):

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.model import Catalog, Column, InParts, StateSpec, Table, View
-from viewkeeper.catalog.types import BOOLEAN, STRING
+from viewkeeper.catalog.types import STRING
+from viewkeeper.maintenance.asked_groups import asked_groups, met_keys
 from viewkeeper.maintenance.joined import Side, joined
 from viewkeeper.maintenance.of_parts import arrivals, kept_rows
 from viewkeeper.maintenance.outer_joins import outer_join
-from viewkeeper.maintenance.rules.null_safe_keys import never_null
 from viewkeeper.maintenance.sharing import MEMBER, Current, SharedPlan, WantedArgument
 from viewkeeper.maintenance.stream_columns import as_key, column_of, shifted, with_identity
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.plans.expressions import ColumnRef, Expression, IsNull, Several, unless_null
+from viewkeeper.plans.expressions import ColumnRef, Expression, Several, unless_null
 from viewkeeper.plans.kept_calls import KeptCall
 from viewkeeper.plans.key_functions import FirstRows, OrderedBy, ValueCall, ValuesOfGroup, WindowRows, placed_call
 from viewkeeper.plans.outside import OutsideCall, SparkInput
@@ -27,6 +27,7 @@ from viewkeeper.plans.raising import call_can_raise, can_raise, shared_form
 from viewkeeper.plans.reach import reach_of_calls
 from viewkeeper.plans.relations import (
     AggregateCall,
+    AskedGroups,
     ComputedColumn,
     Constants,
     Explode,
@@ -102,6 +103,8 @@ class PlanBuilder(SharedPlan):
             return self._lower_windows(relation, set(needed), identify=identify)
         if isinstance(relation, ComputedColumn):
             return self._lower_computed(relation, set(needed), identify=identify)
+        if isinstance(relation, AskedGroups):
+            return self._lower_asked(relation)
         outputs, predicate = None, None
         if isinstance(relation, Project):
             outputs, relation = relation.outputs, relation.input
@@ -389,7 +392,7 @@ class PlanBuilder(SharedPlan):
         partition = [
             ColumnRef(columns[i].type, columns[i].nullable, None, i, columns[i].name) for i in relation.partition
         ]
-        stream = self._side(relation.input, _met_keys(partition), shown | used, identify=identify)
+        stream = self._side(relation.input, met_keys(partition), shown | used, identify=identify)
         zone = 1 + self.operators[stream[0].operator].zone
         reach = reach_of_calls(relation.calls, relation.first)
         side = self._reverse_join(*stream, zone, identify, () if reach is None else reach.order)
@@ -445,6 +448,13 @@ class PlanBuilder(SharedPlan):
         )
         return Lowered(id_, {i: i for i in range(len(relation.columns))})
 
+    def _lower_asked(self, relation: AskedGroups) -> Lowered:
+        """Groups that Spark is asked about."""
+        needed = set[int]().union(*map(references, (*relation.keys, *relation.calls)))
+        stream = self.lower(relation.input, needed, family=False)
+        id_ = asked_groups(self, relation, stream.operator, stream.positions)
+        return Lowered(id_, {i: i for i in range(len(relation.columns))})
+
     def _lower_values(self, relation: GroupBy) -> Lowered:
         """Aggregates of all values of a group, over a REVERSE-JOIN by what it is grouped by."""
         arguments = [call.argument for call in relation.calls if call.argument is not None]
@@ -453,7 +463,7 @@ class PlanBuilder(SharedPlan):
         zone = 1 + self.operators[stream.operator].zone
         keys = [renumber(key, stream.positions) for key in relation.keys]
         values = [renumber(argument, stream.positions) for argument in arguments]
-        met = _met_keys(keys)
+        met = met_keys(keys)
         exchange, places = self.rows_exchange(stream.operator, zone, met, [*keys, *values])
         id_ = self.covering_reverse_join(exchange, len(met), places, zone)
         reverse = self.operators[id_]
@@ -463,12 +473,6 @@ class PlanBuilder(SharedPlan):
         function = ValuesOfGroup(tuple(at[: len(keys)]), tuple(ValueCall(c.function, i, e.type) for c, e, i in calls))
         identity = (("group", tuple((name, i) for i, name in enumerate(relation.key_names))),)
         return self._all_of(plan.ByKey(0, zone, relation.columns, False, identity, (id_,), function))
-
-
-def _met_keys(keys: Iterable[Expression]) -> tuple[Expression, ...]:
-    """Keys of a REVERSE-JOIN by which NULL meets NULL: rows with NULL in a key of one are nobody's partners."""
-    both = ([never_null(key), IsNull(BOOLEAN, False, None, key)] if key.nullable else [key] for key in keys)
-    return tuple(part for each in both for part in each)
 
 
 def arguments_of(call: AggregateCall) -> list[Expression]:

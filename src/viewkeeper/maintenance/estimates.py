@@ -11,6 +11,7 @@ from viewkeeper.catalog.types import physical_type
 from viewkeeper.maintenance.explained import ExplainedState
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.reach import reach_by_key
+from viewkeeper.plans.shown import Shown
 
 StoredSizes = Mapping[int, tuple[int, int]]
 """Stored rows and bytes of states, and of what has parts, by id."""
@@ -67,13 +68,13 @@ class Estimates:
         return plan.inputs(operator) if exchange is None else (self._sources[exchange],)
 
 
-def crosses(operator: plan.Operator, shown: plan.Shown) -> bool:
+def crosses(operator: plan.Operator, shown: Shown) -> bool:
     """Whether it is a join without any equality."""
     side = shown.operators[operator.left] if isinstance(operator, plan.Join) else None
     return isinstance(side, plan.ReverseJoin) and side.key == 0
 
 
-def costs(order: Sequence[plan.Operator], estimates: Estimates, shown: plan.Shown) -> dict[str, str]:
+def costs(order: Sequence[plan.Operator], estimates: Estimates, shown: Shown) -> dict[str, str]:
     """For each table, or stream, what one row of it that changes makes the operators read, besides itself."""
     found: dict[str, str] = {}
     for source in order:
@@ -89,7 +90,7 @@ def costs(order: Sequence[plan.Operator], estimates: Estimates, shown: plan.Show
     return found
 
 
-def _reads(operator: plan.Operator, changed: Iterable[int], shown: plan.Shown) -> list[str]:
+def _reads(operator: plan.Operator, changed: Iterable[int], shown: Shown) -> list[str]:
     """What `operator` reads for a row that came out of `changed`."""
     name = shown.names[operator.id]
     match operator:
@@ -109,6 +110,8 @@ def _reads(operator: plan.Operator, changed: Iterable[int], shown: plan.Shown) -
             return [f"all rows of its key in {' and '.join(shown.names[id_] for id_ in operator.inputs)}"]
         case plan.SparkAnswer():
             return [f"all that {name} is asked of, by Spark"]
+        case plan.SparkGroups():
+            return [f"all rows of its group in {shown.names[operator.input]}, by Spark"]
         case plan.Memo():
             return [f"what {name} keeps of its value, or asks, where the value is new"]
     return []

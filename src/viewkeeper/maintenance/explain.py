@@ -6,7 +6,7 @@ views that use the same work.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from viewkeeper.catalog.model import Catalog, View
 from viewkeeper.compiler.bind import BoundView
@@ -16,12 +16,14 @@ from viewkeeper.maintenance.explained import Explained, ExplainedOperator, sized
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.outside import PythonCall
 from viewkeeper.plans.reach import reach_by_key
+from viewkeeper.plans.shown import Shown
 from viewkeeper.plans.text import listed
 
 _CROSSES = "{}, every row of one side with every row of the other, since no equality ties them: a change costs as many"
 _ASKED = "to all rows of what its query reads, whatever a batch changes there"
 _COMPUTED = "to Spark, for each value that a batch brings and no row has had, since no kernel knows {}"
 _CALLED = "to the Python function {}, for each value that a batch brings and no row has had"
+_OF_GROUPS = "{}, to Spark, over all rows of each group that a batch touches, since no kernel knows {}"
 _FALLS_BACK = "{}, to all rows of each key that a batch touches, since {}"
 
 
@@ -43,7 +45,7 @@ def explained(catalog: Catalog, view: View, sizes: StoredSizes | None = None) ->
     ids = plan.needed(whole, [store])
     order = [o for o in whole.operators if o.id in ids]
     members = {view.stored.member} | {o.wanted for o in order if isinstance(o, plan.Pick)}
-    shown = plan.Shown.of(whole, members)
+    shown = Shown.of(whole.operators, whole.exchanges, members)
     others = _other_views(catalog, whole, view)
     estimates = Estimates(whole, order, sizes)
     operators = tuple(
@@ -87,7 +89,7 @@ def _sum(numbers: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(numbers) else None
 
 
-def _falls_back(order: Sequence[plan.Operator], shown: plan.Shown) -> Iterator[str]:
+def _falls_back(order: Sequence[plan.Operator], shown: Shown) -> Iterator[str]:
     """What is not computed from the changed rows alone, and why."""
     general: dict[str, list[str]] = {}
     for operator in order:
@@ -95,8 +97,14 @@ def _falls_back(order: Sequence[plan.Operator], shown: plan.Shown) -> Iterator[s
             general.setdefault(operator.function.why, []).append(shown.names[operator.id])
     yield from (_FALLS_BACK.format(" and ".join(names), why) for why, names in general.items())
     yield from (f"{shown.names[o.id]}, {_ASKED}" for o in order if isinstance(o, plan.SparkAnswer))
+    groups = [o for o in order if isinstance(o, plan.SparkGroups)]
+    yield from (_OF_GROUPS.format(shown.names[o.id], _listed(call.name for call in o.calls)) for o in groups)
     memos = [o for o in order if isinstance(o, plan.Memo)]
     yield from (f"{shown.names[o.id]}, {_computed(o).format(o.call.name)}" for o in memos)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return " and ".join(dict.fromkeys(names))
 
 
 def _computed(memo: plan.Memo) -> str:
@@ -107,6 +115,8 @@ def _way(operator: plan.Operator) -> str:
     """Who computes it, and of what."""
     if isinstance(operator, plan.SparkAnswer):
         return "Spark, of all rows"
+    if isinstance(operator, plan.SparkGroups):
+        return "Spark, of the touched groups"
     if isinstance(operator, plan.Memo):
         return f"{'Python' if isinstance(operator.call, PythonCall) else 'Spark'}, of new values"
     return "native"

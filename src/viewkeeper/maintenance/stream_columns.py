@@ -14,8 +14,8 @@ def column_of(operator: plan.Operator, position: int) -> ColumnRef:
     return ColumnRef(column.type, column.nullable, None, position, column.name)
 
 
-def as_key(column: ColumnRef) -> Expression:
-    """What tells values of a column apart for a function: 0.0 and -0.0 are two."""
+def as_key(column: Expression) -> Expression:
+    """What tells values of a column, or of what is computed, apart for a function: 0.0 and -0.0 are two."""
     if not column.type.is_float:
         return column
     return Bits(INT if column.type.name == "FLOAT" else BIGINT, column.nullable, None, column)

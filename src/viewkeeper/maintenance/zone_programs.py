@@ -142,7 +142,7 @@ class ZonePrograms:
     def zone_of(self, target: str) -> int:
         """The zone in which a target is worked on."""
         kind, _, number = target.partition(":")
-        if kind in ("answer", "memo"):
+        if kind in ("answer", "memo", "group"):
             return self.operators[int(number)].zone
         return self.exchanges[int(number)].zone if kind == "x" else 1
 
@@ -154,9 +154,14 @@ class ZonePrograms:
         """The operators of a zone that keep what somebody else computes."""
         return [operator for operator in self.in_zone(zone) if isinstance(operator, plan.Memo)]
 
+    def spark_groups(self, zone: int) -> list[plan.SparkGroups]:
+        """The operators of a zone that keep what Spark says of groups."""
+        return [operator for operator in self.in_zone(zone) if isinstance(operator, plan.SparkGroups)]
+
     def asking(self, zones: Iterable[int]) -> tuple[int, ...]:
         """Those of `zones` before which Spark is asked."""
-        return tuple(zone for zone in sorted(zones) if self.spark_answers(zone) or self.memos(zone))
+        kinds = (self.spark_answers, self.memos, self.spark_groups)
+        return tuple(zone for zone in sorted(zones) if any(kind(zone) for kind in kinds))
 
     def reach(self, ids: Iterable[int]) -> set[int]:
         """The zones that changes of tables, and of what has parts, can touch."""

@@ -33,6 +33,7 @@ from viewkeeper.maintenance.operators import (
     select,
     semi_join,
     spark_answer,
+    spark_groups,
     store,
     union,
 )
@@ -49,8 +50,8 @@ _RUN: dict[type, Callable[[Any, Task], None]] = {
     plan.PreAggregate: pre_aggregate.run, plan.Aggregate: aggregate.run, plan.ReverseJoin: reverse_join.run,
     plan.Join: join.run, plan.SemiJoin: semi_join.run, plan.Union: union.run, plan.ByKey: by_key.run,
     plan.ViewTable: store.run, plan.ConstantRows: constants.run, plan.Moved: moved.run, plan.Repeated: repeated.run,
-    plan.Exploded: exploded.run,
-    plan.SparkAnswer: spark_answer.run, plan.Memo: memo.run, plan.Recall: recall.run,
+    plan.Exploded: exploded.run, plan.SparkAnswer: spark_answer.run, plan.SparkGroups: spark_groups.run,
+    plan.Memo: memo.run, plan.Recall: recall.run,
 }  # fmt: skip
 
 
@@ -84,8 +85,10 @@ def run_zone(program: ZonePrograms, zone: int, inbox: dict[str, list[Sent]], con
 def _seed(program: ZonePrograms, context: Context) -> None:
     """Touches the one group of each global aggregate, so that it has its row over no input as well."""
     for operator in program.operators.values():
-        if isinstance(operator, plan.PreAggregate) and operator.always:
-            item = program.exchanges[operator.exchange]
+        if isinstance(operator, plan.PreAggregate | plan.SparkGroups) and operator.always:
+            fed = program.operators[operator.input] if isinstance(operator, plan.SparkGroups) else operator
+            assert isinstance(fed, plan.PreAggregate | plan.ReverseJoin)
+            item = program.exchanges[fed.exchange]
             members = [pa.array(program.member_ids(), pa.int32())] if item.member else []
             length = len(members[0]) if item.member else 1
             rows = Rows([*members, *_nothing(item, length)], np.zeros(length, dtype=np.int64))

@@ -1,5 +1,5 @@
 """What Spark, and functions of Python's, are asked between two zones of a pass, and how the answers go on: whole
-queries (`plan.SparkAnswer`), and what a MEMO knows nothing of.
+queries (`plan.SparkAnswer`), groups (`plan.SparkGroups`), and what a MEMO knows nothing of.
 
 The rows that a query reads are those of the version that is being made: what the version before has, and what the zones
 before have written since.
@@ -7,7 +7,7 @@ before have written since.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +21,16 @@ from viewkeeper.jobs import ring
 from viewkeeper.maintenance.operators.memo import NewValues, by_python, unknown
 from viewkeeper.maintenance.operators.memo import target as memo_target
 from viewkeeper.maintenance.operators.spark_answer import error_text, target
+from viewkeeper.maintenance.operators.spark_groups import target as group_target
+from viewkeeper.maintenance.operators.spark_groups import touched_groups
 from viewkeeper.maintenance.task import Sent
+from viewkeeper.maintenance.zone_programs import ZonePrograms
 from viewkeeper.maintenance.zones import OperatorFailed
 from viewkeeper.pipeline import batch_parcels
 from viewkeeper.pipeline.context import ZoneContext
 from viewkeeper.pipeline.programs import programs_without, state_of
 from viewkeeper.pipeline.spark_calls import CallWanted, computed
+from viewkeeper.pipeline.spark_groups import said_of_groups
 from viewkeeper.pipeline.work import (
     Answers,
     DriverExecutor,
@@ -43,6 +47,7 @@ from viewkeeper.trace.keys import canonical
 from viewkeeper.trace.receipt import Receipt, RunRef
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.run import Run
+from viewkeeper.trace.snapshot import Snapshot
 from viewkeeper.trace.trace import Trace
 
 Items = tuple[tuple[str, pa.Buffer], ...]
@@ -76,20 +81,13 @@ def answers(
             made[server].append(batch_parcels.encode(target, share))
 
     context = ZoneContext(work, storage, base, 0)
-    wanted = []
-    for memo in program.memos(zone):
-        sent = [batch_parcels.decode(each) for items in carried for to, each in items if to == f"x:{memo.exchange}"]
-        if sent:
-            exchange, trace = program.exchanges[memo.exchange], context.trace(memo.state)
-            new = unknown(memo, exchange, sent, trace, base.catalog.zone)
-            if len(new) and isinstance(memo.call, PythonCall):
-                send(memo_target(memo), _by_python(memo, memo.call, new, base.catalog.zone))
-            elif len(new):
-                wanted.append(CallWanted(memo, new))
-    if wanted:
-        said = computed(_asked(executor), wanted, work.title, base.catalog.zone)
-        for each, answer in zip(wanted, said, strict=True):
-            send(memo_target(each.memo), answer)
+    sent: dict[str, list[Sent]] = {}
+    for target_, payload in (item for items in carried for item in items):
+        if program.zone_of(target_) == zone:
+            sent.setdefault(target_, []).append(batch_parcels.decode(payload))
+    for to, share in (*_of_memos(executor, work, zone, program, context, sent),
+                      *_of_groups(executor, work, zone, program, context, sent, before)):  # fmt: skip
+        send(to, share)
     for operator in program.spark_answers(zone):
         # A fill begins with an answer, and none of its rounds knows what the one before has read.
         if work.fill is None and not any(each.stored.state.id in written for each in operator.inputs):
@@ -97,6 +95,53 @@ def answers(
         rows = _answer(_asked(executor), operator, work.title, base.catalog.zone, now)
         send(target(operator), Sent(rows, hash_columns(rows.columns, len(rows))))
     return tuple(map(tuple, made))
+
+
+def _of_memos(
+    executor: DriverExecutor, work: ZoneWork, zone: int, program: ZonePrograms, context: ZoneContext,
+    sent: Mapping[str, list[Sent]],
+) -> Iterator[tuple[str, Sent]]:  # fmt: skip
+    """What MEMOs are to know of the values `sent` to them, and where it goes."""
+    wanted = []
+    for memo in program.memos(zone):
+        shares = sent.get(f"x:{memo.exchange}")
+        if shares:
+            exchange, trace = program.exchanges[memo.exchange], context.trace(memo.state)
+            new = unknown(memo, exchange, shares, trace, program.zone)
+            if len(new) and isinstance(memo.call, PythonCall):
+                yield memo_target(memo), _by_python(memo, memo.call, new, program.zone)
+            elif len(new):
+                wanted.append(CallWanted(memo, new))
+    if wanted:
+        said = computed(_asked(executor), wanted, work.title, program.zone)
+        yield from ((memo_target(each.memo), answer) for each, answer in zip(wanted, said, strict=True))
+
+
+def _of_groups(
+    executor: DriverExecutor, work: ZoneWork, zone: int, program: ZonePrograms, context: ZoneContext,
+    sent: Mapping[str, list[Sent]], before: Snapshot,
+) -> Iterator[tuple[str, Sent]]:  # fmt: skip
+    """What Spark says of the groups that the rows `sent` touch, and where it goes.  A fill finds what batches keep for
+    other views as of `before`."""
+    wanted = []
+    for operator in program.spark_groups(zone):
+        reverse = program.operators[operator.input]
+        assert isinstance(reverse, plan.ReverseJoin)
+        shares = sent.get(f"x:{reverse.exchange}")
+        if not shares:
+            continue
+        trace, known = context.trace(reverse.state), context.trace(operator.state)
+        groups = touched_groups(operator, reverse, program.exchanges[reverse.exchange], shares, trace, known)
+        if groups is None:
+            continue
+        if program.writes(operator.state) is None:
+            wanted.append(groups)
+        else:
+            kept = groups.keys.rows_of(before.trace(operator.state))
+            yield group_target(operator), Sent(kept.rows, groups.keys.hashes[kept.key])
+    if wanted:
+        said = said_of_groups(_asked(executor), wanted, work.title, program.zone)
+        yield from ((group_target(each.operator), share) for each, share in zip(wanted, said, strict=True))
 
 
 def _by_python(memo: plan.Memo, call: PythonCall, new: NewValues, zone: str) -> Sent:

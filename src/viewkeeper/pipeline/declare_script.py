@@ -49,8 +49,8 @@ from viewkeeper.pipeline.replacing import begun, created, exchanged, replacement
 from viewkeeper.pipeline.spark_calls import typed_by
 from viewkeeper.pipeline.spark_views import bind_any_view
 from viewkeeper.pipeline.whole_parts import LostAsDeclared, require_fillable, with_parts_of
-from viewkeeper.plans.maintenance import Memo, Plan, plan_of
-from viewkeeper.plans.outside import SparkCall
+from viewkeeper.plans.maintenance import Memo, Plan, SparkGroups, plan_of
+from viewkeeper.plans.outside import SparkAggregate, SparkCall
 from viewkeeper.streams import alter, declare_streams
 from viewkeeper.streams.analyst import Analyst, Keys, NoAnalyst, NotByRows
 from viewkeeper.trace.receipt import RunRef
@@ -150,9 +150,12 @@ class _AsDeclared:
 
     def __init__(self, views: Iterable[View], plan: Plan) -> None:
         self._columns = {text: view.columns for view in views for text in (view.sql, view.asked) if text is not None}
-        for call in (operator.call for operator in plan.operators if isinstance(operator, Memo)):
-            if isinstance(call, SparkCall):
-                self._columns[typed_by(call.sql)] = (Column("value", call.type, call.nullable),)
+        calls = [operator.call for operator in plan.operators if isinstance(operator, Memo)]
+        asked = [call for operator in plan.operators if isinstance(operator, SparkGroups) for call in operator.calls]
+        for call in (*calls, *asked):
+            if isinstance(call, SparkCall | SparkAggregate):
+                text = typed_by(call.sql, isinstance(call, SparkAggregate))
+                self._columns[text] = (Column("value", call.type, call.nullable),)
 
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,

@@ -27,7 +27,7 @@ from viewkeeper.maintenance.zones import OperatorFailed
 from viewkeeper.pipeline.work import Answers, QueryRaised, SparkQuestion
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.order_dependence import needs_exact
-from viewkeeper.plans.outside import SparkCall, outside_call_in
+from viewkeeper.plans.outside import SparkAggregate, SparkCall, outside_call_in
 from viewkeeper.plans.relations import ComputedColumn, Project, Relation, expressions_of
 from viewkeeper.plans.subqueries import relations_in
 from viewkeeper.streams.analyst import Analyst
@@ -61,8 +61,9 @@ def bind_with_spark_calls(
     `columns` are those that Spark says the query has.
     """
 
-    def typed(sql: str, given: tuple[Column, ...]) -> Column:
-        (column,) = analyst.columns(typed_by(sql), {ROWS: given}, (), catalog.zone, ROWS, None, True)
+    def typed(sql: str, given: tuple[Column, ...], aggregate: bool) -> Column:
+        by_rows = None if aggregate else ROWS
+        (column,) = analyst.columns(typed_by(sql, aggregate), {ROWS: given}, (), catalog.zone, by_rows, None, True)
         return column
 
     def bind(query: QueryText) -> BoundView:
@@ -83,9 +84,11 @@ def bind_with_spark_calls(
     return replace(bound, columns=bound.relation.columns)
 
 
-def typed_by(sql: str) -> str:
-    """The query by which Spark says what a call gives.  What makes rows, or takes them together, cannot stand there."""
-    return f"SELECT {sql} AS value FROM {quoted(ROWS)} WHERE ({sql}) IS NOT NULL"
+def typed_by(sql: str, aggregate: bool) -> str:
+    """The query by which Spark says what a call gives, or an aggregate.  What makes rows cannot stand there, nor can
+    what takes rows together where a call is meant."""
+    clause = "HAVING" if aggregate else "WHERE"
+    return f"SELECT {sql} AS value FROM {quoted(ROWS)} {clause} ({sql}) IS NOT NULL"
 
 
 def _is_kept(relation: Relation, zone: str) -> bool:
@@ -97,6 +100,13 @@ def _is_kept(relation: Relation, zone: str) -> bool:
         isinstance(each, ComputedColumn) or all(outside_call_in(e) is None for e in expressions_of(each))
         for each in relations_in(whole)
     )
+
+
+def require_version(call: SparkCall | SparkAggregate) -> None:
+    """Raises OtherSpark where another Spark has computed what is kept of a call."""
+    if call.version != spark_version():
+        raise OtherSpark(f"its values of {call.name} were computed by Spark {call.version}, and this is Spark "
+                         f"{spark_version()}; drop the view and create it again")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -126,9 +136,8 @@ def computed(answered: Answers, wanted: Sequence[CallWanted], title: str, zone: 
 
 
 def _computed(answered: Answers, wanted: Sequence[CallWanted], title: str, zone: str) -> list[Sent]:
-    for call in (each.call for each in wanted if each.call.version != spark_version()):
-        raise OtherSpark(f"its values of {call.name} were computed by Spark {call.version}, and this is Spark "
-                         f"{spark_version()}; drop the view and create it again")  # fmt: skip
+    for each in wanted:
+        require_version(each.call)
     question, given = _question(wanted)
     errors = [each.new.errors.copy() for each in wanted]
     number, row = given[0].to_numpy(), given[1].to_numpy()

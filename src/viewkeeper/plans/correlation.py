@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.plans.expressions import Coalesce, ColumnRef, Compare, Expression, Literal, OuterColumn, TextPlace
+from viewkeeper.plans.outside import BY_SPARK
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import (
     Filter,
@@ -162,6 +163,8 @@ def may_be_null(subquery: InSubquery) -> bool:
 def of_empty_group(group: GroupBy, column: ColumnRef, number: int) -> Expression:
     """`column`, which a call of `group` gives, with what the call gives of no rows where there was no group."""
     call = group.calls[number]
+    if call.function == BY_SPARK:
+        raise Correlated("what Spark says of no rows is not known here", call.place)
     if call.nullable:
         return replace(column, nullable=True)
     if call.type != BIGINT:

@@ -15,50 +15,15 @@ from typing import ClassVar
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Catalog, CatalogPlan, Column, StateSpec
 from viewkeeper.plans.exchange import Exchange
-from viewkeeper.plans.expressions import ColumnRef, Expression, Literal
+from viewkeeper.plans.expressions import Expression, Literal
 from viewkeeper.plans.kept_calls import KeptCall, Running
 from viewkeeper.plans.key_functions import KeyFunction
-from viewkeeper.plans.outside import OutsideCall, SparkInput
-from viewkeeper.plans.rewriting import rewrite
+from viewkeeper.plans.outside import OutsideCall, SparkAggregate, SparkInput
+from viewkeeper.plans.shown import Shown
 from viewkeeper.plans.text import expression_text, listed
 
 Identity = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
 """Which base row a row comes from: for each table its name and (key column, position in the stream)."""
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What an operator's text needs of the plan around it: what each operator is called, the exchanges, and the members
-    of families that are spoken of."""
-
-    names: dict[int, str]
-    operators: dict[int, Operator]
-    exchanges: dict[int, Exchange]
-    members: set[int | None]
-
-    @classmethod
-    def of(cls, whole: Plan, members: set[int | None]) -> Shown:
-        operators = {o.id: o for o in whole.operators}
-        names = {id_: f"{o.title} {id_}" for id_, o in operators.items()}
-        return cls(names, operators, {x.id: x for x in whole.exchanges}, members)
-
-    def sent(self, exchange: int) -> str:
-        """What an exchange brings."""
-        of = self.exchanges[exchange]
-        summed = ", summed up before it is sent" if of.partial is not None else ""
-        return f"of {self.names[of.source]} by ({listed(of.outputs[: of.key])}){summed}"
-
-    def arguments(self, pre_aggregate: int) -> list[str]:
-        """What a PRE-AGGREGATION keeps running values of."""
-        operator = self.operators[pre_aggregate]
-        assert isinstance(operator, PreAggregate)
-        outputs = self.exchanges[operator.exchange].outputs
-        return [expression_text(outputs[running.argument]) for running in operator.running]
-
-    def over(self, exchange: int, expression: Expression) -> str:
-        """An expression over what an exchange brings."""
-        outputs = self.exchanges[exchange].outputs
-        return expression_text(rewrite(expression, lambda e: outputs[e.index] if isinstance(e, ColumnRef) else None))
 
 
 @stored
@@ -420,6 +385,33 @@ class Recall(Operator):
 
 @stored
 @dataclass(frozen=True)
+class SparkGroups(Operator):
+    """What Spark says to `calls` of all rows that the REVERSE-JOIN `input` holds of each group, asked for the groups
+    that a batch touches: the keys (positions in the REVERSE-JOIN's state), a value for each call, and an error (0:
+    none).  `always` marks the group of all rows, which is there without any.
+
+    What was said is kept in `state`, by the REVERSE-JOIN's key, and goes from there.
+    """
+
+    input: int
+    keys: tuple[int, ...]
+    calls: tuple[SparkAggregate, ...]
+    state: StateSpec
+    always: bool
+
+    title = "SPARK GROUPS"
+    usual_class = "by key"
+
+    def text(self, shown: Shown) -> str:
+        calls = ", ".join(shown.over_kept(self.input, call) for call in self.calls)
+        names = " and ".join(dict.fromkeys(call.name for call in self.calls))
+        which = "" if self.always else " of the groups that a batch touches"
+        return (f"{calls} of all rows{which} in {shown.names[self.input]}, by Spark, because no kernel knows "
+                f"{names}")  # fmt: skip
+
+
+@stored
+@dataclass(frozen=True)
 class ViewTable(Operator):
     """A view table, or an index: writes the input's columns `positions` as the columns of `state`."""
 
@@ -455,7 +447,7 @@ def plan_of(catalog: Catalog) -> Plan:
 
 def inputs(operator: Operator) -> tuple[int, ...]:
     """The operators of the same zone whose streams `operator` takes; of earlier zones, whose states Spark reads."""
-    if isinstance(operator, (Select, Pick, Aggregate, Repeated, Exploded, ViewTable)):
+    if isinstance(operator, (Select, Pick, Aggregate, Repeated, Exploded, SparkGroups, ViewTable)):
         return (operator.input,)
     if isinstance(operator, (Join, SemiJoin)):
         return (operator.left, operator.right)
@@ -475,7 +467,7 @@ def states_of(operator: Operator) -> tuple[StateSpec, ...]:
     """The states that `operator` writes."""
     if isinstance(operator, PreAggregate):
         return (operator.state, *(r.ordered for r in operator.running if r.ordered is not None))
-    if isinstance(operator, (Delta, ReverseJoin, SparkAnswer, Memo, ViewTable)):
+    if isinstance(operator, (Delta, ReverseJoin, SparkAnswer, SparkGroups, Memo, ViewTable)):
         return (operator.state,)
     return ()
 

@@ -38,6 +38,23 @@ class SparkCall(OutsideCall):
     version: str
 
 
+BY_SPARK = "by spark"
+"""The function of an aggregate (`relations.AggregateCall`) whose argument is a `SparkAggregate`."""
+
+
+@stored
+@dataclass(frozen=True)
+class SparkAggregate(Expression):
+    """What Spark SQL says to the aggregate `sql`, FILTER and the like included, of rows whose columns are `arguments`;
+    else as `SparkCall`.  It is no call of a row's own: a rule makes columns of those of one GROUP BY
+    (`relations.AskedGroups`)."""
+
+    arguments: tuple[Expression, ...]
+    name: str
+    sql: str
+    version: str
+
+
 @stored
 @dataclass(frozen=True)
 class PythonCall(OutsideCall):

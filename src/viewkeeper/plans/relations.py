@@ -14,6 +14,7 @@ from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, INT, Type, struct_of
 from viewkeeper.plans.expressions import Expression, Literal, TextPlace
+from viewkeeper.plans.outside import SparkAggregate
 from viewkeeper.plans.product_sums import VARIANCES
 from viewkeeper.plans.value_functions import needs_all_values
 
@@ -282,6 +283,25 @@ class ComputedColumn(Relation):
     @property
     def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
         return (*self.input.columns, Column("value", self.call.type), Column("error", BIGINT, False))
+
+
+@stored
+@dataclass(frozen=True)
+class AskedGroups(Relation):
+    """One row a group: the keys, what Spark says to each of `calls`, and the error where it raised (see
+    `outside.Kept`).  Without keys there is always exactly one row."""
+
+    input: Relation
+    keys: tuple[Expression, ...]
+    key_names: tuple[str, ...]
+    calls: tuple[SparkAggregate, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
+        keys = tuple(Column(n, e.type, e.nullable) for n, e in zip(self.key_names, self.keys, strict=True))
+        # Where it raised there is no value.
+        values = tuple(Column(f"value {i}", call.type) for i, call in enumerate(self.calls))
+        return (*keys, *values, Column("error", BIGINT, False))
 
 
 @stored

@@ -22,7 +22,7 @@ from viewkeeper.plans.expressions import (
     OnlyRow,
     Or,
 )
-from viewkeeper.plans.outside import Bits, Kept, PythonCall, SparkCall
+from viewkeeper.plans.outside import Bits, Kept, PythonCall, SparkAggregate, SparkCall
 
 
 def listed(expressions: Iterable[Expression]) -> str:
@@ -78,7 +78,7 @@ def expression_text(expression: Expression) -> str:
             return text(expression.argument)
         case Kept():
             return text(expression.argument)
-        case SparkCall() | PythonCall():
+        case SparkCall() | SparkAggregate() | PythonCall():
             return f"{expression.name}({listed(expression.arguments)})"
         case _:
             raise TypeError(f"an expression without a text: {type(expression).__name__}")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from viewkeeper.maintenance.rules.rule import Rule
 from viewkeeper.plans.expressions import ColumnRef, Expression, Several
+from viewkeeper.plans.outside import SparkAggregate
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import AggregateCall, GroupBy, Project, Relation
 
@@ -28,13 +29,13 @@ def _apply(relation: Relation) -> Relation | None:
 
 def _parts(call: AggregateCall) -> tuple[Expression, ...]:
     """What is computed for a call."""
-    if isinstance(call.argument, Several):
+    if isinstance(call.argument, (Several, SparkAggregate)):
         return call.argument.arguments
     return () if call.argument is None else (call.argument,)
 
 
 def _over(call: AggregateCall, parts: Sequence[Expression]) -> AggregateCall:
-    if isinstance(call.argument, Several):
+    if isinstance(call.argument, (Several, SparkAggregate)):
         return replace(call, argument=replace(call.argument, arguments=tuple(parts)))
     return replace(call, argument=parts[0]) if parts else call
 

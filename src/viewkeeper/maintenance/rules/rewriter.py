@@ -21,6 +21,7 @@ from viewkeeper.maintenance.rules.null_safe_keys import NULL_SAFE_KEYS
 from viewkeeper.maintenance.rules.on_below_outer_join import ON_BELOW_OUTER_JOIN
 from viewkeeper.maintenance.rules.outer_join_as_inner import OUTER_JOIN_AS_INNER
 from viewkeeper.maintenance.rules.set_operation_as_counts import SET_OPERATION_AS_COUNTS
+from viewkeeper.maintenance.rules.spark_aggregates import SPARK_AGGREGATES
 from viewkeeper.maintenance.rules.subquery_as_column import SUBQUERY_AS_COLUMN
 from viewkeeper.maintenance.rules.where_below_join import WHERE_BELOW_JOIN
 from viewkeeper.maintenance.rules.where_below_outer_join import WHERE_BELOW_OUTER_JOIN
@@ -30,7 +31,7 @@ RULES = (
     SET_OPERATION_AS_COUNTS, COMMON_CONJUNCTS, INNER_JOIN_RESIDUAL, OUTER_JOIN_AS_INNER, WHERE_BELOW_JOIN,
     WHERE_BELOW_OUTER_JOIN, EXISTS_AS_SEMI_JOIN, IN_AS_SEMI_JOIN, NOT_IN_AS_ANTI_JOIN, SUBQUERY_AS_COLUMN,
     ON_BELOW_OUTER_JOIN, NULL_SAFE_KEYS, COMPUTED_JOIN_KEYS, COMPUTED_GROUP_KEYS, DISTINCT_AGGREGATES,
-    AGGREGATES_OF_ALL_VALUES, COMPUTED_COLUMNS, FIRST_OF_PARTITIONS,
+    AGGREGATES_OF_ALL_VALUES, SPARK_AGGREGATES, COMPUTED_COLUMNS, FIRST_OF_PARTITIONS,
 )  # fmt: skip
 """Tried in this order at each relation, from the root on, until none applies there; then below.  A conjunct must know
 what kind of join it stands above before it moves, and moves before subqueries become joins, and before keys that raise

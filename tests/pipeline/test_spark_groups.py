@@ -1,0 +1,228 @@
+"""Views with aggregates that no kernel knows: Spark is asked for the groups that a batch touches."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+import viewkeeper
+from questions import asked
+from viewkeeper.checker.compare import compared_as_rounded
+from viewkeeper.database import Database
+from viewkeeper.errors import DeclarationError, ViewBroken
+from viewkeeper.pipeline import batches, fills, spark_calls
+from viewkeeper.plans.maintenance import SparkAnswer, SparkGroups, plan_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+TABLES = """
+CREATE TABLE t (id INT, g STRING, h DOUBLE, n INT, x DOUBLE, m DECIMAL(9, 2), s STRING, PRIMARY KEY (id));
+CREATE TABLE u (g STRING, name STRING);
+"""
+
+QUERIES = {
+    "one": "SELECT g, approx_count_distinct(s) AS n FROM t GROUP BY g",
+    "mixed": "SELECT g, h, count(*) AS c, approx_percentile(n, array(0.5, 1.0)) AS b, sum(m) AS m, median(n) AS mid, "
+             "count(DISTINCT s) AS d, bool_or(n > 1), approx_count_distinct(n) FROM t GROUP BY g, h",
+    "filtered": "SELECT h, approx_count_distinct(n) FILTER (WHERE s <> 'a') AS f, count_if(n = 1) AS one, "
+                "sum(DISTINCT n) AS s, kurtosis(0 * n) AS k FROM t GROUP BY h",
+    "around": "SELECT upper(g) AS g, round(approx_count_distinct(n) / 2.0, 1) + max(n) AS v, "
+              "size(collect_set(s)) AS k FROM t WHERE n IS NOT NULL GROUP BY upper(g) "
+              "HAVING approx_count_distinct(n, 0.01) > 0 OR upper(g) IS NULL",
+    "whole": "SELECT approx_count_distinct(s) AS n, histogram_numeric(n, 9) AS h FROM t WHERE n > 2",
+    "whole_beside": "SELECT count(*) AS c, approx_count_distinct(s) AS n, median(n) AS m FROM t WHERE n > 2",
+    "joined": "SELECT u.name, approx_count_distinct(n) AS n, count(*) AS c FROM t JOIN u ON t.g = u.g GROUP BY u.name",
+    "sets": "SELECT g, n, approx_count_distinct(s) AS d, count(*) AS c FROM t GROUP BY ROLLUP (g, n)",
+    "over_it": "SELECT n, count(*) AS c, approx_count_distinct(g) AS g FROM one GROUP BY n",
+    "again": "SELECT approx_count_distinct(s) AS n, g FROM t GROUP BY g HAVING count(*) > 1",
+    "subquery": "SELECT id, n FROM t WHERE n < (SELECT approx_count_distinct(s) FROM t)",
+}  # fmt: skip
+
+GROUPS = ["a", "b", "", None, "Ä"]
+
+
+@pytest.fixture
+def database(spark: SparkSession, tmp_path: Path) -> Iterator[Database]:
+    with viewkeeper.connect(tmp_path / "db", durability="process") as database:
+        database.sql(TABLES)
+        yield database
+
+
+def change(database: Database, chance: random.Random, count: int = 8) -> None:
+    for _ in range(count):
+        key = chance.randrange(12)
+        if chance.random() < 0.35:
+            database.table("t").delete(key)
+            continue
+        database.table("t").put({
+            "id": key, "g": chance.choice(GROUPS), "h": chance.choice([0.0, -0.0, None, float("nan")]),
+            "n": chance.choice([1, 2, 3, 4, None]), "x": chance.choice([1.0, -0.0, 2.5, None]),
+            "m": chance.choice(["1.5", None, "2"]), "s": chance.choice(["a", "b", "", None]),
+        })  # fmt: skip
+    database.table("u").put({"g": chance.choice(GROUPS), "name": chance.choice(["x", "y", None])})
+
+
+def operators(database: Database) -> list[type]:
+    return [type(operator) for operator in plan_of(database._newest.version().catalog).operators]
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_views_with_aggregates_by_spark_are_sparks_answer_after_every_batch(
+    database: Database, monkeypatch: pytest.MonkeyPatch, staged: bool
+) -> None:
+    """Beside other aggregates and within expressions; in one task, and in stages of two servers; groups die and come
+    again; what is declared later shares what is kept."""
+    if staged:
+        monkeypatch.setattr(batches, "CHAINED_MAX", 0)
+        monkeypatch.setattr(fills, "CHAINED_MAX", 0)
+    chance = random.Random(5)
+    late = ("again", "subquery")
+    database.sql(";".join(f"CREATE VIEW {name} AS {query}" for name, query in QUERIES.items() if name not in late))
+    database.catch_up()
+    for step in range(4):
+        change(database, chance)
+        if step == 2:
+            database.sql(";".join(f"CREATE VIEW {name} AS {QUERIES[name]}" for name in late))
+        if step == 3:
+            for key in range(9):
+                database.table("t").delete(key)
+        database.catch_up()
+        assert [(r.view, r.differing, r.errors) for r in database.check_all() if not r.ok] == []
+    assert SparkAnswer not in operators(database) and operators(database).count(SparkGroups) > 8
+
+
+def test_spark_is_asked_for_the_rows_of_touched_groups(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one question for all views; not in a batch that changes nothing they read; nor for what is kept already."""
+    database.sql("CREATE VIEW v AS SELECT g, approx_count_distinct(n) AS d, count(*) AS c FROM t GROUP BY g;"
+                 "CREATE VIEW w AS SELECT h, approx_count_distinct(g) AS d FROM t GROUP BY h")  # fmt: skip
+    database.catch_up()
+    table, questions = database.table("t"), asked(monkeypatch)
+    table.put_many([{"id": i, "g": str(i % 10), "h": float(i % 4), "n": i} for i in range(40)])
+    database.catch_up()
+    assert [sorted(map(len, question.tables.values())) for question in questions] == [[40, 40]]
+    table.put({"id": 40, "g": "3", "h": 7.5, "n": 1})
+    database.catch_up()
+    assert sorted(map(len, questions[1].tables.values())) == [1, 5]
+    table.put({"id": 40, "g": "3", "h": 7.5, "n": 1, "s": "other"})
+    database.table("u").put({"name": "x"})
+    database.catch_up()
+    assert len(questions) == 2
+    database.sql(
+        "CREATE VIEW same AS SELECT g, 1 + approx_count_distinct(n) AS d FROM t GROUP BY g HAVING count(*) > 4"
+    )
+    database.catch_up()
+    assert len(questions) == 2 and [*database.view("same").scan()] == [{"g": "3", "d": 6}]
+    table.delete(40)
+    database.catch_up()
+    assert len(questions) == 3 and [len(rows) for rows in questions[2].tables.values()] == [4]
+    assert [str(report) for report in database.check_all() if not report.ok] == []
+
+
+def test_a_group_that_raises_is_an_error_row_and_the_rest_is_kept(database: Database) -> None:
+    """It names its group, its place and Spark's own class, and goes with what raises."""
+    database.sql("CREATE VIEW v AS SELECT g,\n approx_count_distinct(10 div n) AS d, count(*) AS c FROM t GROUP BY g;"
+                 "CREATE VIEW w AS SELECT count(*) AS c, approx_count_distinct(10 div n) AS d FROM t")  # fmt: skip
+    table = database.table("t")
+    table.put_many([{"id": i, "g": str(i % 7), "n": i - 3} for i in range(14)])
+    database.catch_up()
+    with pytest.raises(ViewBroken, match=r"DIVIDE_BY_ZERO.* at 2:2.*g=3"):
+        list(database.view("v").scan())
+    with pytest.raises(ViewBroken, match="DIVIDE_BY_ZERO"):
+        list(database.view("w").scan())
+    assert [str(report) for report in database.check_all() if not report.ok] == []
+    table.put({"id": 3, "g": "3", "n": 5})
+    database.catch_up()
+    assert {row["g"]: row["c"] for row in database.view("v").scan()} == {str(i): 2 for i in range(7)}
+    assert [str(report) for report in database.check_all() if not report.ok] == []
+
+
+def test_a_view_of_very_many_groups_that_raise_stops_and_no_other(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_calls, "RAISING_MAX", 2)
+    database.sql("CREATE VIEW v AS SELECT id, approx_count_distinct(1 div n) AS d FROM t GROUP BY id;"
+                 "CREATE VIEW w AS SELECT id, approx_count_distinct(n) AS d FROM t GROUP BY id")  # fmt: skip
+    database.catch_up()
+    database.table("t").put_many([{"id": i, "n": 0} for i in range(5)])
+    database.catch_up()
+    with pytest.raises(ViewBroken, match="more than 2 groups of one batch raise.* create it again"):
+        list(database.view("v").scan())
+    assert len(list(database.view("w").scan())) == 5
+
+
+def test_what_spark_said_is_there_after_a_restart_and_another_spark_stops_the_view(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What two versions say must not stand in one view; what is dropped is gone."""
+    view = "SELECT g, approx_count_distinct(s) AS d FROM t GROUP BY g"
+    with viewkeeper.connect(tmp_path / "db", durability="process") as database:
+        database.sql(f"{TABLES}; CREATE VIEW v AS {view}; CREATE VIEW w AS SELECT id FROM t")
+        database.table("t").put_many([{"id": i, "g": str(i % 3), "s": str(i)} for i in range(9)])
+        database.catch_up()
+    with viewkeeper.connect(tmp_path / "db", durability="process") as database:
+        database.table("t").delete(0)
+        database.catch_up()
+        assert sorted(row["d"] for row in database.view("v").scan()) == [2, 3, 3]
+        monkeypatch.setattr(spark_calls, "spark_version", lambda: "9.9.9")
+        database.table("t").delete(1)
+        database.catch_up()
+        with pytest.raises(ViewBroken, match=r"by Spark .* this is Spark 9\.9\.9; drop the view and create it again"):
+            list(database.view("v").scan())
+        database.sql(f"DROP VIEW v; CREATE VIEW v AS {view}")
+        database.catch_up()
+        assert sorted(row["d"] for row in database.view("v").scan()) == [2, 2, 3]
+
+
+def test_floats_that_spark_sums_up_in_another_order_are_right(database: Database) -> None:
+    """The last bits are chance; not so what is wrong by more."""
+    database.sql("CREATE VIEW v AS SELECT g, skewness(x) AS s, kurtosis(n) AS k, count(*) AS c FROM t GROUP BY g;"
+                 "CREATE VIEW w AS SELECT sum(x) AS x, sort_array(collect_list(array(n)[0])) AS n FROM t")  # fmt: skip
+    chance, table = random.Random(2), database.table("t")
+    for _ in range(3):
+        table.put_many([{"id": chance.randrange(60), "g": str(chance.randrange(3)), "x": chance.random() * 1e6,
+                         "n": chance.randrange(1000)} for _ in range(30)])  # fmt: skip
+        database.catch_up()
+    assert [(each.view, each.differing) for each in database.check_all() if not each.ok] == []
+    view = database._newest.version().catalog.views[0]
+    found = database.view("v").to_arrow()
+    almost = [value * (1 + 1e-12) for value in found.column("s").to_pylist()]
+    off = [value * (1 + 1e-6) for value in found.column("s").to_pylist()]
+    assert view.asked is not None
+    for values, equal in ((almost, True), (off, False)):
+        other = found.set_column(found.column_names.index("s"), "s", [pa.array(values)])
+        assert compared_as_rounded(view.asked, other, found).equal == equal
+    assert not compared_as_rounded("SELECT g, x AS s FROM t", other, found).equal
+
+
+def test_explain_says_that_spark_is_asked_for_the_touched_groups(database: Database) -> None:
+    text = "CREATE VIEW v AS SELECT g, kurtosis(n) AS k FROM t GROUP BY g"
+    lines = [row["plan"] for row in database.sql(f"EXPLAIN {text}")]
+    (groups,) = [line for line in lines if line.startswith("  SPARK GROUPS")]
+    assert "[by key] kurtosis(n) of all rows of the groups that a batch touches in REVERSE-JOIN" in groups
+    assert lines[-1].startswith("falls back: SPARK GROUPS") and "no kernel knows kurtosis" in lines[-1]
+    assert any("reads all rows of its group in REVERSE-JOIN" in line for line in lines)
+
+
+@pytest.mark.parametrize("query", [
+    "SELECT id, (SELECT approx_count_distinct(u.name) FROM u WHERE u.g = t.g) AS d FROM t",
+    "SELECT g, approx_count_distinct(1) AS d FROM t GROUP BY g",
+    "SELECT g, skewness(n) OVER (PARTITION BY g) AS d FROM t",
+    "SELECT g, approx_count_distinct(s) AS d, sum(x) AS x FROM t GROUP BY g",
+])  # fmt: skip
+def test_what_is_left_to_spark_as_a_whole(database: Database, query: str) -> None:
+    plan = "\n".join(row["plan"] for row in database.sql(f"EXPLAIN CREATE VIEW v AS {query}"))
+    assert "  SPARK " in plan and "SPARK GROUPS" not in plan
+
+
+@pytest.mark.parametrize("call", ["first(s)", "collect_list(s)", "array_join(collect_set(s), '')", "any_value(n)"])
+def test_what_takes_rows_in_the_order_of_chance_is_refused(database: Database, call: str) -> None:
+    with pytest.raises(DeclarationError, match="is chance"):
+        database.sql(f"CREATE VIEW v AS SELECT g, {call} AS v FROM t GROUP BY g")
