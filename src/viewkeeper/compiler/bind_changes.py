@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from viewkeeper.catalog.model import Catalog, Column, Scannable, Table, kind_of
-from viewkeeper.catalog.types import BIGINT, BOOLEAN, INT
+from viewkeeper.catalog.types import BIGINT, BOOLEAN, INT, VOID
 from viewkeeper.compiler.bind_select import SelectBinder, unwrapped
 from viewkeeper.compiler.calls import GeneratorCall
 from viewkeeper.compiler.column_defaults import python_value
@@ -27,35 +29,52 @@ from viewkeeper.compiler.statements import (
     RowStatement,
     Update,
 )
+from viewkeeper.compiler.written_anew import NULL_VALUE, UNWRITTEN, WrittenAnew
 from viewkeeper.errors import DeclarationError
 from viewkeeper.plans.changes import DELETE, INSERT, NOTHING, TARGET_ID, UPDATE, BoundChange, ChangedRows
-from viewkeeper.plans.expressions import Case, ColumnRef, Expression, Literal
-from viewkeeper.plans.relations import Constants, GroupBy, Project, Relation, UnionAll
+from viewkeeper.plans.expressions import Case, ColumnRef, Expression, Literal, TextPlace
+from viewkeeper.plans.relations import Constants, GroupBy, Project, Relation, Scan, UnionAll
 from viewkeeper.plans.rewriting import identity
+
+ROW_ID = f"{UNWRITTEN}row id"
+"""The hidden column of a table without a key that is changed."""
+
+_MORE_GENERATORS = ("json_tuple", "variant_explode", "variant_explode_outer")
+"""Those that only Spark knows."""
 
 _ACTIONS = {"UPDATE": UPDATE, "DELETE": DELETE, "INSERT": INSERT}
 
 
-def bind_change(catalog: Catalog, statement: RowStatement, answer: Relation | None = None) -> BoundChange:
-    """Looks up and checks a statement that changes rows; `answer` are the rows of an INSERT's query that somebody else
-    answers.  Raises DeclarationError or NotSupported, with the place."""
-    table = _table(catalog, statement.table)
+def bind_change(catalog: Catalog, statement: RowStatement, answers: Sequence[Scan] = ()) -> BoundChange:
+    """Looks up and checks a statement that changes rows; `answers` are the rows of its queries, where somebody else
+    answers these: the columns of `answered_columns`, then those of the query.
+
+    Raises DeclarationError or NotSupported, with the place.
+    """
+    table = table_changed(catalog, statement)
     binder = _Binder(catalog, table)
     rows: tuple[ChangedRows, ...]
     if isinstance(statement, Insert):
-        rows = (binder.inserted(statement, answer),)
+        rows = (binder.inserted(statement, *answers),)
     elif isinstance(statement, Update):
-        rows = (binder.updated(statement),)
+        rows = (binder.updated(statement, *answers),)
     elif isinstance(statement, Delete):
-        rows = (binder.deleted(statement),)
+        rows = (binder.deleted(statement, *answers),)
     else:
-        rows = binder.merged(statement)
+        rows = binder.merged(statement, answers or [None] * len(statement.rows))
     for each in rows:
         refuse_nested(each.relation)
     return BoundChange(table, rows)
 
 
-def _table(catalog: Catalog, name: Identifier) -> Table:
+def target_columns(table: Table) -> tuple[Column, ...]:
+    """The columns of the table that is changed, and, where it has no key, its row id."""
+    return table.columns if table.key else (*table.columns, Column(ROW_ID, BIGINT, False))
+
+
+def table_changed(catalog: Catalog, statement: RowStatement) -> Table:
+    """The table whose rows `statement` changes; raises DeclarationError where there is none."""
+    name = statement.table
     found = catalog.find(name.name)
     if isinstance(found, Table):
         return found
@@ -71,8 +90,8 @@ class _Names(Beside):
 
     def __init__(self, catalog: Catalog, table: Table) -> None:
         super().__init__(catalog)
-        row_id = () if table.key else (Column("row id", BIGINT, False),)
-        self.target = Derived(TARGET_ID, table.name, (*table.columns, *row_id), hidden=len(row_id))
+        columns = target_columns(table)
+        self.target = Derived(TARGET_ID, table.name, columns, hidden=len(columns) - len(table.columns))
 
     def scannable(self, name: str) -> Scannable | None:
         return self.target if name == TARGET else super().scannable(name)
@@ -85,9 +104,10 @@ class _Binder:
         self._names, self._table, self._zone = _Names(catalog, table), table, catalog.zone
         self._positions = {column.name.lower(): i for i, column in enumerate(table.columns)}
 
-    def inserted(self, statement: Insert, answer: Relation | None) -> ChangedRows:
+    def inserted(self, statement: Insert, answer: Scan | None = None) -> ChangedRows:
         query, tree = statement.query, unwrapped(statement.query.tree)
         binder, marks = SelectBinder(query, self._names), dict[int, Sequence[bool]]()
+        rows: Relation
         if answer is not None:
             rows = answer
         elif statement.refused is not None:
@@ -121,22 +141,24 @@ class _Binder:
             raise DeclarationError(message, *statement.place)
         return places
 
-    def updated(self, statement: Update) -> ChangedRows:
-        input_, values = self._selected(statement.query, "SET")
+    def updated(self, statement: Update, answer: Scan | None = None) -> ChangedRows:
+        input_, values = self._selected(statement.query, statement.anew, "SET", answer)
         assigned = self._assigned(statement.query, statement.assigned, values)
         outputs = [self._literal(UPDATE), *self._identity(), *self._row(assigned, self._old())]
-        return ChangedRows(_project(input_, outputs), of_table=True, written=True)
+        reads = self._reads(statement.anew, answer)
+        return ChangedRows(_project(input_, outputs), of_table=True, written=True, reads=reads)
 
-    def deleted(self, statement: Delete) -> ChangedRows:
-        input_, _ = self._selected(statement.query, "DELETE")
-        return ChangedRows(_project(input_, [self._literal(DELETE), *self._identity()]), of_table=True, written=False)
+    def deleted(self, statement: Delete, answer: Scan | None = None) -> ChangedRows:
+        input_, _ = self._selected(statement.query, statement.anew, "DELETE", answer)
+        relation = _project(input_, [self._literal(DELETE), *self._identity()])
+        return ChangedRows(relation, of_table=True, written=False, reads=self._reads(statement.anew, answer))
 
-    def merged(self, statement: Merge) -> tuple[ChangedRows, ...]:
-        return tuple(self._merged(rows) for rows in statement.rows)
+    def merged(self, statement: Merge, answers: Sequence[Scan | None]) -> tuple[ChangedRows, ...]:
+        return tuple(map(self._merged, statement.rows, answers))
 
-    def _merged(self, rows: MergeRows) -> ChangedRows:
-        input_, given = self._selected(rows.query, "MERGE")
+    def _merged(self, rows: MergeRows, answer: Scan | None) -> ChangedRows:
         of_table = rows.kind != NOT_MATCHED
+        input_, given = self._selected(rows.query, rows.anew, "MERGE", answer, of_table)
         stars = sum(clause.columns is None for clause in rows.clauses)
         named = sum(clause.conditional + len(clause.columns or ()) for clause in rows.clauses)
         of_star = (len(given) - named) // stars if stars else 0
@@ -154,7 +176,8 @@ class _Binder:
         outputs = [_chosen(conditions, actions, self._literal(NOTHING)), *(self._identity() if of_table else ())]
         only_delete = [clause.action for clause in rows.clauses] == ["DELETE"] and conditions == [None]
         relation = _project(input_, [*outputs, *columns])
-        return ChangedRows(relation, of_table, written=True, once=rows.kind == MATCHED and not only_delete)
+        once = rows.kind == MATCHED and not only_delete
+        return ChangedRows(relation, of_table, written=True, once=once, reads=self._reads(rows.anew, answer))
 
     def _by_clause(
         self, query: QueryText, clause: MergeClause, values: Sequence[tuple[str, Expression]]
@@ -167,28 +190,60 @@ class _Binder:
             if column.name.lower() not in named:
                 message = f"the source has no column {column.name}, which * needs; name the columns"
                 raise DeclarationError(message, *clause.place)
-            found[i] = self._stored(query, i, named[column.name.lower()])
+            found[i] = self._stored(query, i, named[column.name.lower()], clause.place)
         return found
 
-    def _selected(self, query: QueryText, what: str) -> tuple[Relation, list[tuple[str, Expression]]]:
-        """The rows that a statement's query reads, and its outputs with their names."""
+    def _selected(
+        self, query: QueryText, anew: WrittenAnew, what: str, answer: Scan | None, of_table: bool = True
+    ) -> tuple[Relation, list[tuple[str, Expression]]]:
+        """The rows that a statement's query reads, and its outputs with their names; in Spark's `answer` these stand
+        behind the columns of the table, where the rows are `of_table`."""
+        self._refuse_rows_together(query, what)
+        if answer is not None:
+            first = len(target_columns(self._table)) if of_table else 0
+            given = list(enumerate(answer.columns))[first:]
+            shown = tuple(replace(column, name=column.name.replace(UNWRITTEN, "")) for column in answer.columns)
+            return replace(answer, columns=shown), [(c.name, self._null() if c.name == NULL_VALUE else
+                             ColumnRef(c.type, c.nullable, None, i, c.name)) for i, c in given]  # fmt: skip
+        if anew.refused is not None:
+            raise anew.refused
         relation = SelectBinder(query, self._names).query(query.tree).relation
         assert isinstance(relation, Project), "it has neither DISTINCT nor set operations"
         if isinstance(relation.input, GroupBy):
             raise query.error(f"an aggregate cannot stand in {what}; put it into a subquery", query.tree)
-        for window in query.tree.find_all(exp.Window, GeneratorCall):
-            if window.parent_select is query.tree:  # SQL does not say over which rows
-                what_kind = "window function" if isinstance(window, exp.Window) else "generator"
-                message = f"a {what_kind} cannot stand in {what}; put it into a subquery, or the source of a MERGE"
-                raise query.error(message, window)
         return relation.input, list(zip(relation.names, relation.outputs, strict=True))
+
+    def _refuse_rows_together(self, query: QueryText, what: str) -> None:
+        """SQL does not say over which rows these are."""
+        for node in query.tree.find_all(exp.Window, GeneratorCall, exp.Anonymous):
+            if node.parent_select is not query.tree:
+                continue
+            if isinstance(node, exp.Anonymous) and node.name.lower() not in _MORE_GENERATORS:
+                continue
+            what_kind = "window function" if isinstance(node, exp.Window) else "generator"
+            message = f"a {what_kind} cannot stand in {what}; put it into a subquery, or the source of a MERGE"
+            raise query.error(message, node)
+
+    def _reads(self, anew: WrittenAnew, answer: Scan | None) -> Relation | None:
+        """What is read of the table where Spark gives the rows: by its key, where our own operators see that."""
+        if answer is None:
+            return None
+        if anew.rows is not None:
+            tree = anew.rows.tree.copy()
+            tree.set("expressions", [exp.Null()])
+            with contextlib.suppress(DeclarationError):
+                return SelectBinder(replace(anew.rows, tree=tree), self._names).query(tree).relation
+        return Scan(TARGET_ID, self._table.name, self._names.target.columns)
+
+    def _null(self) -> Expression:
+        return Literal(VOID, True, None, None)
 
     def _assigned(
         self, query: QueryText, columns: Sequence[Identifier], values: Sequence[tuple[str, Expression]]
     ) -> dict[int, Expression]:  # fmt: skip
         places = self._positions_of(columns)
-        return {i: self._default(i) if name == DEFAULT else self._stored(query, i, value)
-                for i, (name, value) in zip(places, values, strict=True)}  # fmt: skip
+        return {i: self._default(i) if name == DEFAULT else self._stored(query, i, value, column.place)
+                for i, column, (name, value) in zip(places, columns, values, strict=True)}  # fmt: skip
 
     def _positions_of(self, columns: Sequence[Identifier]) -> list[int]:
         places: list[int] = []
@@ -205,9 +260,9 @@ class _Binder:
             raise DeclarationError(f"{self._table.name} has no column {name}" + known, *name.place)
         return found
 
-    def _stored(self, query: QueryText, i: int, value: Expression) -> Expression:
+    def _stored(self, query: QueryText, i: int, value: Expression, near: TextPlace | None = None) -> Expression:
         """`value` as one of column `i`: converted as Spark's ANSI store assignment does, which raises where it does not
-        fit, and refuses what only CAST does."""
+        fit, and refuses what only CAST does; `near` is what to point at in the source where it has no place."""
         column = self._table.columns[i]
         try:
             if not can_be_stored(value.type, column.type):
@@ -216,7 +271,8 @@ class _Binder:
         except Refused as refused:
             message = f"the column {column.name} of {self._table.name}: {refused}"
             error = query.error_at(message, value.place)
-            raise refused.kind(message, error.line, error.column) from None
+            place = near if value.place is None and near is not None else (error.line, error.column)
+            raise refused.kind(message, *place) from None
 
     def _condition(self, query: QueryText, condition: Expression) -> Expression:
         if condition.type != BOOLEAN:

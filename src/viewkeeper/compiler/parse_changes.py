@@ -22,6 +22,8 @@ from viewkeeper.compiler.statements import (
     MergeRows,
     Update,
 )
+from viewkeeper.compiler.syntax import syntax_tree
+from viewkeeper.compiler.written_anew import Snippet, WrittenAnew, pieces, value_pieces
 from viewkeeper.errors import NotSupported
 
 TARGET = "\0target"
@@ -82,14 +84,14 @@ class ChangeReader(StreamReader):
         table, target = self._target()
         self._expect("SET")
         assigned, values = self._assignments(("WHERE",))
-        return Update(*self._whole(), table, self._query_of(values, target, self._where()), assigned)
+        return Update(*self._whole(), table, *self._query_of(values, target, target, self._where()), assigned)
 
     def _delete(self) -> Delete:
         self._expect("DELETE")
         self._expect("FROM")
         table, target = self._target()
         one = [self._unwritten(T.NULL, "NULL")]
-        return Delete(*self._whole(), table, self._query_of([one], target, self._where()))
+        return Delete(*self._whole(), table, *self._query_of([one], target, target, self._where()))
 
     def _where(self) -> list[Token]:
         """WHERE and its condition, to the statement's end."""
@@ -127,8 +129,8 @@ class ChangeReader(StreamReader):
             join = [*(self._unwritten(word, word.name) for word in _JOINS[kind]), self._unwritten(T.JOIN, "JOIN")]
             from_ = [*first, *join, *second, self._unwritten(T.ON, "ON"), *self._in_parentheses(condition)]
             values = [value for _, each in clauses for value in each]
-            query = self._query_of(values or [[self._unwritten(T.NULL, "NULL")]], from_, [])
-            rows.append(MergeRows(kind, query, tuple(clause for clause, _ in clauses)))
+            query = self._query_of(values or [[self._unwritten(T.NULL, "NULL")]], from_, target, [])
+            rows.append(MergeRows(kind, *query, tuple(clause for clause, _ in clauses)))
         return Merge(*self._whole(), table, tuple(rows))
 
     def _name_of(self, source: Sequence[Token]) -> Token | None:
@@ -236,16 +238,43 @@ class ChangeReader(StreamReader):
             tokens += alias
         return table, tokens
 
-    def _query_of(self, values: Sequence[Sequence[Token]], from_: Sequence[Token], where: Sequence[Token]) -> QueryText:
-        """`SELECT values FROM ... WHERE ...`."""
+    def _query_of(
+        self, values: Sequence[Sequence[Token]], from_: Sequence[Token], target: Sequence[Token], where: Sequence[Token]
+    ) -> tuple[QueryText, WrittenAnew]:
+        """`SELECT values FROM ... WHERE ...`, for our own operators and for Spark; `target` is what stands in FROM for
+        the table that is changed."""
+        behind = [self._unwritten(T.FROM, "FROM"), *from_, *where]
+        query, refused = self._read(values, behind)
+        rows: QueryText | None = query
+        if refused is not None:
+            without, none = self._read([[self._unwritten(T.NULL, "NULL")]], behind)
+            rows = without if none is None else None
+        listed: list[Snippet] = []
+        for i, value in enumerate(values):
+            listed += [(",", value[0].start)] if i else []
+            listed += value_pieces(self._source, self._tokens, value)
+        name = self._source.text[target[-1].start : target[-1].end + 1]
+        alias = [] if len(target) > 1 else [self._unwritten(T.ALIAS, f"AS {name}", target[0])]
+        at = next((i + 1 for i, token in enumerate(behind) if token is target[0]), 0)
+        text = pieces(self._source, self._tokens, [*behind[:at], *alias, *behind[at:]])
+        return query, WrittenAnew(tuple(listed), tuple(text), name, refused, rows)
+
+    def _read(
+        self, values: Sequence[Sequence[Token]], behind: Sequence[Token]
+    ) -> tuple[QueryText, NotSupported | None]:  # fmt: skip
+        """A query of tokens, and what in it our own operators do not know, if that can be seen already."""
         tokens = [self._unwritten(T.SELECT, "SELECT")]
         for i, value in enumerate(values):
             tokens += [self._unwritten(T.COMMA, ",", value[0])] if i else []
             tokens += value
-        tokens += [self._unwritten(T.FROM, "FROM"), *from_, *where]
-        tree = self._admitted_tree(self._source, tokens)
+        tokens += behind
+        refused = None
+        try:
+            tree = self._admitted_tree(self._source, tokens)
+        except NotSupported as error:
+            tree, refused = syntax_tree(self._source, tokens), error
         assert isinstance(tree, exp.Select), "values in parentheses, of rows that are joined"
-        return QueryText(tree, self._source, self._tokens[0].start, self._tokens[-1].end + 1)
+        return QueryText(tree, self._source, self._tokens[0].start, self._tokens[-1].end + 1), refused
 
     def _in_parentheses(self, tokens: Sequence[Token]) -> list[Token]:
         return [self._unwritten(T.L_PAREN, "(", tokens[0]), *tokens, self._unwritten(T.R_PAREN, ")", tokens[-1])]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from viewkeeper.catalog.types import Type
 from viewkeeper.compiler.source_text import QueryText
+from viewkeeper.compiler.written_anew import WrittenAnew
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.expressions import TextPlace
 from viewkeeper.plans.references import PartQuery
@@ -310,19 +311,22 @@ class Insert(Statement):
 @dataclass(frozen=True)
 class Update(Statement):
     """UPDATE table SET ... WHERE ...: `query` is a SELECT of the values of the columns `assigned`, from the table as
-    `parse_changes.TARGET`.  What is called `parse_changes.DEFAULT` is the column's default."""
+    `parse_changes.TARGET`.  What is called `parse_changes.DEFAULT` is the column's default.  `anew` is the same for
+    Spark."""
 
     table: Identifier
     query: QueryText
+    anew: WrittenAnew
     assigned: tuple[Identifier, ...]
 
 
 @dataclass(frozen=True)
 class Delete(Statement):
-    """DELETE FROM table WHERE ...: `query` is a SELECT of something from the rows that go."""
+    """DELETE FROM table WHERE ...: `query` is a SELECT of something from the rows that go, `anew` that for Spark."""
 
     table: Identifier
     query: QueryText
+    anew: WrittenAnew
 
 
 @dataclass(frozen=True)
@@ -340,10 +344,11 @@ class MergeClause:
 @dataclass(frozen=True)
 class MergeRows:
     """The clauses of one kind: `query` is a SELECT, from the rows of that kind, of each clause's condition, if it has
-    one, and values."""
+    one, and values; `anew` is the same for Spark."""
 
     kind: str
     query: QueryText
+    anew: WrittenAnew
     clauses: tuple[MergeClause, ...]
 
 

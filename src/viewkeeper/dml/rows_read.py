@@ -31,9 +31,10 @@ class RowsRead:
     """What the relations of `bound` scan."""
 
     def __init__(
-        self, catalog: Catalog, moment: Moment, bound: BoundChange, answered: AnsweredQuery | None = None
+        self, catalog: Catalog, moment: Moment, bound: BoundChange, answered: Sequence[AnsweredQuery] = ()
     ) -> None:
-        self._catalog, self._moment, self._bound, self._answered = catalog, moment, bound, answered
+        self._catalog, self._moment, self._bound = catalog, moment, bound
+        self._answered = {each.id: each for each in answered}
         self._scanned: dict[int, Rows] = {}
 
     def scan(self, id_: int) -> Rows:
@@ -47,9 +48,8 @@ class RowsRead:
     def _read(self, id_: int) -> Rows:
         if id_ == TARGET_ID:
             return self._target()
-        if id_ == ANSWER_ID:
-            assert self._answered is not None, "there is a query that Spark answers"
-            return self._answered.rows(self.scan)
+        if id_ <= ANSWER_ID:
+            return self._answered[id_].rows(self.scan)
         return self._object(id_)
 
     def _object(self, id_: int) -> Rows:
@@ -66,7 +66,8 @@ class RowsRead:
 
     def _target(self) -> Rows:
         table = self._bound.table
-        keys = [_keys(rows.relation, table) for rows in self._bound.rows if _scans_target(rows.relation)]
+        read = [rows.relation if rows.reads is None else rows.reads for rows in self._bound.rows]
+        keys = [_keys(relation, table) for relation in read if _scans_target(relation)]
         if not table.key or None in keys:
             return self._whole(table)
         asked = Rows.concat([run_query(each, self.scan, self._catalog.zone)

@@ -12,7 +12,7 @@ from viewkeeper.compiler.bind_changes import bind_change
 from viewkeeper.compiler.statements import Insert, Merge, RowStatement
 from viewkeeper.dml.row_operations import RowOperations, row_operations
 from viewkeeper.dml.rows_read import RowsRead
-from viewkeeper.dml.spark_query import AnsweredQuery, answered_query
+from viewkeeper.dml.spark_query import AnsweredQuery, answered_queries
 from viewkeeper.errors import NotSupported
 from viewkeeper.maintenance.ad_hoc import run_query
 from viewkeeper.plans.changes import BoundChange
@@ -23,7 +23,7 @@ from viewkeeper.views.spark_session import SparkUse
 
 def run_change(catalog: Catalog, store: Store, statement: RowStatement, spark: SparkUse | None = None) -> Result:
     """Does what `statement` says, all of it or nothing.  The result counts the rows, and has the token of the write.
-    `spark` answers the query of an INSERT which our own operators do not know.
+    `spark` answers queries that our own operators do not know.
 
     Raises DeclarationError or NotSupported where it is refused as written, ViewBroken where an expression raises for a
     row, InputError where the table cannot take a row.
@@ -50,12 +50,12 @@ def run_change(catalog: Catalog, store: Store, statement: RowStatement, spark: S
 
 def _bound(
     catalog: Catalog, statement: RowStatement, spark: SparkUse | None
-) -> tuple[BoundChange, AnsweredQuery | None]:
-    """The statement, and the query that Spark answers, if there is one."""
+) -> tuple[BoundChange, tuple[AnsweredQuery, ...]]:
+    """The statement, and the queries that Spark answers, if there are any."""
     try:
-        return bind_change(catalog, statement), None
+        return bind_change(catalog, statement), ()
     except NotSupported as refused:
-        if spark is None or not isinstance(statement, Insert):
+        if spark is None:
             raise
-        answered = answered_query(catalog, statement, refused, spark)
-        return bind_change(catalog, statement, answered.relation), answered
+        answered = answered_queries(catalog, statement, refused, spark)
+        return bind_change(catalog, statement, [each.relation for each in answered]), answered

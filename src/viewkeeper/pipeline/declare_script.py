@@ -51,6 +51,7 @@ from viewkeeper.pipeline.spark_views import bind_any_view
 from viewkeeper.pipeline.whole_parts import LostAsDeclared, require_fillable, with_parts_of
 from viewkeeper.plans.maintenance import Memo, Plan, SparkGroups, plan_of
 from viewkeeper.plans.outside import SparkAggregate, SparkCall
+from viewkeeper.spark.parameters import Constant
 from viewkeeper.streams import alter, declare_streams
 from viewkeeper.streams.analyst import Analyst, Keys, NoAnalyst, NotByRows
 from viewkeeper.trace.receipt import RunRef
@@ -160,6 +161,7 @@ class _AsDeclared:
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
         zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
+        parameters: Mapping[str, Constant] | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         if sql not in self._columns:  # so Spark has refused it then
             raise DeclarationError("Spark computes no such call")

@@ -43,7 +43,7 @@ class SparkAnswers:
         with loss_named(), session_of as session, described(session, question.title), failures_unlogged():
             try:
                 with named_tables(session, question.tables):
-                    return _logical(ask(session, question.sql), question.columns, question.zone)
+                    return _logical(ask(session, question.sql, question.parameters), question.columns, question.zone)
             except failures() as error:
                 raise_unless_of_query(error)
                 code = _code(error)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -18,9 +19,22 @@ from viewkeeper.compiler.ties import ties_broken
 from viewkeeper.errors import DeclarationError, Error, NotSupported
 from viewkeeper.pipeline.spark_calls import bind_with_spark_calls
 from viewkeeper.plans.relations import SparkQuery
+from viewkeeper.spark.parameters import Constant, constants
 from viewkeeper.streams.analyst import Analyst
 
-_Read = Table | View | Stream | PartView
+
+@dataclass(frozen=True)
+class RowsBeside:
+    """Rows that stand beside a catalog's, under a name that nothing there has; those of its columns that are the `key`
+    tell them apart."""
+
+    id: int
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[int, ...]
+
+
+_Read = Table | View | Stream | PartView | RowsBeside
 """What a query can name."""
 
 
@@ -46,20 +60,32 @@ def bind_any_view(catalog: Catalog, statement: CreateView, analyst: Analyst) -> 
     return _spark_view(statement, asked, columns, names)
 
 
+@dataclass(frozen=True)
+class Determined:
+    """A query for Spark whose rows settle its answer: what it reads, its columns, and the values of `:name` in it."""
+
+    sql: str
+    objects: list[_Read]
+    columns: tuple[Column, ...]
+    parameters: Mapping[str, Constant]
+
+
 def determined_query(
-    catalog: Catalog, query: QueryText, refused: NotSupported, analyst: Analyst
-) -> tuple[str, list[_Read], tuple[Column, ...]]:
-    """A query for Spark, which our own operators have `refused`, with ties broken; what it reads, and its columns.
+    catalog: Catalog, query: QueryText, refused: NotSupported, analyst: Analyst, beside: Sequence[RowsBeside] = ()
+) -> Determined:
+    """A query for Spark, which our own operators have `refused`, with ties broken; it may read what stands `beside` the
+    catalog.
 
     Raises as `bind_any_view`.
     """
     _refuse_functions(catalog, query, refused)
-    asked = _Asked(catalog, query, _objects(catalog, query), refused, analyst)
+    values = constants(query.sql, query.source.parameters, catalog.zone)
+    asked = _Asked(catalog, query, _objects(catalog, query, beside), refused, analyst, values)
     _refuse_hidden(asked)
     columns = asked.columns(query.sql)
     sql = ties_broken(query, len(columns))
     asked.columns(sql, determined=True)
-    return sql, asked.objects, columns
+    return Determined(sql, asked.objects, columns, values)
 
 
 def _refuse_functions(catalog: Catalog, query: QueryText, refused: NotSupported) -> None:
@@ -95,7 +121,7 @@ def _spark_view(
     return BoundView(statement.name.name, query.sql, relation, columns, key, False, reads, sql)
 
 
-def _objects(catalog: Catalog, query: QueryText) -> list[_Read]:
+def _objects(catalog: Catalog, query: QueryText, beside: Sequence[RowsBeside] = ()) -> list[_Read]:
     """What the query names; of one that only Spark reads, all whose names stand there."""
     found: dict[int, _Read] = {}
     if query.tree == UNREAD:
@@ -103,7 +129,7 @@ def _objects(catalog: Catalog, query: QueryText) -> list[_Read]:
         return list({of.id: of for of in named if of is not None}.values())
     for node in query.tree.find_all(exp.Table):
         if isinstance(node.this, exp.Identifier) and not is_common(node):
-            of = _readable(catalog, node.name)
+            of = next((each for each in beside if each.name == node.name), _readable(catalog, node.name))
             if of is None:
                 known = did_you_mean(node.name, catalog.readable_names())
                 raise query.error(f"there is no table or view {node.name}" + known, node)
@@ -125,6 +151,7 @@ class _Asked:
     objects: list[_Read]
     refused: NotSupported
     analyst: Analyst
+    parameters: Mapping[str, Constant] = field(default_factory=dict)
 
     def columns(self, sql: str, *, determined: bool = False) -> tuple[Column, ...]:
         """The columns of `sql`, which is the query or begins like it; if it is to be `determined`, only where its rows
@@ -132,7 +159,7 @@ class _Asked:
         tables = {of.name: of.columns for of in self.objects}
         keys = {of.name.lower(): _key(of) for of in self.objects} if determined else None
         try:
-            return self.analyst.columns(sql, tables, (), self.catalog.zone, None, keys, True)
+            return self.analyst.columns(sql, tables, (), self.catalog.zone, None, keys, True, self.parameters)
         except DeclarationError as error:
             message, place = str(error), self.query.source.place(self.query.start)
             if error.line is not None and error.column is not None:

@@ -12,6 +12,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
+from viewkeeper.spark.parameters import Constant
 from viewkeeper.stores.contract import LogReader, LogSlice
 from viewkeeper.streams import work as streams
 from viewkeeper.streams.analyst import Analyst
@@ -95,13 +96,14 @@ class ZoneWork:
 @dataclass(frozen=True)
 class SparkQuestion:
     """A query for Spark: `sql` over `tables`, by name, in the types that users see; its answer has `columns`, and is
-    computed in the time zone `zone`."""
+    computed in the time zone `zone`.  `parameters` are the values of `:name` in it."""
 
     title: str
     zone: str
     sql: str
     tables: Mapping[str, pa.Table]
     columns: tuple[Column, ...]
+    parameters: Mapping[str, Constant] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

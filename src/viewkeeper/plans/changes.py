@@ -14,7 +14,7 @@ TARGET_ID = -1
 """The id by which a relation scans the table that is changed: its columns, then its row id where it has no key."""
 
 ANSWER_ID = -2
-"""That by which it scans what Spark answers to the query of an INSERT."""
+"""That by which it scans what Spark answers to the first query of a statement; below it are those of further ones."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,15 @@ class ChangedRows:
     """The rows of `relation` have, in this order: what is done (INT); `of_table`: which row of the table it is done
     with, by its key or row id; `written`: all columns that the row gets.
 
-    `once`: no row of the table may come twice.
+    `once`: no row of the table may come twice.  `reads`: where Spark gives the rows, a relation that reads the same of
+    the table as its query.
     """
 
     relation: Relation
     of_table: bool
     written: bool
     once: bool = False
+    reads: Relation | None = None
 
 
 @dataclass(frozen=True)

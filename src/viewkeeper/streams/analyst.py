@@ -7,6 +7,7 @@ from typing import Protocol
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.errors import Error, NotSupported
+from viewkeeper.spark.parameters import Constant
 
 Keys = Mapping[str, Sequence[str]]
 """The columns by which the rows of a table or view can be told apart, by its name in small letters; none: there are no
@@ -23,6 +24,7 @@ class Analyst(Protocol):
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
         zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
+        parameters: Mapping[str, Constant] | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         """The columns of the query `sql`, where the names in it are tables of these shapes; those of `timed` (None:
         all) have a hidden PART_TIMESTAMP besides.
@@ -30,6 +32,7 @@ class Analyst(Protocol):
         Raises DeclarationError, with the place in `sql` where one is known; NotByRows where the query takes rows of the
         table `by_rows`, which it reads once, together.  With `keys`, also where the answer depends on the order of rows
         that an ORDER BY finds equal.  Arrays, structs and maps are types of columns if `nested`.
+        `parameters` are the values of `:name` in `sql`.
         """
 
 
@@ -43,11 +46,12 @@ class LazyAnalyst:
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
         zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
+        parameters: Mapping[str, Constant] | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         """As `Analyst.columns`."""
         if self._made is None:
             self._made = self._make()
-        return self._made.columns(sql, tables, timed, zone, by_rows, keys, nested)
+        return self._made.columns(sql, tables, timed, zone, by_rows, keys, nested, parameters)
 
 
 class NoAnalyst:
@@ -56,6 +60,7 @@ class NoAnalyst:
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
         zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
+        parameters: Mapping[str, Constant] | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         """Raises Error."""
         raise Error("this view's query is analysed by Spark, which this process does not have; "

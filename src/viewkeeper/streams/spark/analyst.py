@@ -17,6 +17,7 @@ from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.errors import DeclarationError
 from viewkeeper.spark.asking import ask, one_query, parsed
+from viewkeeper.spark.parameters import Constant
 from viewkeeper.spark.tables import local
 from viewkeeper.spark.types import catalog_type, schema
 from viewkeeper.streams.analyst import Keys, NotByRows
@@ -61,6 +62,7 @@ class SparkAnalyst:
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
         zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
+        parameters: Mapping[str, Constant] | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         """The columns of a query (`PartQuery.sql`) over tables of these shapes, as Spark names and types them.
 
@@ -76,7 +78,7 @@ class SparkAnalyst:
             try:
                 read = self._refuse_other_tables(session, query, tables)
                 with _empty_tables(session, query, tables):
-                    frame = ask(session, query.sql)
+                    frame = ask(session, query.sql, parameters)
                     self._refuse_other_functions(session, query, read)
                     analysed = frame._jdf.queryExecution().analyzed()
                     plan = plan_of(analysed)
