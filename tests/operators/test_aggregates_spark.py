@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aggregate_queries import JOINED, JOINED_ONCE, MOMENTS, OF_ALL_VALUES, REWRITTEN, ROWS, TABLE
+from aggregate_queries import BY, JOINED, JOINED_ONCE, MOMENTS, OF_ALL_VALUES, REWRITTEN, ROWS, TABLE
 from bags import bag
 from compiler_catalog import catalog_of, query_of
 from one_table import answered_twice, show
+from viewkeeper.compiler.ties import extremes_settled
 from viewkeeper.plans.relations import Relation
 
 if TYPE_CHECKING:
@@ -43,6 +44,17 @@ def test_what_is_exact_is_sparks(table: SparkSession, rest: str, calls: list[str
     found = table.sql(text)
     assert [(c.name, str(c.type).lower(), c.nullable) for c in relation.columns] == [
         (f.name, f.dataType.simpleString(), f.nullable) for f in found.schema]  # fmt: skip
+    assert bag(ours(relation)) == bag([tuple(row) for row in found.collect()])
+
+
+@pytest.mark.parametrize("rest", [BY_GROUP, NO_ROWS])
+def test_what_stands_beside_an_extreme_is_sparks_where_ties_are_settled(table: SparkSession, rest: str) -> None:
+    """Of rows that are tied it is the least, or the greatest, value; Spark is told so by its text."""
+    text = f"SELECT {'g, ' if rest == BY_GROUP else ''}{', '.join(BY)} FROM t {rest}"
+    relation = query_of(CATALOG, text).relation
+    named, found = table.sql(text), table.sql(extremes_settled(text))
+    assert [(c.name, str(c.type).lower(), c.nullable) for c in relation.columns] == [
+        (f.name, f.dataType.simpleString(), f.nullable) for f in named.schema]  # fmt: skip
     assert bag(ours(relation)) == bag([tuple(row) for row in found.collect()])
 
 

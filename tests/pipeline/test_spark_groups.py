@@ -41,6 +41,9 @@ QUERIES = {
     "whole_beside": "SELECT count(*) AS c, approx_count_distinct(s) AS n, median(n) AS m FROM t WHERE n > 2",
     "joined": "SELECT u.name, approx_count_distinct(n) AS n, count(*) AS c FROM t JOIN u ON t.g = u.g GROUP BY u.name",
     "sets": "SELECT g, n, approx_count_distinct(s) AS d, count(*) AS c FROM t GROUP BY ROLLUP (g, n)",
+    "by": "SELECT g, max_by(array(n, s), h) AS a, min_by(array(s), x) FILTER (WHERE n > 1) AS b, max_by(s, n) AS c, "
+          "min_by(levenshtein(s, g), h) AS d FROM t GROUP BY g",
+    "by_over": "SELECT id, max_by(s, n) FILTER (WHERE x > 1) OVER (PARTITION BY g) AS m, soundex(s) AS o FROM t",
     "over_it": "SELECT n, count(*) AS c, approx_count_distinct(g) AS g FROM one GROUP BY n",
     "again": "SELECT approx_count_distinct(s) AS n, g FROM t GROUP BY g HAVING count(*) > 1",
     "subquery": "SELECT id, n FROM t WHERE n < (SELECT approx_count_distinct(s) FROM t)",

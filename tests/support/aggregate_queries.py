@@ -36,6 +36,12 @@ MOMENTS = [
 ]  # fmt: skip
 """What follows from sums of products."""
 
+BY = [f"{function}({value}, {by})" for function in ("min_by", "max_by") for value in ("s", "id", "d", "p")
+      for by in ("b", "i", "d", "p", "s", "struct(b, d)")]  # fmt: skip
+BY += ["max_by(DISTINCT i, l) FILTER (WHERE d < 100)", "min_by(upper(s), i / 2) FILTER (WHERE (b))",
+       "min_by(i + 1, CAST(id AS STRING))", "min_by(struct(d, s), b).s", "max_by(struct(d, s), l).d"]  # fmt: skip
+"""What stands beside the least or the greatest value; many are tied."""
+
 OF_ALL_VALUES = [
     "median(i)", "median(p)", "median(d)", "median(DISTINCT i)", "percentile(l, 0.3)", "percentile(i, 1)",
     "percentile(p, 0.77)", "percentile(d, 0.9) FILTER (WHERE d < 100)", "mode(s, true)", "mode(b, true)",

@@ -22,6 +22,7 @@ from viewkeeper.plans.expressions import Expression
 from viewkeeper.plans.product_sums import PRODUCTS, VARIANCES
 from viewkeeper.plans.relations import AggregateCall
 from viewkeeper.plans.value_functions import (
+    EXTREMES_BY,
     fraction_of,
     is_descending,
     is_discrete,
@@ -74,6 +75,10 @@ def of_all_values(function: str, values: Sequence[Any], of: Type) -> Any:
         numbers = Counter(values)
         first = max if function == "mode desc" else min
         return first((value for value in numbers if numbers[value] == max(numbers.values())), key=order_key)
+    if function in EXTREMES_BY:
+        there = [opened(canonical(value), of) for value in values]
+        chosen = min(there, key=order_of) if function == "min_by" else max(there, key=order_of)
+        return closed(chosen["value"], of.parts[1][1])
     if is_list(function):
         return _listed(values, of, once=lists_once(function), descending=is_descending(function))
     separator = separator_of(function)

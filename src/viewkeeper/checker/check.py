@@ -27,8 +27,9 @@ from viewkeeper.compiler.statements import SelectStatement
 from viewkeeper.compiler.ties import settled
 from viewkeeper.errors import NotFound
 from viewkeeper.plans.order_dependence import needs_exact
-from viewkeeper.plans.relations import Limit, Relation, SparkQuery, Windows
+from viewkeeper.plans.relations import GroupBy, Limit, Relation, SparkQuery, Windows
 from viewkeeper.plans.subqueries import relations_in
+from viewkeeper.plans.value_functions import EXTREMES_BY
 
 ROW_ID = Column("__row", BIGINT, False)
 """Where a table has no primary key, its hidden row id is the last column of what the proof is given."""
@@ -203,7 +204,7 @@ class _Check:
             return relation.sql
         if any(self._is_stream(id_) for id_ in view.reads) and PART_TIMESTAMP.name in view.sql.upper():
             return None  # it is hidden, as no column of Spark's is
-        if not any(isinstance(each, (Limit, Windows)) for each in relations_in(relation)):
+        if not any(isinstance(each, (Limit, Windows)) or _takes_extremes(each) for each in relations_in(relation)):
             return view.sql
         (select,) = parse_script(view.sql)
         assert isinstance(select, SelectStatement), "a view's text is a query"
@@ -297,6 +298,11 @@ class _Check:
         if (id_, width) not in self._answers:
             self._answers[id_, width] = Answer(rows_of(self._tables[id_].select(range(width))))
         return self._answers[id_, width]
+
+
+def _takes_extremes(relation: Relation) -> bool:
+    """Whether it has calls of min_by or max_by."""
+    return isinstance(relation, GroupBy) and any(call.function in EXTREMES_BY for call in relation.calls)
 
 
 def _named_as(view: View, answer: Any) -> Any:

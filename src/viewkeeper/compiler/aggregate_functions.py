@@ -22,13 +22,14 @@ from viewkeeper.compiler.aggregates import (
 )  # fmt: skip
 from viewkeeper.compiler.calls import LISTING, AggregateFunction, SortedCall
 from viewkeeper.compiler.conversion import Refused, converted
+from viewkeeper.compiler.forms import bound_call
 from viewkeeper.errors import NotSupported
 from viewkeeper.functions.nested_order import has_order
-from viewkeeper.plans.expressions import Coalesce, Expression, Literal, TextPlace, unless_null
+from viewkeeper.plans.expressions import Coalesce, Expression, IsNull, Literal, Not, TextPlace, unless_null
 from viewkeeper.plans.outside import BY_SPARK
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.rewriting import identity
-from viewkeeper.plans.value_functions import fraction_of, joined_name, list_name, percentile_name
+from viewkeeper.plans.value_functions import EXTREMES_BY, fraction_of, joined_name, list_name, percentile_name
 
 
 @dataclass(frozen=True)
@@ -225,6 +226,19 @@ def _mode(written: WrittenAggregate) -> UngroupedCall:
     return UngroupedCall(argument.type, True, written.place, "mode", argument, written.name)
 
 
+def _by(written: WrittenAggregate) -> UngroupedCall:
+    """The first value where the second is the least, or the greatest, of those that are not NULL."""
+    value, by = written.arguments
+    if not has_order(value.type) or not has_order(by.type):
+        raise Refused(f"{written.function} of such values is not supported yet", NotSupported)
+    named = [Literal(STRING, False, written.place, "by"), by, Literal(STRING, False, written.place, "value"), value]
+    both = bound_call("named_struct", named, written.place, written.zone)
+    if by.nullable:
+        nothing = IsNull(BOOLEAN, False, written.place, by)
+        both = only_where(Not(BOOLEAN, False, written.place, nothing), both)
+    return UngroupedCall(value.type, True, written.place, written.function, both, written.name)
+
+
 def _bits(written: WrittenAggregate) -> UngroupedCall:
     _refuse_distinct(written)
     (argument,) = written.arguments
@@ -255,6 +269,7 @@ _MAKE: dict[str, tuple[int, _Make]] = {
     "variance": (1, _moment("var_samp")), **dict.fromkeys(("std", "stddev"), (1, _moment("stddev_samp"))),
     **{name: (2, _moment(name)) for name in ("corr", "covar_pop", "covar_samp", "regr_intercept", "regr_r2",
                                              "regr_slope", "regr_sxx", "regr_sxy", "regr_syy")},
+    **dict.fromkeys(EXTREMES_BY, (2, _by)),
     "median": (1, _percentile), "percentile": (2, _percentile), "mode": (2, _mode),
     **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), (1, _bits)),
     "regr_avgy": (2, _regr_average(0)), "regr_avgx": (2, _regr_average(1)),

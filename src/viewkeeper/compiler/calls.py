@@ -58,7 +58,8 @@ SCALARS = frozenset(BY_NAME) | FORMS | frozenset(CONVERSIONS)
 AGGREGATES = frozenset(
     (
         "any", "array_agg", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "collect_list", "collect_set",
-        "corr", "count_if", "covar_pop", "covar_samp", "every", "listagg", "mean", "median", "mode", "percentile",
+        "corr", "count_if", "covar_pop", "covar_samp", "every", "listagg", "max_by", "mean", "median",
+        "min_by", "mode", "percentile",
         "percentile_cont", "percentile_disc", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2",
         "regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "some", "std", "stddev", "stddev_pop", "stddev_samp",
         "string_agg", "try_avg", "try_sum", "var_pop", "var_samp", "variance", BY_SPARK,

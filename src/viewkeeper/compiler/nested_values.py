@@ -24,7 +24,7 @@ from viewkeeper.plans.relations import (
 )
 from viewkeeper.plans.rewriting import walk
 from viewkeeper.plans.subqueries import relations_in
-from viewkeeper.plans.value_functions import is_list
+from viewkeeper.plans.value_functions import EXTREMES_BY, is_list
 
 _PASSING = (Case, Cast, Coalesce, IsNull, SparkCall, SparkAggregate)
 _EQUALITIES = ("=", "<>", "<=>")
@@ -64,7 +64,7 @@ def _ordered(relation: Relation) -> Iterator[tuple[Type, TextPlace | None]]:
     """Values of which one comes before another, and where that is asked."""
     if isinstance(relation, GroupBy):
         for call in relation.calls:
-            free = call.function in ("count", "count_distinct", BY_SPARK) or is_list(call.function)
+            free = call.function in ("count", "count_distinct", BY_SPARK, *EXTREMES_BY) or is_list(call.function)
             if call.argument is not None and not free:
                 yield call.argument.type, call.place
     elif isinstance(relation, Limit):
@@ -74,7 +74,8 @@ def _ordered(relation: Relation) -> Iterator[tuple[Type, TextPlace | None]]:
         for over in relation.calls:
             orders = [*over.order, *over.ties]
             yield from ((columns[order.index].type, over.place) for order in orders)
-            yield from ((columns[i].type, over.place) for i in over.arguments if over.function != "count")
+            free = over.function in ("count", *EXTREMES_BY)
+            yield from ((columns[i].type, over.place) for i in over.arguments if not free)
 
 
 def _told_apart(relation: Relation) -> Iterator[tuple[Type, TextPlace | None]]:

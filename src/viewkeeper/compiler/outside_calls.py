@@ -24,7 +24,7 @@ from viewkeeper.compiler.relational import CHECKS, RELATIONAL, with_values
 from viewkeeper.compiler.source_text import QueryText, Script
 from viewkeeper.compiler.supported import refuse_unsupported
 from viewkeeper.compiler.syntax import query_tokens, syntax_tree
-from viewkeeper.compiler.ties import closing
+from viewkeeper.compiler.ties import closing, extremes_settled
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.expressions import Expression, TextPlace
 from viewkeeper.plans.outside import BY_SPARK, SparkAggregate, SparkCall
@@ -74,6 +74,8 @@ class OutsideCalls:
         text, start = query.source.text[tokens[0].start : tokens[-1].end + 1], tokens[0].start
         for first, behind, name in sorted(pieces, reverse=True):
             text = text[: first - start] + name + text[behind - start :]
+        if node.name in self.aggregates:
+            text = extremes_settled(text)
         try:
             columns = tuple(map(column_of, range(len(arguments)), arguments))
             given = self.typed(text, columns, node.name in self.aggregates)

@@ -1,22 +1,26 @@
-"""Which rows come first where ORDER BY finds several equal: settled in a view, and in the text that Spark is asked.
+"""Which rows come first where ORDER BY, min_by or max_by finds several equal: settled in a view, and in the text that
+Spark is asked.
 
 The outermost ORDER BY with LIMIT is settled by all outputs.  A window function is settled by the key of the rows that
-it is computed of, or by all their columns where they have none; `over.windowed` says so.
+it is computed of, or by all their columns where they have none; `over.windowed` says so.  min_by and max_by are settled
+by the value that they give: of equal ones it is the least, or the greatest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.compiler.bind_over import window_of
-from viewkeeper.compiler.source_text import QueryText, offset_of
-from viewkeeper.compiler.syntax import query_tokens
+from viewkeeper.compiler.source_text import QueryText, Script, offset_of
+from viewkeeper.compiler.syntax import query_tokens, tokenize
 from viewkeeper.plans.expressions import TextPlace
 from viewkeeper.plans.relations import Limit, Relation, Windows, inputs_of
 from viewkeeper.plans.subqueries import relations_in
+from viewkeeper.plans.value_functions import EXTREMES_BY
 
 _WHOLE = " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
@@ -34,13 +38,55 @@ def settled(query: QueryText, relation: Relation, outputs: int) -> str | None:
             edits += _of_windows(query, dict(each.settled))
     if any(isinstance(each, Limit) for each in inputs_of(relation)):
         edits += _of_limit(query, outputs)
-    return _edited(query, edits)
+    return _edited(query, [*edits, *_of_query(query)])
 
 
 def ties_broken(query: QueryText, outputs: int) -> str:
     """The text of `query`, which has so many `outputs`, with all of them as further terms of its own ORDER BY, if LIMIT
     or OFFSET stands behind that: rows that are then still equal are one another's like."""
-    return _edited(query, _of_limit(query, outputs))
+    return _edited(query, [*_of_limit(query, outputs), *_of_query(query)])
+
+
+def extremes_settled(text: str) -> str:
+    """An expression whose calls of min_by and max_by are settled."""
+    for start, end, instead in sorted(_of_extremes(text, tokenize(Script(text))), reverse=True):
+        text = text[:start] + instead + text[end:]
+    return text
+
+
+def _of_query(query: QueryText) -> list[Edit]:
+    found = _of_extremes(query.source.text, query_tokens(query))
+    return [(start - query.start, end - query.start, instead) for start, end, instead in found]
+
+
+def _of_extremes(text: str, tokens: Sequence[Token]) -> Iterator[Edit]:
+    """The second argument of min_by and max_by becomes a struct of both, and rows where it is NULL are left out."""
+    for i, (token, after) in enumerate(pairwise(tokens)):
+        if token.text.lower() not in EXTREMES_BY or after.token_type != TokenType.L_PAREN:
+            continue
+        last, first = closing(tokens, i + 1), i + 2 + (tokens[i + 2].token_type in (TokenType.DISTINCT, TokenType.ALL))
+        commas = [
+            n for n in range(first, last) if tokens[n].token_type == TokenType.COMMA and _depth(tokens, first, n) == 0
+        ]
+        if token.token_type == TokenType.IDENTIFIER or len(commas) != 1:
+            continue
+        value = text[tokens[first].start : tokens[commas[0]].start].strip()
+        begin, end = tokens[commas[0] + 1].start, tokens[last].start
+        there = f"({text[begin:end].strip()}) IS NOT NULL"
+        yield begin, begin, "struct("
+        yield end, end, f", {value})"
+        if [each.text.upper() for each in tokens[last + 1 : last + 4]] == ["FILTER", "(", "WHERE"]:
+            begin, end = tokens[last + 4].start, tokens[closing(tokens, last + 2)].start
+            yield begin, begin, f"{there} AND ("
+            yield end, end, ")"
+        else:
+            yield tokens[last].end + 1, tokens[last].end + 1, f" FILTER (WHERE {there})"
+
+
+def _depth(tokens: Sequence[Token], first: int, behind: int) -> int:
+    kinds = [token.token_type for token in tokens[first:behind]]
+    opened, closed = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
+    return sum((kind in opened) - (kind in closed) for kind in kinds)
 
 
 def _edited(query: QueryText, edits: Sequence[Edit]) -> str:

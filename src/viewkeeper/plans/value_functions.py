@@ -1,4 +1,5 @@
-"""Aggregates that need all values of a group, each with its number: percentiles, the mode, bits, lists in order."""
+"""Aggregates that need all values of a group, each with its number: percentiles, the mode, bits, lists in order, and
+what stands beside the least or the greatest value."""
 
 from __future__ import annotations
 
@@ -10,7 +11,11 @@ _DISCRETE = "percentile_disc "
 _DESCENDING = " desc"
 _LIST, _SET = "sorted list", "sorted set"
 _JOINED = re.compile("joined( once)?( in descending order)? by (.*)", re.DOTALL)
-_OTHERS = frozenset(("mode", "mode desc", "bit_and", "bit_or", "bit_xor"))
+EXTREMES_BY = frozenset(("min_by", "max_by"))
+"""The first of two values where the second is the least or the greatest, where there is one: the argument is a struct
+of the second and the first.  Where several rows have that, it is the least (the greatest) of their first values."""
+
+_OTHERS = frozenset(("mode", "mode desc", "bit_and", "bit_or", "bit_xor")) | EXTREMES_BY
 
 
 def percentile_name(fraction: float, *, discrete: bool = False, descending: bool = False) -> str:

@@ -310,8 +310,12 @@ def _calls_of_all_values(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
     numbers = [name for name, type_ in columns if type_.is_number]
     integers = [column for column in columns if column[1].is_integer]
     exact = [column for column in columns if not (column[1].is_float or column[1].is_nested)]
-    function = pick(draw, ["median", "percentile", "mode", "bits", "list", "list", "joined"])
+    function = pick(draw, ["median", "percentile", "mode", "bits", "list", "list", "joined", "by", "by"])
     plain = [column for column in columns if not column[1].is_nested]
+    if function == "by" and plain:
+        name, type_ = pick(draw, plain)
+        where = f" FILTER (WHERE {pick(draw, columns)[0]} IS NOT NULL)" if draw(st.booleans()) else ""
+        return f"{pick(draw, ['min', 'max'])}_by({name}, {pick(draw, plain)[0]}){where}", type_
     if function == "list" and plain:
         name, type_ = pick(draw, plain)
         listing = pick(draw, ["collect_list(", "collect_list(DISTINCT ", "collect_set("])

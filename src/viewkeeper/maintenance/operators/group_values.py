@@ -13,7 +13,15 @@ from viewkeeper.functions.nested_order import sort_keys
 from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer, KeyedRows
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.key_functions import ValueCall, ValuesOfGroup
-from viewkeeper.plans.value_functions import fraction_of, is_descending, is_discrete, is_list, lists_once, separator_of
+from viewkeeper.plans.value_functions import (
+    EXTREMES_BY,
+    fraction_of,
+    is_descending,
+    is_discrete,
+    is_list,
+    lists_once,
+    separator_of,
+)
 from viewkeeper.trace.keys import canonical, numbers, order_code
 from viewkeeper.trace.rows import Rows
 
@@ -50,12 +58,21 @@ def value_of_groups(call: ValueCall, values: pa.Array, group: np.ndarray, counts
         lists = _lists(call, values, codes, group, counts, starts)
         joined = pc.binary_join(lists, pa.scalar(separator, pa.large_string()))
         return pc.if_else(pa.array(starts[1:] > starts[:-1]), joined, None)
+    if call.function in EXTREMES_BY:
+        return _first_of_two(call, values, starts)
     fraction = fraction_of(call.function)
     if fraction is not None:
         return percentile(values, call.of, counts, starts, fraction, discrete=is_discrete(call.function))
     if call.function.startswith("mode"):
         return values.take(_most_frequent(codes, group, counts, groups))
     return _bits(call.function, numbers(values), counts, starts).cast(values.type)
+
+
+def _first_of_two(call: ValueCall, values: pa.Array, starts: np.ndarray) -> pa.Array:
+    """The second field of the least or the greatest of the sorted structs of each group; NULL of none."""
+    at = starts[:-1] if call.function == "min_by" else starts[1:] - 1
+    chosen = within(values.take(pa.array(at, mask=starts[:-1] == starts[1:])), call.of)
+    return physical(chosen.flatten()[1], call.of.parts[1][1])
 
 
 def _codes(values: pa.Array, type_: Type) -> np.ndarray:
