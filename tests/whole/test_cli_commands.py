@@ -62,6 +62,20 @@ def test_statements_that_change_rows_print_how_many(run: Run) -> None:
         run("sql", insert)
 
 
+def test_parameters_are_numbers_texts_and_null(run: Run) -> None:
+    """A text that looks like something else stands in quotes; a value is never read as SQL."""
+    insert = "INSERT INTO orders (id, customer, price, note) VALUES (:id, :c, :price, :note)"
+    run("sql", insert, "-p", "id=1", "-p", "c=null", "--param", "price=19.90", "-p", "note=it's; -- [a=b]")
+    run("sql", insert, "-p", "id=2", "-p", "c=-3", "-p", "price=1e2", "-p", 'note="5"')
+    rows = lines(run("sql", "--json", "SELECT id, customer, note FROM orders WHERE id = :id", "-p", "id=1", "--engine",
+                     "viewkeeper"))  # fmt: skip
+    assert rows == []  # it is not maintained
+    assert [lines(run("get", "orders", key, "--json"))[0]["note"] for key in ("1", "2")] == ["it's; -- [a=b]", "5"]
+    for given, message in (("id", "NAME=VALUE"), ("a b=1", "NAME=VALUE"), ("unsafe=true", "NAME=VALUE")):
+        assert message in run("sql", insert, "-p", given).stderr
+    assert "has a value already" in run("sql", insert, "-p", "id=1", "-p", "id=2").stderr
+
+
 def test_status_says_that_an_older_store_was_put_back_and_rebase_makes_up_for_it(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -25,22 +26,51 @@ from viewkeeper.views.result import Result
 @click.option("-f", "--file", type=click.Path(allow_dash=True, path_type=Path), help="Read statements; - is stdin.")
 @click.option("--engine", type=click.Choice(["viewkeeper", "spark"]), default="viewkeeper", show_default=True,
               help="spark runs any query.")  # fmt: skip
+@click.option(
+    "-p",
+    "--param",
+    "parameters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="The value of :NAME: a number, true, false, null or a text (in quotes if it looks otherwise).",
+)
 @click.option("--unsafe", is_flag=True, help="With --engine spark: commands, files and calls of Java too.")
 @json_option
 @database_option
-def sql(db: Path, statements: str | None, file: Path | None, engine: str, unsafe: bool, as_json: bool) -> None:
+def sql(
+    db: Path, statements: str | None, file: Path | None, engine: str, parameters: tuple[str, ...], unsafe: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Run SQL statements, separated by semicolons; prints the last one's rows.
 
     \b
     viewkeeper sql --db shop "SELECT * FROM spend WHERE total > 100 ORDER BY total DESC LIMIT 5"
     viewkeeper sql --db shop "UPDATE orders SET price = price * 1.1 WHERE customer = 7"
+    viewkeeper sql --db shop "DELETE FROM orders WHERE id = :id AND note = :note" -p id=5 -p note=late
     viewkeeper sql --db shop -f schema.sql
     """
     if (statements is None) == (file is None):
         raise click.UsageError("give statements or -f FILE")
     text = statements if file is None else click.open_file(str(file)).read()
     with connect(db) as database:
-        _print_result(database.sql(str(text), engine=engine, unsafe=unsafe), as_json)
+        _print_result(database.sql(str(text), engine=engine, unsafe=unsafe, **_values(parameters)), as_json)
+
+
+def _values(given: Sequence[str]) -> dict[str, Any]:
+    """The values of parameters, each `name=value`."""
+    values: dict[str, Any] = {}
+    for each in given:
+        name, is_given, text = each.partition("=")
+        if not is_given or not name.isidentifier() or name in ("engine", "unsafe"):
+            raise click.UsageError(f"--param {each}: write NAME=VALUE, for :NAME in the text")
+        if name in values:
+            raise click.UsageError(f"--param {each}: {name} has a value already")
+        try:
+            value = json.loads(text, parse_float=Decimal, parse_constant=str)
+        except ValueError:
+            value = text
+        values[name] = text if isinstance(value, list | dict) else value
+    return values
 
 
 def _print_result(result: Result, as_json: bool) -> None:
