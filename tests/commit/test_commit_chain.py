@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,9 +19,10 @@ from viewkeeper.catalog.model import Catalog, Column, StateSpec, Stored, View
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.errors import Damaged, NotFound
 from viewkeeper.trace import snapshot as snapshots
-from viewkeeper.trace.commit import Storage, manifest_name
+from viewkeeper.trace.commit import GLANCE_SECONDS, SETTLED_SECONDS, Storage, manifest_name
+from viewkeeper.trace.disk import FolderMark
 from viewkeeper.trace.file import ZoneFile
-from viewkeeper.trace.local_disk import local_storage
+from viewkeeper.trace.local_disk import LocalDisk, local_storage
 from viewkeeper.trace.manifest import Manifest
 from viewkeeper.trace.naming import FileName, file_name, parse_file_name
 from viewkeeper.trace.receipt import RunRef
@@ -121,6 +123,43 @@ def test_a_snapshot_is_the_same_object_while_nothing_is_new(tmp_path: Path) -> N
     assert reader.refresh(snapshot) is snapshot
     storage.next(snapshot, Change("batch", 1))
     assert reader.refresh(seen).number == seen.number + 1
+
+
+class CoarseDisk(LocalDisk):
+    """A file system whose clock goes by ticks of 40 ms; it counts how often a file is looked for."""
+
+    looks = 0
+
+    def folder_mark(self, folder: str) -> FolderMark | None:
+        mark = super().folder_mark(folder)
+        return mark and mark._replace(changed=mark.changed // 0.04 * 0.04)
+
+    def exists(self, name: str) -> bool:
+        CoarseDisk.looks += 1
+        return super().exists(name)
+
+
+def test_commits_within_one_tick_of_the_clock_are_all_seen(tmp_path: Path) -> None:
+    storage, snapshot = database(tmp_path)
+    reader = Storage(tmp_path, CoarseDisk(str(tmp_path)))
+    for _ in range(20):
+        for _ in range(2):
+            snapshot = storage.next(snapshot, Change("batch", snapshot.version + 1))
+            assert reader.newest().number == snapshot.number
+
+
+def test_a_folder_that_stays_as_it_is_costs_one_look(tmp_path: Path) -> None:
+    _, snapshot = database(tmp_path)
+    reader = Storage(tmp_path, CoarseDisk(str(tmp_path)))
+    time.sleep(SETTLED_SECONDS + 0.05)
+    for _ in range(2):  # the first reads it, the second finds it unchanged
+        time.sleep(2 * GLANCE_SECONDS)
+        assert reader.newest().number == snapshot.number
+    before = CoarseDisk.looks
+    for _ in range(5):
+        time.sleep(0.002)
+        assert reader.newest().number == snapshot.number
+    assert CoarseDisk.looks == before
 
 
 def test_versions_count_what_is_said_and_numbers_every_step(tmp_path: Path) -> None:

@@ -77,6 +77,9 @@ class FaultyDisk:
         data, made, mark = self._found(name)
         return Status(len(data), made, mark)
 
+    def folder_mark(self, folder: str) -> None:
+        """A bucket has no folders."""
+
     def list(self, folder: str, after: str = "") -> list[str]:
         begin = f"{folder}/"
         names = (name.removeprefix(begin) for name in self.stored.files if name.startswith(begin))

@@ -19,7 +19,7 @@ from viewkeeper.catalog.model import Catalog
 from viewkeeper.errors import Damaged, Fenced, NotFound
 from viewkeeper.plans import read_catalog
 from viewkeeper.trace import lease
-from viewkeeper.trace.disk import CATALOGS, MANIFESTS, STATE, TRIES, Disk, Taken, Unknown, create_own
+from viewkeeper.trace.disk import CATALOGS, MANIFESTS, STATE, TRIES, Disk, FolderMark, Taken, Unknown, create_own
 from viewkeeper.trace.manifest import CatalogRef, Manifest
 from viewkeeper.trace.run import close_files_except
 from viewkeeper.trace.snapshot import Change, Snapshot, advance, follow
@@ -30,12 +30,19 @@ GLANCE_SECONDS = 0.001
 at every time."""
 
 
+SETTLED_SECONDS = 0.05
+"""So long a folder has to have been as it is before its mark tells it from what it becomes: the times that a file
+system gives go by ticks of up to ten milliseconds, and two changes within one look alike."""
+
+
 class _Known(NamedTuple):
-    """The newest snapshot seen, when it was known to be the newest, and the `Status.mark` of its manifest then."""
+    """The newest snapshot seen, when it was known to be the newest, and the marks of its manifest (`Status.mark`) and
+    of the folder of manifests then."""
 
     snapshot: Snapshot
     confirmed: float
     mark: Hashable
+    folder: FolderMark | None = None
 
 
 class Storage:
@@ -76,11 +83,15 @@ class Storage:
         A manifest is the newest if the next number does not exist; but that may have come and been pruned.  It is kept
         for `keep_seconds` after it was replaced, so whoever looks more often than that cannot miss it, and whoever
         does not lists the folder.  And the file at hand must still be the one that was read (GLANCE_SECONDS ago at
-        most): the folder may have been made anew, or an older copy put back.
+        most): the folder may have been made anew, or an older copy put back.  Where the folder itself is as it was
+        then, none of that has happened.
         """
         if self._known is None:
             return self._open_newest()
-        snapshot, confirmed, mark = self._known
+        snapshot, confirmed, mark, known_folder = self._known
+        folder = self.disk.folder_mark(MANIFESTS)
+        if folder is not None and folder == known_folder:
+            return snapshot
         looked = time.time()
         if 0 <= looked - confirmed < GLANCE_SECONDS and not self.exists(snapshot.number + 1):
             return snapshot
@@ -103,7 +114,8 @@ class Storage:
         # The same clock as file times, and so as pruning: if somebody sets it, both notice.
         if not 0 <= time.time() - confirmed < self.keep_seconds / 3 and self.numbers()[-1] != snapshot.number:
             return self._open_newest()
-        self._see(snapshot, looked, mark)
+        settled = folder is not None and looked - folder.changed > SETTLED_SECONDS
+        self._see(snapshot, looked, mark, folder if settled else None)
         return snapshot
 
     def refresh(self, snapshot: Snapshot) -> Snapshot:
@@ -327,10 +339,12 @@ class Storage:
             self._see(snapshot, looked, None)
             return snapshot
 
-    def _see(self, snapshot: Snapshot, confirmed: float, mark: Hashable) -> None:
+    def _see(
+        self, snapshot: Snapshot, confirmed: float, mark: Hashable, folder: FolderMark | None = None
+    ) -> None:  # fmt: skip
         if self._known is not None and self._known.snapshot.files is not snapshot.files:
             close_files_except(self.disk, snapshot.files)
-        self._known = _Known(snapshot, confirmed, mark)
+        self._known = _Known(snapshot, confirmed, mark, folder)
 
     def _replay(self, number: int, known: Snapshot | None) -> Snapshot:
         """Manifest `number`'s snapshot, from its checkpoint on, or from `known` on where that lies between."""

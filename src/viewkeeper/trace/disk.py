@@ -45,6 +45,14 @@ class Status(NamedTuple):
     mark: Hashable
 
 
+class FolderMark(NamedTuple):
+    """When a file was last created or deleted in a folder, in seconds since 1970 by the storage's own clock, and what
+    else tells the folder from others of its name."""
+
+    changed: float
+    identity: Hashable
+
+
 class Disk(Protocol):
     """Files that are whole or absent.
 
@@ -70,6 +78,10 @@ class Disk(Protocol):
 
     def stat(self, name: str) -> Status:
         """What is known of a file without its content."""
+
+    def folder_mark(self, folder: str) -> FolderMark | None:
+        """What changes whenever a file is created or deleted in `folder`; None where the storage has no such thing, or
+        there is no folder."""
 
     def list(self, folder: str, after: str = "") -> list[str]:
         """The names within `folder` of the finished files in it, ascending, those behind `after`.  None where there is

@@ -11,7 +11,7 @@ from pathlib import Path
 from viewkeeper.durable import link_new, replace, sync
 from viewkeeper.permissions import make_folder, make_root
 from viewkeeper.trace.commit import Storage
-from viewkeeper.trace.disk import FOLDERS, STATE, Created, CreateOutcome, Status, Taken, Unknown
+from viewkeeper.trace.disk import FOLDERS, STATE, Created, CreateOutcome, FolderMark, Status, Taken, Unknown
 from viewkeeper.trace.receipt import FileRef
 
 
@@ -63,6 +63,13 @@ class LocalDisk:
         """See `Disk`."""
         found = os.stat(self._path(name))  # noqa: PTH116
         return Status(found.st_size, found.st_ctime, (found.st_ino, found.st_ctime_ns))
+
+    def folder_mark(self, folder: str) -> FolderMark | None:
+        try:
+            found = os.stat(self._path(folder))  # noqa: PTH116
+        except FileNotFoundError:
+            return None
+        return FolderMark(found.st_ctime, found.st_ino)
 
     def list(self, folder: str, after: str = "") -> list[str]:
         """See `Disk`."""
