@@ -44,6 +44,12 @@ QUERIES = {
     "by": "SELECT g, max_by(array(n, s), h) AS a, min_by(array(s), x) FILTER (WHERE n > 1) AS b, max_by(s, n) AS c, "
           "min_by(levenshtein(s, g), h) AS d FROM t GROUP BY g",
     "by_over": "SELECT id, max_by(s, n) FILTER (WHERE x > 1) OVER (PARTITION BY g) AS m, soundex(s) AS o FROM t",
+    "windows": "SELECT id, g, approx_count_distinct(s) OVER (PARTITION BY g) + 1 AS a, "
+               "count(*) OVER (PARTITION BY h) AS c, "
+               "approx_count_distinct(n) FILTER (WHERE s <> 'a') OVER () AS b FROM t WHERE n IS NOT NULL "
+               "QUALIFY approx_count_distinct(n) OVER (PARTITION BY g, upper(s)) < 3",
+    "over_groups": "SELECT h, n, approx_count_distinct(n) OVER (PARTITION BY h) AS d, max(count(*)) OVER () AS c "
+                   "FROM t GROUP BY h, n",
     "over_it": "SELECT n, count(*) AS c, approx_count_distinct(g) AS g FROM one GROUP BY n",
     "again": "SELECT approx_count_distinct(s) AS n, g FROM t GROUP BY g HAVING count(*) > 1",
     "subquery": "SELECT id, n FROM t WHERE n < (SELECT approx_count_distinct(s) FROM t)",
@@ -217,7 +223,7 @@ def test_explain_says_that_spark_is_asked_for_the_touched_groups(database: Datab
 @pytest.mark.parametrize("query", [
     "SELECT id, (SELECT approx_count_distinct(u.name) FROM u WHERE u.g = t.g) AS d FROM t",
     "SELECT g, approx_count_distinct(1) AS d FROM t GROUP BY g",
-    "SELECT g, skewness(n) OVER (PARTITION BY g) AS d FROM t",
+    "SELECT g, skewness(n) OVER (PARTITION BY g ORDER BY id) AS d FROM t",
     "SELECT g, approx_count_distinct(s) AS d, sum(x) AS x FROM t GROUP BY g",
 ])  # fmt: skip
 def test_what_is_left_to_spark_as_a_whole(database: Database, query: str) -> None:

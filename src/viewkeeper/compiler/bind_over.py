@@ -16,6 +16,7 @@ from viewkeeper.compiler.range_bounds import Offset, offsets_of, range_bounds, t
 from viewkeeper.compiler.supported import FUNCTIONS
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import Expression, Literal, TextPlace
+from viewkeeper.plans.outside import BY_SPARK
 from viewkeeper.plans.relations import OF_FRAMES, Frame
 from viewkeeper.plans.rewriting import walk
 from viewkeeper.plans.value_functions import needs_all_values
@@ -115,7 +116,8 @@ def windowed_call(
             raise Refused("an aggregate OVER a window takes neither NULLS nor DISTINCT", NotSupported)
         call = bind(node.this)
         assert isinstance(call, UngroupedCall)
-        if call.function not in OF_FRAMES and (order or frame is not None or not needs_all_values(call.function)):
+        of_partition = call.function == BY_SPARK or needs_all_values(call.function)
+        if call.function not in OF_FRAMES and (order or frame is not None or not of_partition):
             raise Refused("such an aggregate OVER a window is not supported yet", NotSupported)
         arguments: tuple[Expression, ...] = () if call.argument is None else (call.argument,)
         form = OverForm(directions, _given(frame, bool(order)), None, False)

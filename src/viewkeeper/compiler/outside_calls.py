@@ -181,7 +181,8 @@ def _next(
         taken = any(a <= first and last <= b for a, b in out)
         if not taken and tokens[first].start <= at <= tokens[last].end:
             behind = _behind(tokens, last)
-            return (first, behind), behind > last
+            over = tokens[behind + 1].text.upper() == "OVER" if behind + 1 < len(tokens) else False
+            return (first, behind), over or behind > last
     return None
 
 

@@ -6,7 +6,17 @@ from collections.abc import Callable, Sequence
 
 from viewkeeper.compiler.bind_over import WindowedCall
 from viewkeeper.plans.expressions import ColumnRef, Expression, TextPlace
-from viewkeeper.plans.relations import Order, OverCall, Project, Relation, Windows, tells_equals_apart
+from viewkeeper.plans.outside import BY_SPARK
+from viewkeeper.plans.relations import (
+    AggregateCall,
+    AskedOver,
+    Order,
+    OverCall,
+    Project,
+    Relation,
+    Windows,
+    tells_equals_apart,
+)
 from viewkeeper.plans.rewriting import identity, rewrite, walk
 
 
@@ -32,11 +42,16 @@ class _Windowing:
     def of(self, expressions: Sequence[Expression]) -> tuple[Relation, list[Expression]]:
         calls = [node for each in expressions for node in walk(each) if isinstance(node, WindowedCall)]
         groups: dict[tuple[int, ...], dict[Expression, list[WindowedCall]]] = {}
-        for call in calls:
+        asked = [call for call in calls if call.function == BY_SPARK]
+        for call in (each for each in calls if each.function != BY_SPARK):
             for part in (*call.order, *call.arguments, *filter(None, call.bounds)):
                 self._position(part)
             partition = tuple(dict.fromkeys(map(self._position, call.partition)))
             groups.setdefault(partition, {}).setdefault(identity(call), []).append(call)
+        by_spark: dict[tuple[int, ...], dict[Expression, WindowedCall]] = {}
+        for call in asked:
+            partition = tuple(dict.fromkeys(map(self._position, call.partition)))
+            by_spark.setdefault(partition, {}).setdefault(identity(call), call)
         relation = self._input
         if len(self._columns) > len(relation.columns):
             names = [column.name for column in relation.columns]
@@ -48,6 +63,14 @@ class _Windowing:
             for i, (form, (first, *_)) in enumerate(alike.items()):
                 found[form] = ColumnRef(first.type, first.nullable, first.place, width + i, first.name)
             relation = self._windows(relation, partition, list(alike.values()))
+        for partition, calls_of in by_spark.items():
+            width = len(relation.columns)
+            for i, (form, call) in enumerate(calls_of.items()):
+                found[form] = ColumnRef(call.type, call.nullable, call.place, width + i, call.name)
+            made = tuple(
+                AggregateCall(BY_SPARK, c.arguments[0], c.type, c.nullable, c.place) for c in calls_of.values()
+            )
+            relation = AskedOver(relation, partition, made, tuple(c.name for c in calls_of.values()))
         return relation, [rewrite(each, lambda node: _taken(node, found)) for each in expressions]
 
     def _position(self, expression: Expression) -> int:

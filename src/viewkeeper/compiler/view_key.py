@@ -13,6 +13,7 @@ from viewkeeper.compiler.coercion import is_injective
 from viewkeeper.compiler.namespace import Namespace
 from viewkeeper.plans.expressions import Cast, ColumnRef, Expression
 from viewkeeper.plans.relations import (
+    AskedOver,
     Constants,
     Explode,
     Filter,
@@ -55,7 +56,7 @@ def _key(relation: Relation, names: Namespace) -> tuple[int, ...] | None:
             return None if relation.all else tuple(range(len(relation.columns)))
         case SparkQuery():
             return None
-        case Filter() | Limit() | Windows():
+        case Filter() | Limit() | Windows() | AskedOver():
             return _key(relation.input, names)
         case GroupBy():
             return tuple(range(len(relation.keys)))

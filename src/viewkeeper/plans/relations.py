@@ -306,6 +306,23 @@ class AskedGroups(Relation):
 
 @stored
 @dataclass(frozen=True)
+class AskedOver(Relation):
+    """Each row with what Spark says to each of `calls` of all rows of its partition behind it; rows of one partition
+    have equal columns `partition`."""
+
+    input: Relation
+    partition: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    call_names: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
+        calls = zip(self.call_names, self.calls, strict=True)
+        return self.input.columns + tuple(Column(name, call.type, call.nullable) for name, call in calls)
+
+
+@stored
+@dataclass(frozen=True)
 class UnionAll(Relation):
     """All rows of all `inputs`, whose columns have the same types one by one."""
 

@@ -6,6 +6,7 @@ computed by itself, and their rows are joined by the keys: all have the same gro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from viewkeeper.catalog.types import BOOLEAN, INT
@@ -65,9 +66,14 @@ def _of_distinct(relation: GroupBy, chosen: list[int]) -> GroupBy:
 
 def joined_by_keys(left: Relation, right: GroupBy, width: int) -> InnerJoin:
     """Two relations whose first `width` columns are the keys of the same groups."""
+    return joined_to_groups(left, range(width), right)
+
+
+def joined_to_groups(left: Relation, keys: Sequence[int], right: GroupBy) -> InnerJoin:
+    """Rows with that of the group in which they are by their columns `keys`."""
     pairs: list[Pair] = []
-    for i in range(width):
-        ours, theirs = column_of(left, i), column_of(right, i)
+    for i, key in enumerate(keys):
+        ours, theirs = column_of(left, key), column_of(right, i)
         if ours.nullable and theirs.nullable:
             pairs.append((never_null(ours), never_null(theirs)))
             pairs.append((IsNull(BOOLEAN, False, ours.place, ours), IsNull(BOOLEAN, False, theirs.place, theirs)))
