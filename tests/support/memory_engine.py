@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,14 +18,23 @@ from viewkeeper.compiler.outside_calls import bind_with_outside_calls
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import CreateTable, CreateView
+from viewkeeper.errors import NotSupported
 from viewkeeper.evaluation.error_codes import FUNCTION_RAISED, pack_error
 from viewkeeper.maintenance import declare_tables
 from viewkeeper.maintenance.operators import memo
+from viewkeeper.maintenance.operators.spark_groups import target as group_target
+from viewkeeper.maintenance.operators.spark_groups import touched_groups
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.maintenance.zone_programs import ZonePrograms
 from viewkeeper.maintenance.zones import run_zone
-from viewkeeper.plans.outside import PythonCall
-from viewkeeper.plans.relations import Relation
+from viewkeeper.pipeline.spark_groups import said_of_groups
+from viewkeeper.pipeline.spark_views import bind_any_view
+from viewkeeper.pipeline.work import Answers
+from viewkeeper.plans.maintenance import ReverseJoin
+from viewkeeper.plans.outside import PythonCall, outside_call_in
+from viewkeeper.plans.relations import Relation, SparkQuery, expressions_of
+from viewkeeper.plans.subqueries import relations_in
+from viewkeeper.streams.analyst import Analyst
 from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical
 from viewkeeper.trace.rows import Rows
@@ -62,13 +71,16 @@ class MemoryEngine:
     """Tables and views kept by the zone programs on `servers` view servers.
 
     `gives` are functions that no kernel knows, with what they give; `outside(name, *arguments)` computes them.
-    `functions` are Python's.
+    `functions` are Python's.  With `asked`, who analyses and who answers, Spark computes aggregates that no
+    kernel knows.
     """
 
     def __init__(
         self, tables: Sequence[str], servers: int = 1, outside: Callable[..., Any] | None = None,
         gives: Mapping[str, Column] | None = None, functions: Sequence[PythonFunction] = (),
+        asked: tuple[Analyst, Answers] | None = None,
     ) -> None:  # fmt: skip
+        self.asked = asked
         self.outside = outside or _nobody
         self.gives = gives or {}
         self.catalog = Catalog(functions=tuple(functions))
@@ -94,6 +106,13 @@ class MemoryEngine:
             self.relations.update({view.name: view.relation for view in bound})
 
     def _bound(self, statement: CreateView) -> BoundView:
+        if self.asked is not None:
+            bound = bind_any_view(self.catalog, statement, self.asked[0])
+            every = [e for each in relations_in(bound.relation) for e in expressions_of(each)]
+            if isinstance(bound.relation, SparkQuery) or any(map(outside_call_in, every)):
+                raise NotSupported("this takes more of Spark than groups")
+            return bound
+
         def typed(sql: str, columns: tuple[Column, ...], aggregate: bool) -> Column:
             return self.gives[sql.split("(")[0]]
 
@@ -222,7 +241,7 @@ class MemoryEngine:
         self, program: ZonePrograms, zone: int, here: list[tuple[str, Rows, np.ndarray]], states: dict[int, list[Run]]
     ) -> list[tuple[str, Rows, np.ndarray]]:
         """What `outside` says to the MEMOs of a zone, each value by itself."""
-        answers = []
+        answers = list(self._of_groups(program, zone, here, states))
         for operator in program.memos(zone):
             sent = [Sent(rows, hashes) for to, rows, hashes in here if to == f"x:{operator.exchange}"]
             if not sent:
@@ -248,6 +267,24 @@ class MemoryEngine:
             answer = new.answered(said, errors)
             answers.append((memo.target(operator), answer.rows, answer.hashes))
         return answers
+
+    def _of_groups(
+        self, program: ZonePrograms, zone: int, here: list[tuple[str, Rows, np.ndarray]], states: dict[int, list[Run]]
+    ) -> Iterator[tuple[str, Rows, np.ndarray]]:
+        """What Spark says of the touched groups of a zone."""
+        wanted = []
+        for operator in program.spark_groups(zone):
+            reverse = program.operators[operator.input]
+            assert isinstance(reverse, ReverseJoin)
+            sent = [Sent(rows, hashes) for to, rows, hashes in here if to == f"x:{reverse.exchange}"]
+            if sent:
+                trace, known = (Trace(each, states.get(each.id, [])) for each in (reverse.state, operator.state))
+                groups = touched_groups(operator, reverse, program.exchanges[reverse.exchange], sent, trace, known)
+                wanted += [] if groups is None else [groups]
+        assert not wanted or self.asked is not None
+        if wanted and self.asked is not None:
+            for each, said in zip(wanted, said_of_groups(self.asked[1], wanted, "", program.zone), strict=True):
+                yield group_target(each.operator), said.rows, said.hashes
 
     def _row_id(self, table: Table, operation: Operation, row: dict[str, Any]) -> int | None:
         """The hidden row id of a put row, or of one row equal to a deleted one, as the store finds it."""
