@@ -10,6 +10,7 @@ import pytest
 
 import viewkeeper
 from viewkeeper.database import Database
+from viewkeeper.errors import DeclarationError
 from viewkeeper.plans.maintenance import SparkAnswer, plan_of
 
 if TYPE_CHECKING:
@@ -110,3 +111,11 @@ def test_nested_values_are_read_as_lists_dicts_and_arrow(database: Database) -> 
     assert len(database.view("bags").to_pandas()) == len(table)
     (grouped,) = database.sql("SELECT n FROM grouped WHERE parts = (SELECT parts FROM parts WHERE id = 1)")
     assert grouped["n"] >= 1
+
+
+@pytest.mark.parametrize("told_apart", ["SELECT DISTINCT m FROM n", "SELECT m FROM n EXCEPT ALL SELECT NULL FROM n"])
+def test_maps_cannot_be_told_apart_in_a_query_that_nothing_reads_either(database: Database, told_apart: str) -> None:
+    """Spark looks at all of WITH: it refused the view, which was accepted here, when it was checked."""
+    for query in (told_apart, f"WITH w AS ({told_apart}) SELECT id FROM t"):
+        with pytest.raises(DeclarationError, match="MAP type columns"):
+            database.sql(f"CREATE VIEW maps AS {query}")

@@ -23,6 +23,7 @@ from viewkeeper.compiler.coercion import cannot_fail
 from viewkeeper.compiler.conversion import Refused
 from viewkeeper.compiler.grouping_sets import KeyNodes, has_sets, require_nullable, sets_of
 from viewkeeper.compiler.namespace import Namespace
+from viewkeeper.compiler.nested_values import refuse_nested_within
 from viewkeeper.compiler.outer import Outer
 from viewkeeper.compiler.over import windowed
 from viewkeeper.compiler.scope import FromItem, Scope, Unresolved
@@ -134,6 +135,7 @@ class SelectBinder:
             rows = binder.relation(each.this, "a query of WITH")
             names = tuple(column.name for column in rows.columns)
             outer = self._outer if is_correlated(rows) else None
+            refuse_nested_within(rows)  # it may be read by nothing
             common[each.alias.lower()] = Common(rows, named(self._query, each.args["alias"], names), outer)
         return type(self)(self._query, self._names, common, self._outer)
 

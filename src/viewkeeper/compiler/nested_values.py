@@ -35,6 +35,11 @@ def refuse_nested(relation: Relation) -> None:
     for column in relation.columns:
         if column.type.parts and _has_nothing(column.type):
             raise NotSupported(f"the output {column.name} is of type {column.type}; write a CAST to a type")
+    refuse_nested_within(relation)
+
+
+def refuse_nested_within(relation: Relation) -> None:
+    """`refuse_nested`, whatever comes out: of a query that another may read or not."""
     for each in relations_in(relation):
         for expression in expressions_of(each):
             for node in walk(expression):
