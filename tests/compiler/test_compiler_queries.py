@@ -364,7 +364,7 @@ def test_equalities_of_where_join_what_commas_separate_and_the_rest_stays_in_one
     bound = view("SELECT o.id FROM orders o, customer c WHERE price > 3 AND o.customer = c.id AND segment = 'x'")
     assert isinstance(bound.relation, Project) and isinstance(bound.relation.input, Filter)
     first, second = bound.relation.input.predicate.children()
-    assert [next(first.children()), next(second.children())] == [
+    assert [first.children()[0], second.children()[0]] == [
         ColumnRef(decimal(15, 2), True, (1, 45), 2, "price"), ColumnRef(STRING, True, (1, 81), 6, "segment"),
     ]  # fmt: skip
 
@@ -377,7 +377,7 @@ def test_tables_are_joined_in_the_order_that_their_equalities_allow() -> None:
     assert isinstance(bound.relation, Project) and isinstance(bound.relation.input, Filter)
     columns = bound.relation.input.columns
     for node in (*bound.relation.outputs, *bound.relation.input.predicate.children()):
-        column = node if isinstance(node, ColumnRef) else next(node.children())
+        column = node if isinstance(node, ColumnRef) else node.children()[0]
         assert isinstance(column, ColumnRef) and columns[column.index].name == column.name
 
 
@@ -428,7 +428,7 @@ def test_having_filters_groups_and_may_use_aliases_keys_and_new_aggregates() -> 
 def test_a_name_in_having_is_first_a_column_that_is_grouped_by_and_then_an_alias(query: str, meant: str) -> None:
     bound = view(query)
     assert isinstance(bound.relation, Project) and isinstance(bound.relation.input, Filter)
-    column = next(bound.relation.input.predicate.children())
+    column = bound.relation.input.predicate.children()[0]
     assert isinstance(column, ColumnRef)
     assert bound.relation.input.columns[column.index].name == meant
 

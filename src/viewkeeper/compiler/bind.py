@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -26,9 +27,9 @@ from viewkeeper.compiler.statements import (
 from viewkeeper.compiler.view_key import view_key
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.outside import PythonCall
-from viewkeeper.plans.relations import Project, Query, Relation, expressions_of
+from viewkeeper.plans.relations import Project, Query, Relation, Scan, expressions_of
 from viewkeeper.plans.rewriting import walk
-from viewkeeper.plans.subqueries import relations_in, scans_in
+from viewkeeper.plans.subqueries import relations_in
 
 
 @dataclass(frozen=True)
@@ -77,12 +78,13 @@ def bind_view_query(
     binder, select = _binder(statement.query, read, binder_type)
     relation = binder.of_view(select)
     assert isinstance(relation, Project)
-    _refuse_changing(statement.query, relation)
-    refuse_nested(relation)
+    made_from = list(relations_in(relation))
+    _refuse_changing(statement.query, made_from)
+    refuse_nested(made_from)
     relation = replace(relation, names=column_names(statement.name, statement.columns, relation.names))
     _check_outputs(statement, select, relation)
     key, unique = view_key(relation, names)
-    reads = tuple(dict.fromkeys([*(scan.object for scan in scans_in(relation)), *read.found]))
+    reads = tuple(dict.fromkeys([*(each.object for each in made_from if isinstance(each, Scan)), *read.found]))
     return BoundView(statement.name.name, statement.query.sql, relation, relation.columns, key, unique, reads)
 
 
@@ -95,7 +97,7 @@ def bind_query(names: Namespace, statement: SelectStatement) -> Query:
 
 
 def _refuse_nested_in(query: Query) -> None:
-    refuse_nested(query.relation)
+    refuse_nested(list(relations_in(query.relation)))
     for each in query.order:
         if (type_ := query.relation.columns[each.index].type).is_nested:
             raise NotSupported(f"ORDER BY a value of type {type_} is not supported yet")
@@ -105,7 +107,7 @@ def bind_rows_of_view(names: Namespace, statement: SelectStatement) -> Relation:
     """The rows of a view whose query is `statement`; raises as `bind_view`."""
     binder, select = _binder(statement.query, names)
     relation = binder.of_view(select)
-    refuse_nested(relation)
+    refuse_nested(list(relations_in(relation)))
     return relation
 
 
@@ -212,8 +214,8 @@ def _check_outputs(statement: CreateView, select: exp.Expr, relation: Project) -
             raise statement.query.error(f"the output {name} is always NULL and has no type; leave it out", node)
 
 
-def _refuse_changing(query: QueryText, relation: Relation) -> None:
-    nodes = (node for each in relations_in(relation) for e in expressions_of(each) for node in walk(e))
+def _refuse_changing(query: QueryText, made_from: Sequence[Relation]) -> None:
+    nodes = (node for each in made_from for e in expressions_of(each) for node in walk(e))
     for call in nodes:
         if isinstance(call, PythonCall) and not call.function.deterministic:
             raise query.error_at(f"{call.name} is declared with deterministic=False: a view cannot be kept by what is "

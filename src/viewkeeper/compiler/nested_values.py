@@ -5,7 +5,7 @@ They are held as bytes (`catalog.nested`), whose order is not that of the values
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from viewkeeper.catalog.types import VOID, Type
 from viewkeeper.errors import NotSupported
@@ -23,24 +23,24 @@ from viewkeeper.plans.relations import (
     expressions_of,
 )
 from viewkeeper.plans.rewriting import walk
-from viewkeeper.plans.subqueries import relations_in
 from viewkeeper.plans.value_functions import EXTREMES_BY, is_list
 
 _PASSING = (Case, Cast, Coalesce, IsNull, SparkCall, SparkAggregate)
 _EQUALITIES = ("=", "<>", "<=>")
 
 
-def refuse_nested(relation: Relation) -> None:
-    """Raises NotSupported where more is asked of an array, struct or map in `relation` than what can be said here."""
-    for column in relation.columns:
+def refuse_nested(made_from: Sequence[Relation]) -> None:
+    """Raises NotSupported where more is asked of an array, struct or map than what can be said here; `made_from` is a
+    relation and all that it is made from."""
+    for column in made_from[0].columns:
         if column.type.parts and _has_nothing(column.type):
             raise NotSupported(f"the output {column.name} is of type {column.type}; write a CAST to a type")
-    refuse_nested_within(relation)
+    refuse_nested_within(made_from)
 
 
-def refuse_nested_within(relation: Relation) -> None:
+def refuse_nested_within(made_from: Iterable[Relation]) -> None:
     """`refuse_nested`, whatever comes out: of a query that another may read or not."""
-    for each in relations_in(relation):
+    for each in made_from:
         for expression in expressions_of(each):
             for node in walk(expression):
                 _refuse_within(node)

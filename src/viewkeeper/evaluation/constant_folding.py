@@ -6,12 +6,12 @@ YEAR` is a date.  What does raise stays, and raises for each row.  What cannot r
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from viewkeeper.catalog.types import to_logical
 from viewkeeper.evaluation.evaluate import evaluate
-from viewkeeper.plans.expressions import Expression, Literal
+from viewkeeper.plans.expressions import Expression, Literal, operands
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import AggregateCall, Relation
 from viewkeeper.plans.subqueries import Subquery
@@ -32,11 +32,11 @@ def folded(node: _Node, zone: str) -> _Node:
 
 def _below(node: Any, zone: str) -> Any:
     changed = {}
-    for field in fields(node):
-        old = getattr(node, field.name)
+    for name in operands(type(node)):
+        old = getattr(node, name)
         new = _folded(old, zone)
         if new is not old:
-            changed[field.name] = new
+            changed[name] = new
     return replace(node, **changed) if changed else node
 
 
@@ -50,7 +50,7 @@ def _folded(value: Any, zone: str) -> Any:
 
 
 def _constant(expression: Expression, zone: str) -> Expression:
-    children = list(expression.children())
+    children = expression.children()
     if not children or not all(isinstance(child, Literal) for child in children) or not can_raise(expression):
         return expression
     values, errors = evaluate(expression, (), 1, zone=zone)

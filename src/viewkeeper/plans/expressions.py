@@ -6,7 +6,7 @@ statement, or None.  Implicit conversions are explicit `Cast` nodes; both sides 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -24,26 +24,34 @@ class Expression:
     nullable: bool
     place: TextPlace | None
 
-    def children(self) -> Iterator[Expression]:
+    def children(self) -> list[Expression]:
         """The expressions directly below, in the order in which they are written."""
+        found: list[Expression] = []
         for name in operands(type(self)):
             value = getattr(self, name)
             for item in value if isinstance(value, tuple) else (value,):
                 if isinstance(item, Expression):
-                    yield item
+                    found.append(item)
                 elif isinstance(item, tuple):
-                    yield from (part for part in item if isinstance(part, Expression))
+                    found += (part for part in item if isinstance(part, Expression))
+        return found
 
+
+_PLAIN = frozenset((
+    "type", "nullable", "place", "index", "name", "value", "function", "tried", "operator", "sql", "version",
+    "object", "columns", "names", "key_names", "call_names", "kind",
+))  # fmt: skip
+"""The fields of expressions and relations that hold neither."""
 
 _OPERANDS: dict[type, tuple[str, ...]] = {}
 
 
-def operands(class_: type[Expression]) -> tuple[str, ...]:
-    """The fields of a class of expressions that may hold others; kept, since trees are walked all the time."""
+def operands(class_: type) -> tuple[str, ...]:
+    """The fields of a class of expressions or relations that may hold others; kept, since trees are walked all the
+    time."""
     known = _OPERANDS.get(class_)
     if known is None:
-        scalars = ("type", "nullable", "place", "index", "name", "value", "function", "tried")
-        known = _OPERANDS[class_] = tuple(field.name for field in fields(class_) if field.name not in scalars)
+        known = _OPERANDS[class_] = tuple(field.name for field in fields(class_) if field.name not in _PLAIN)
     return known
 
 

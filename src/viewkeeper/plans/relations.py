@@ -7,13 +7,13 @@ the left columns, then the right ones.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, INT, Type, struct_of
-from viewkeeper.plans.expressions import Expression, Literal, TextPlace
+from viewkeeper.plans.expressions import Expression, Literal, TextPlace, operands
 from viewkeeper.plans.outside import SparkAggregate
 from viewkeeper.plans.product_sums import VARIANCES
 from viewkeeper.plans.value_functions import needs_all_values
@@ -391,22 +391,29 @@ class Explode(Relation):
 
 def inputs_of(relation: Relation) -> Iterator[Relation]:
     """The relations that `relation` is made from, in the order in which they are written."""
-    for value in _fields(relation):
-        yield from (each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, Relation))
+    for value in _parts(relation):
+        if isinstance(value, Relation):
+            yield value
 
 
 def expressions_of(relation: Relation) -> Iterator[Expression]:
     """The expressions that `relation` itself computes, those of its inputs left out."""
-    for value in _fields(relation):
-        for each in value if isinstance(value, tuple) else (value,):
-            if isinstance(each, AggregateCall):
-                each = each.argument
-            if isinstance(each, Expression):
-                yield each
+    for value in _parts(relation):
+        if isinstance(value, AggregateCall):
+            value = value.argument
+        if isinstance(value, Expression):
+            yield value
 
 
-def _fields(relation: Relation) -> list[Any]:
-    return [getattr(relation, field.name) for field in fields(relation)]  # type: ignore[arg-type]
+def _parts(relation: Relation) -> list[Any]:
+    parts: list[Any] = []
+    for name in operands(type(relation)):
+        value = getattr(relation, name)
+        if isinstance(value, tuple):
+            parts += value
+        else:
+            parts.append(value)
+    return parts
 
 
 @dataclass(frozen=True)

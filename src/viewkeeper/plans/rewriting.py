@@ -14,13 +14,18 @@ def rewrite(expression: Expression, change: Callable[[Expression], Expression | 
     answer = change(expression)
     if answer is not None:
         return answer
+    changed = _rewritten_below(expression, change)
+    return replace(expression, **changed) if changed else expression
+
+
+def _rewritten_below(expression: Expression, change: Callable[[Expression], Expression | None]) -> dict[str, Any]:
     changed = {}
     for name in operands(type(expression)):
         old = getattr(expression, name)
         new = _rewrite_value(old, change)
         if new is not old:
             changed[name] = new
-    return replace(expression, **changed) if changed else expression
+    return changed
 
 
 def _rewrite_value(value: Any, change: Callable[[Expression], Expression | None]) -> Any:
@@ -34,9 +39,11 @@ def _rewrite_value(value: Any, change: Callable[[Expression], Expression | None]
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """`expression` and all below it."""
-    yield expression
-    for child in expression.children():
-        yield from walk(child)
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(node.children())
 
 
 def references(expression: Expression) -> set[int]:
@@ -55,13 +62,12 @@ def renumber(expression: Expression, position: Mapping[int, int]) -> Expression:
 
 def identity(expression: Expression) -> Expression:
     """Equal for two expressions that say the same, wherever and in whatever case of letters they are written."""
-    return rewrite(replace(expression, place=None), _without_place)
-
-
-def _without_place(node: Expression) -> Expression | None:
-    if isinstance(node, ColumnRef):
-        return replace(node, place=None, name="")
-    return identity(node) if node.place is not None else None
+    if isinstance(expression, ColumnRef):
+        return replace(expression, place=None, name="")
+    changed = _rewritten_below(expression, identity)
+    if expression.place is not None:
+        changed["place"] = None
+    return replace(expression, **changed) if changed else expression
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:

@@ -55,12 +55,12 @@ def has_subquery(expression: Expression) -> bool:
 
 def relations_in(relation: Relation) -> Iterator[Relation]:
     """`relation` and all that it is made from, the queries of its subqueries among them."""
-    yield relation
-    for below in inputs_of(relation):
-        yield from relations_in(below)
-    for expression in expressions_of(relation):
-        for subquery in subqueries_in(expression):
-            yield from relations_in(subquery.query)
+    waiting = [relation]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        queries = [subquery.query for expression in expressions_of(each) for subquery in subqueries_in(expression)]
+        waiting += reversed([*inputs_of(each), *queries])
 
 
 def scans_in(relation: Relation) -> tuple[Scan, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from viewkeeper.evaluation import constant_folding
@@ -25,6 +25,7 @@ from viewkeeper.maintenance.rules.spark_aggregates import SPARK_AGGREGATES
 from viewkeeper.maintenance.rules.subquery_as_column import SUBQUERY_AS_COLUMN
 from viewkeeper.maintenance.rules.where_below_join import WHERE_BELOW_JOIN
 from viewkeeper.maintenance.rules.where_below_outer_join import WHERE_BELOW_OUTER_JOIN
+from viewkeeper.plans.expressions import operands
 from viewkeeper.plans.relations import Relation, UnionAll
 
 RULES = (
@@ -58,7 +59,7 @@ def _rewritten(relation: Relation, used: list[str]) -> Relation:
                 relation, found = answer, True
                 used.append(rule.name)
                 break
-    below = {field.name: getattr(relation, field.name) for field in fields(relation)}  # type: ignore[arg-type]
+    below = {name: getattr(relation, name) for name in operands(type(relation))}
     changed: dict[str, Any] = {
         name: _rewritten(value, used) for name, value in below.items() if isinstance(value, Relation)
     }
