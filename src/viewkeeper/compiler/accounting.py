@@ -8,7 +8,7 @@ counted, in the text and in the tree.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
@@ -35,14 +35,14 @@ _OWN: dict[type[exp.Expr], tuple[TokenType, ...]] = {
     GeneratorCall: (T.L_PAREN, T.R_PAREN), SortedCall: (T.L_PAREN, T.R_PAREN), exp.Aliases: (T.L_PAREN, T.R_PAREN),
     AggregateFunction: (T.L_PAREN, T.R_PAREN), exp.WithinGroup: (T.L_PAREN, T.R_PAREN),
     exp.Distinct: (T.DISTINCT,), exp.With: (T.WITH,), exp.CTE: (T.L_PAREN, T.R_PAREN), exp.Values: (T.VALUES,),
-    exp.Union: (T.UNION,), exp.Intersect: (T.INTERSECT,), exp.Except: (T.EXCEPT,),
+    exp.Dot: (T.DOT,), exp.Union: (T.UNION,), exp.Intersect: (T.INTERSECT,), exp.Except: (T.EXCEPT,),
     exp.Exists: (T.L_PAREN, T.R_PAREN), exp.Tuple: (T.L_PAREN, T.R_PAREN),
     exp.Qualify: (T.QUALIFY,),
     **dict.fromkeys(WINDOW_FUNCTIONS, (T.L_PAREN, T.R_PAREN)),
     exp.BitwiseLeftShift: (T.LT, T.LT), exp.BitwiseRightShift: (T.GT, T.GT),
-    **dict.fromkeys((exp.Filter, exp.Anonymous, exp.Quantile, exp.Median, exp.LogicalAnd, exp.LogicalOr, exp.Variance,
+    **dict.fromkeys((exp.Filter, exp.Anonymous, exp.Median, exp.LogicalAnd, exp.LogicalOr, exp.Variance,
                      exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp),
-                    (T.L_PAREN, T.R_PAREN)),
+                    (T.L_PAREN, T.R_PAREN)), exp.Quantile: (T.L_PAREN, T.COMMA, T.R_PAREN),
     **dict.fromkeys((exp.Rollup, exp.Cube, exp.GroupingSets, exp.Grouping, exp.GroupingId), (T.L_PAREN, T.R_PAREN)),
 }  # fmt: skip
 
@@ -54,15 +54,16 @@ _COUNTED = {type_ for types in _OWN.values() for type_ in types} | {
 def refuse_unaccounted(query: QueryText, tokens: Sequence[Token]) -> None:
     """Raises DeclarationError where `tokens`, those of the query, are not what its tree is made of."""
     tokens = written_out(tokens)
-    structure = list(_structure(query, tokens))
+    nodes = list(query.tree.bfs(prune=lambda node: isinstance(node, exp.Hint)))  # a hint is one token
+    names_windows = any(node.args.get("windows") for node in nodes if type(node) is exp.Select)
+    structure = list(_structure(query, tokens, names_windows))
     _refuse_disorder(query, structure)
     written = Counter(token.token_type for token in structure)
-    nodes = query.tree.walk(prune=lambda node: isinstance(node, exp.Hint))  # a hint is one token
     read = Counter(type_ for node in nodes for type_ in _tokens_of(query, node))
     bare = max(0, written[T.JOIN] - read[T.JOIN])  # a JOIN without ON and a comma in FROM are one to sqlglot
     read[T.JOIN] += bare
     read[T.COMMA] -= bare
-    loose = Counter(type_ for node in query.tree.walk() for type_ in _loose_tokens_of(node))
+    loose = Counter(type_ for node in nodes if type(node) in _LOOSE for type_ in _loose_tokens_of(node))
     for type_, most in loose.items():  # these may stand there or not
         read[type_] += max(-most, min(most, written[type_] - read[type_]))
     for token in tokens:
@@ -78,10 +79,9 @@ def refuse_unaccounted(query: QueryText, tokens: Sequence[Token]) -> None:
             raise query.source.error(f"this is not SQL: {type_.name.replace('_', ' ')} is missing", query.start)
 
 
-def _structure(query: QueryText, tokens: Sequence[Token]) -> Iterator[Token]:
+def _structure(query: QueryText, tokens: Sequence[Token], names_windows: bool) -> Iterator[Token]:
     """The tokens that count; refuses those that stand where nothing can."""
     before: Token | None = None
-    names_windows = any(select.args.get("windows") for select in query.tree.find_all(exp.Select))
     for token, after in zip(tokens, [*tokens[1:], None], strict=True):
         kind = token.token_type
         opens = before is None or before.token_type in (T.SELECT, T.COMMA, T.L_PAREN, T.ALL)
@@ -134,77 +134,113 @@ _PUNCTUATION = {T.COMMA, T.DOT, T.L_PAREN, T.R_PAREN, T.STAR, T.SLASH, T.MOD, T.
 _AFTER_OUTPUT = {T.COMMA, T.R_PAREN, T.FROM, T.WHERE, T.GROUP_BY, T.HAVING, T.ORDER_BY, T.LIMIT}
 
 
-def _tokens_of(query: QueryText, node: exp.Expr) -> Iterator[TokenType]:
-    if isinstance(node, exp.In) and node.args.get("query"):
-        yield T.IN  # the parentheses are the subquery's
-        return
-    if IS_SIGN in (node._meta or {}):
-        yield T.PLUS
-        return
-    yield from _OWN.get(type(node), ())
-    if type(node) in (exp.Window, exp.WindowSpec, exp.Select):
-        yield from _tokens_of_windows(node)
-    items = 0
-    if isinstance(node, _LISTS):
-        items = len(node.expressions)
-    elif type(node) in WINDOW_FUNCTIONS:
-        items = sum(node.args.get(part) is not None for part in ("this", "offset", "default"))
-    elif isinstance(node, ScalarCall):
-        marks = node.meta.get(MARKS, ())
-        items = len(node.expressions) - len(marks)
-        yield from marks
-    elif isinstance(node, (exp.Cast, exp.TryCast)) and IS_CALL in (node._meta or {}):
-        yield from (T.L_PAREN, T.R_PAREN)
-    elif node.args.get("negate"):
-        yield T.NOT
-    elif isinstance(node, exp.DataType) and node.args.get("nested"):
-        items = len(node.expressions)
-        yield from (T.LT, T.GT)
-    elif isinstance(node, exp.DataType) and node.expressions and node.parent and not number_suffix(query, node.parent):
-        items = len(node.expressions)
-        yield from (T.L_PAREN, T.R_PAREN)
-    elif isinstance(node, exp.Quantile):
-        items = 2
-    elif isinstance(node, (exp.Coalesce, exp.Count)):
-        items = 1 + len(node.expressions)
-    elif isinstance(node, exp.TableAlias) and node.args.get("columns"):
-        items = len(node.args["columns"])
-        yield from () if isinstance(node.parent, exp.Lateral) and node.parent.args["view"] else (T.L_PAREN, T.R_PAREN)
-    elif isinstance(node, exp.Column):
-        yield from (T.DOT for part in ("table", "db", "catalog") if node.args.get(part))
-    elif isinstance(node, exp.Dot):
-        yield T.DOT
-    elif isinstance(node, exp.Case) and node.args.get("default"):
-        yield T.ELSE
-    elif isinstance(node, exp.Join):
-        yield T.COMMA if node.args.get("kind") == "CROSS" else T.JOIN
-        if node.args.get("on"):
-            yield T.ON
-        if node.args.get("method") == "NATURAL":
-            yield T.NATURAL
-        items = len(node.args.get("using") or ())
-        if items:
-            yield from (T.USING, T.L_PAREN, T.R_PAREN)
-    for _ in range(items - 1):
-        yield T.COMMA
+def _tokens_of(query: QueryText, node: exp.Expr) -> list[TokenType]:
+    kind = type(node)
+    if kind is exp.In and node.args.get("query"):
+        return [T.IN]  # the parentheses are the subquery's
+    if IS_SIGN in (node._meta or ()):
+        return [T.PLUS]
+    found = [*_OWN.get(kind, ())]
+    if kind in _LISTS:
+        found += _commas(len(node.expressions))
+    if kind in _MORE:
+        found += _MORE[kind](query, node)
+    return found
 
 
-_LISTS = (exp.Select, exp.Group, exp.Order, exp.In, exp.Distinct, exp.Anonymous, exp.With, exp.Values, exp.Tuple,
-          exp.Rollup, exp.Cube, exp.GroupingSets, exp.Grouping, exp.GroupingId, AggregateFunction,
-          GeneratorCall, SortedCall, exp.Aliases)  # fmt: skip
+def _commas(items: int) -> list[TokenType]:
+    return [T.COMMA] * (items - 1)
 
 
-def _tokens_of_windows(node: exp.Expr) -> Iterator[TokenType]:
-    """What the WINDOW clause, OVER (...) or a frame is made of besides."""
-    if isinstance(node, exp.WindowSpec):
-        yield from (T.BETWEEN, T.AND) if node.args.get("end") is not None else ()
-    elif isinstance(node, exp.Select):
-        named = len(node.args.get("windows") or ())
-        yield from (T.WINDOW, *[T.COMMA] * (named - 1)) if named else ()
-    else:
-        listed = len(node.args.get("partition_by") or ())
-        yield from (T.PARTITION_BY, *[T.COMMA] * (listed - 1)) if listed else ()
-        yield from (T.L_PAREN, T.R_PAREN) if node.args.get("alias") is None else ()
+_LISTS = frozenset((
+    exp.Select, exp.Group, exp.Order, exp.In, exp.Distinct, exp.Anonymous, exp.With, exp.Values, exp.Tuple, exp.Rollup,
+    exp.Cube, exp.GroupingSets, exp.Grouping, exp.GroupingId, AggregateFunction, GeneratorCall, SortedCall, exp.Aliases,
+))  # fmt: skip
+
+
+def _of_window_function(query: QueryText, node: exp.Expr) -> list[TokenType]:
+    return _commas(sum(node.args.get(part) is not None for part in ("this", "offset", "default")))
+
+
+def _of_scalar_call(query: QueryText, node: exp.Expr) -> list[TokenType]:
+    marks = node.meta.get(MARKS, ())
+    return [*marks, *_commas(len(node.expressions) - len(marks))]
+
+
+def _of_cast(query: QueryText, node: exp.Expr) -> list[TokenType]:
+    return [T.L_PAREN, T.R_PAREN] if IS_CALL in (node._meta or ()) else []
+
+
+def _of_negated(query: QueryText, node: exp.Expr) -> list[TokenType]:
+    return [T.NOT] if node.args.get("negate") else []
+
+
+def _of_type(query: QueryText, node: exp.Expr) -> list[TokenType]:
+    if node.args.get("nested"):
+        return [T.LT, T.GT, *_commas(len(node.expressions))]
+    if node.expressions and node.parent and not number_suffix(query, node.parent):
+        return [T.L_PAREN, T.R_PAREN, *_commas(len(node.expressions))]
+    return []
+
+
+def _of_one_and_more(query: QueryText, node: exp.Expr) -> list[TokenType]:
+    return _commas(1 + len(node.expressions))
+
+
+def _of_table_alias(query: QueryText, node: exp.Expr) -> list[TokenType]:
+    columns = node.args.get("columns")
+    if not columns:
+        return []
+    of_view = isinstance(node.parent, exp.Lateral) and node.parent.args["view"]
+    return [*(() if of_view else (T.L_PAREN, T.R_PAREN)), *_commas(len(columns))]
+
+
+def _of_column(query: QueryText, node: exp.Expr) -> list[TokenType]:
+    return [T.DOT for part in ("table", "db", "catalog") if node.args.get(part)]
+
+
+def _of_case(query: QueryText, node: exp.Expr) -> list[TokenType]:
+    return [T.ELSE] if node.args.get("default") else []
+
+
+def _of_join(query: QueryText, node: exp.Expr) -> list[TokenType]:
+    found = [T.COMMA if node.args.get("kind") == "CROSS" else T.JOIN]
+    if node.args.get("on"):
+        found.append(T.ON)
+    if node.args.get("method") == "NATURAL":
+        found.append(T.NATURAL)
+    if using := node.args.get("using"):
+        found += [T.USING, T.L_PAREN, T.R_PAREN, *_commas(len(using))]
+    return found
+
+
+def _of_frame(query: QueryText, node: exp.Expr) -> list[TokenType]:
+    return [T.BETWEEN, T.AND] if node.args.get("end") is not None else []
+
+
+def _of_named_windows(query: QueryText, node: exp.Expr) -> list[TokenType]:
+    windows = node.args.get("windows")
+    return [T.WINDOW, *_commas(len(windows))] if windows else []
+
+
+def _of_window(query: QueryText, node: exp.Expr) -> list[TokenType]:
+    by = node.args.get("partition_by")
+    partition = [T.PARTITION_BY, *_commas(len(by))] if by else []
+    return partition if node.args.get("alias") is not None else [*partition, T.L_PAREN, T.R_PAREN]
+
+
+_MORE: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], list[TokenType]]] = {
+    **dict.fromkeys(WINDOW_FUNCTIONS, _of_window_function), ScalarCall: _of_scalar_call,
+    **dict.fromkeys((exp.Cast, exp.TryCast), _of_cast), exp.DataType: _of_type,
+    **dict.fromkeys((exp.Coalesce, exp.Count), _of_one_and_more), exp.TableAlias: _of_table_alias,
+    exp.Column: _of_column, exp.Case: _of_case, exp.Join: _of_join, exp.WindowSpec: _of_frame,
+    exp.Select: _of_named_windows, exp.Window: _of_window,
+    **dict.fromkeys((exp.Is, exp.Like, exp.ILike), _of_negated),
+}  # fmt: skip
+"""What a node is made of besides, by what is set in it."""
+
+
+_LOOSE = frozenset((exp.Values, exp.Tuple, exp.Union, exp.Intersect, exp.Except, exp.Window, exp.IgnoreNulls))
 
 
 def _loose_tokens_of(node: exp.Expr) -> Iterator[TokenType]:

@@ -135,7 +135,7 @@ def _without(
         texts[name] = tokens[first : last + 1]
         at = last + 1
     kept += tokens[at:]
-    tree = with_values(syntax_tree(query.source, kept, aggregates=True))
+    tree = with_values(syntax_tree(query.source, kept, aggregates=True), kept)
     changed = replace(query, tree=tree, outside=OutsideCalls(texts, aggregates, typed, version))
     refuse_unsupported(changed, RELATIONAL, CHECKS)
     refuse_unaccounted(changed, kept)

@@ -199,7 +199,7 @@ class StreamReader(LengthReader):
         return QueryText(self._admitted_tree(self._source, tokens), self._source, tokens[0].start, tokens[-1].end + 1)
 
     def _admitted_tree(self, source: Script, tokens: Sequence[Token]) -> exp.Expr:
-        tree = with_values(syntax_tree(source, tokens, aggregates=True))
+        tree = with_values(syntax_tree(source, tokens, aggregates=True), tokens)
         query = QueryText(tree, source, tokens[0].start, tokens[-1].end + 1)
         refuse_unsupported(query, RELATIONAL, CHECKS)
         refuse_unaccounted(query, tokens)

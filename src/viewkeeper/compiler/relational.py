@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.compiler.bind_over import FUNCTION_PARTS, WINDOW_FUNCTIONS, function_of
 from viewkeeper.compiler.calls import AggregateFunction, GeneratorCall, SortedCall
@@ -41,8 +42,11 @@ _NULLS_INSIDE = re.compile(r"\b(IGNORE|RESPECT)\s+NULLS\s*\)", re.IGNORECASE)
 _QUERIES = (exp.Select, exp.Subquery, exp.SetOperation, exp.Values)
 
 
-def with_values(tree: exp.Expr) -> exp.Expr:
-    """`tree` where VALUES in parentheses is itself, not the `SELECT * FROM` it that sqlglot makes of it."""
+def with_values(tree: exp.Expr, tokens: Sequence[Token]) -> exp.Expr:
+    """`tree`, that of `tokens`, where VALUES in parentheses is itself, not the `SELECT * FROM` it that sqlglot makes of
+    it."""
+    if all(token.token_type != TokenType.VALUES for token in tokens):
+        return tree
     for node in list(tree.find_all(exp.Select)):
         from_ = node.args.get("from_")
         values = from_.this if from_ is not None else None

@@ -162,11 +162,11 @@ def refuse_unsupported(
 ) -> None:  # fmt: skip
     """Raises NotSupported at the first node or part of the query that is not admitted; `more` is admitted besides, and
     checked by `checks`."""
-    more, checks = more or {}, {**_CHECKS, **(checks or {})}
+    more, checks = more or {}, checks or {}
     root = query.tree.unnest() if isinstance(query.tree, exp.Subquery) else query.tree
     if not isinstance(root, (exp.Select, exp.SetOperation, exp.Values)):
         raise query.error("this is not SQL: a query begins with SELECT", query.tree)
-    for node in query.tree.walk(bfs=False, prune=lambda each: isinstance(each, exp.Hint) and exp.Hint in more):
+    for node in query.tree.dfs(prune=lambda each: isinstance(each, exp.Hint) and exp.Hint in more):
         kind = type(node)
         admitted = more[kind] if kind in more else ADMITTED.get(kind)
         if admitted is None:
@@ -174,7 +174,9 @@ def refuse_unsupported(
         for name, value in node.args.items():
             if name not in admitted and value:
                 raise query.error(_PARTS.get((kind, name)) or _part(kind, name), _first(value, node), NotSupported)
-        checks.get(kind, _nothing)(query, node)
+        check = checks.get(kind) or _CHECKS.get(kind)
+        if check is not None:
+            check(query, node)
 
 
 def _reason(query: QueryText, node: exp.Expr) -> str:
@@ -204,10 +206,6 @@ def _first(value: object, node: exp.Expr) -> exp.Expr:
     if isinstance(value, list):
         value = value[0]
     return value if isinstance(value, exp.Expr) else node
-
-
-def _nothing(query: QueryText, node: exp.Expr) -> None:
-    pass
 
 
 def _check_join(query: QueryText, node: exp.Expr) -> None:

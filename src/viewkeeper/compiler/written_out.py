@@ -18,11 +18,16 @@ from sqlglot.tokens import Token, TokenType
 
 T = TokenType
 
+_SHORTER = frozenset((T.TABLE, T.VARCHAR, T.CHAR, T.WINDOW, T.WITH))
+"""What begins all that is shorter in Spark's way."""
+
 _BEFORE_QUERY = {T.ALIAS, T.L_PAREN, T.R_PAREN, T.UNION, T.INTERSECT, T.EXCEPT, T.ALL, T.DISTINCT}
 
 
 def written_out(tokens: Sequence[Token]) -> list[Token]:
     """The tokens of a query with what is shorter in Spark's way written out; those of others as they are."""
+    if _SHORTER.isdisjoint(token.token_type for token in tokens):
+        return list(tokens)
     made: list[Token] = []
     behind = 0  # what is written out already
     for i, token in enumerate(tokens):
