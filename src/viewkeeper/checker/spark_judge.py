@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from viewkeeper.catalog.model import PythonFunction
-from viewkeeper.spark.asking import ask, deepest
+from viewkeeper.spark.asking import ask, deepest, raised_by_java
 from viewkeeper.spark.python_functions import named_functions
 from viewkeeper.spark.sessions import active, own_session
 from viewkeeper.spark.tables import SMALL_ROWS, answer_of, named_tables
@@ -67,13 +67,17 @@ class SparkJudge:
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import AnalysisException, ParseException, PySparkException
 
+        analysed = False
         try:
-            return answer_of(ask(session, text), self._zone)
+            frame = ask(session, text)
+            analysed = True  # from now on what is raised is raised of rows
+            return answer_of(frame, self._zone)
         except PySparkException as error:
             if error.getSqlState() == _INTERNAL:
                 return SparkRaised(None, str(error).splitlines()[0])
-            if isinstance(error, (AnalysisException, ParseException)):
+            if not analysed and isinstance(error, (AnalysisException, ParseException)):
                 raise
             return SparkRaised(error.getCondition() or type(error).__name__, str(error).splitlines()[0])
-        except Py4JJavaError as error:  # it broke where no query's error is expected
-            return SparkRaised(None, deepest(error).splitlines()[0])
+        except Py4JJavaError as error:  # else it broke where no query's error is expected
+            code = "FUNCTION_RAISED" if raised_by_java(error) else None
+            return SparkRaised(code, deepest(error).splitlines()[0])

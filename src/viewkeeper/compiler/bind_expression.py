@@ -256,7 +256,7 @@ class ExpressionBinder:
         except Unresolved as problem:
             elsewhere = None if problem.several else self._elsewhere(node, clause)
             if elsewhere is None:
-                kind = NotSupported if any(map(self.scope.is_nested, fields.dotted(node)[:-1])) else DeclarationError
+                kind = NotSupported if fields.is_sparks(self.scope, node) else DeclarationError
                 raise self.query.error(str(problem), node, kind) from None
             return elsewhere
 
@@ -289,7 +289,8 @@ class ExpressionBinder:
         return fields.item(value, index[0], self._place(node), self.zone)
 
     def _star(self, node: exp.Expr, clause: Clause) -> Expression:
-        raise self.query.error("* can stand in a SELECT list, alone or as table.*, and in COUNT(*) only", node)
+        kind = NotSupported if isinstance(node.parent, exp.Func) else DeclarationError  # Spark has it in any call
+        raise self.query.error("* can stand in a SELECT list, alone or as table.*, and in COUNT(*) only", node, kind)
 
     # Operators
 

@@ -30,7 +30,7 @@ from viewkeeper.compiler.scope import FromItem, Scope, Unresolved
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.supported import is_all
 from viewkeeper.compiler.view_key import view_key
-from viewkeeper.errors import NotSupported
+from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.correlation import is_correlated
 from viewkeeper.plans.expressions import Cast, ColumnRef, Expression
 from viewkeeper.plans.relations import Filter, Limit, Order, Project, Query, Relation
@@ -298,8 +298,10 @@ class SelectBinder:
         table = node.args.get("table")
         try:
             columns = list(binder.scope.star(table.name if table else None))
-        except Unresolved as problem:
-            raise self._query.error(str(problem), node) from None
+        except Unresolved as problem:  # the fields of a struct, perhaps
+            nested = table is not None and binder.scope.is_nested(table.name)
+            kind = NotSupported if nested else DeclarationError
+            raise self._query.error(str(problem), node, kind) from None
         place = self._query.place(node)
         return [_Output(n, node, ColumnRef(c.type, c.nullable, place, i, n)) for i, n, c in columns]
 

@@ -11,6 +11,7 @@ from viewkeeper.catalog.types import VOID
 from viewkeeper.compiler.coercion import common_type_of_all
 from viewkeeper.compiler.conversion import Refused, converted, to_common
 from viewkeeper.compiler.source_text import QueryText
+from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import ColumnRef, Expression, Literal
 from viewkeeper.plans.relations import Constants, GroupBy, Project, Relation, SetOperation, UnionAll
 
@@ -66,7 +67,7 @@ def values(
         raise query.error(str(refused), node, refused.kind) from None
     names = tuple(f"col{i + 1}" for i in range(width))
     if typed and any(column[0].type == VOID for column in columns):
-        raise query.error("a column of VALUES is always NULL and has no type", node)
+        raise query.error("a column of VALUES is always NULL and has no type", node, NotSupported)
     made = list(zip(*columns, strict=True))
     if all(isinstance(value, Literal) for row in made for value in row):
         described = tuple(Column(n, c[0].type, any(v.nullable for v in c)) for n, c in zip(names, columns, strict=True))

@@ -55,6 +55,13 @@ def found_in(scope: Scope, node: exp.Expr) -> tuple[int, Column, list[str]]:
     raise problem or Unresolved(f"there is no column {'.'.join(names)}")
 
 
+def is_sparks(scope: Scope, node: exp.Expr) -> bool:
+    """Whether a name that means nothing here may mean something to Spark: a field of a column, or of what
+    `window(...)` in GROUP BY is called."""
+    before = dotted(node)[:-1]
+    return any(map(scope.is_nested, before)) or any(name.lower() in ("window", "session_window") for name in before)
+
+
 def reference(scope: Scope, node: exp.Expr, place: TextPlace | None) -> Expression:
     """What a name means for the rows of `scope`; raises Unresolved, and Refused for a field that is not there."""
     index, column, fields = found_in(scope, node)

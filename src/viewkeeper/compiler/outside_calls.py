@@ -194,6 +194,10 @@ def _behind(tokens: Sequence[Token], last: int) -> int:
     return last
 
 
+_OF_ROWS = ("window", "session_window")
+"""To Spark these are operators of a query: a row without a time goes, one in several windows comes more often."""
+
+
 def _columns(source: Script, tokens: Sequence[Token]) -> list[exp.Column]:
     """The names in a call that are columns, and not parameters of lambda functions."""
     select = Token(TokenType.SELECT, "SELECT", start=tokens[0].start, end=tokens[0].start)
@@ -202,7 +206,7 @@ def _columns(source: Script, tokens: Sequence[Token]) -> list[exp.Column]:
     columns = [column for column in tree.find_all(exp.Column) if id(column) not in units]
     if any(token.text.lower() == "arrays_zip" for token in tokens):
         raise source.error("a call that names fields as columns are called", tokens[0].start, NotSupported)
-    if tree.find(exp.Star, exp.Subquery, exp.Exists):
+    if tree.find(exp.Star, exp.Subquery, exp.Exists) or any(token.text.lower() in _OF_ROWS for token in tokens):
         raise source.error("rows, and not a value, in a call", tokens[0].start, NotSupported)
     return columns
 

@@ -27,7 +27,7 @@ from viewkeeper.compiler.statements import (
     Statement,
 )
 from viewkeeper.compiler.supported import refuse_unsupported
-from viewkeeper.compiler.syntax import has_pipes, syntax_tree
+from viewkeeper.compiler.syntax import spark_alone, syntax_tree
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.references import PartQuery
 
@@ -176,7 +176,7 @@ class StreamReader(LengthReader):
         try:
             return self._admitted(tokens), None
         except NotSupported as refused:
-            tree = UNREAD.copy() if has_pipes(tokens) else syntax_tree(self._source, tokens)
+            tree = UNREAD.copy() if spark_alone(tokens) else syntax_tree(self._source, tokens)
             return QueryText(tree, self._source, tokens[0].start, tokens[-1].end + 1), refused
 
     def _select(self) -> tuple[QueryText, PartQuery | None]:

@@ -351,7 +351,9 @@ def typed_literal(node: exp.Expr) -> str | None:
 
 
 def cast_type(node: exp.Expr) -> Type | None:
-    """The type that CAST names; None where it is none of those that tables have."""
+    """The type that CAST names; None where it is none of those that tables have, or an INTERVAL."""
+    if isinstance(node.this, exp.Interval):
+        return None
     name, parameters = node.this.value, [part.name for part in node.expressions]
     if name == "DECIMAL" and len(parameters) <= 2 and all(part.isdigit() for part in parameters):
         precision, scale = ([int(part) for part in parameters] + [10, 0][len(parameters) :])[:2]

@@ -139,9 +139,35 @@ def query_tokens(query: QueryText) -> list[Token]:
     return [token for token in tokenize(query.source) if query.start <= token.start < query.end]
 
 
-def has_pipes(tokens: Sequence[Token]) -> bool:
-    """Whether a query is written with `|>`, of which there is no tree."""
-    return any(token.token_type == TokenType.PIPE_GT for token in tokens)
+def spark_alone(tokens: Sequence[Token]) -> Token | None:
+    """Where something begins that Spark's grammar has and sqlglot's has not: `|>`, `>>>`, `X '1F'` with a blank, texts
+    of several kinds side by side, `value:field`, a function named by IDENTIFIER(...), INTERVAL of several units."""
+    subscript = 0
+    for i, token in enumerate(tokens):
+        kind, after, third = token.token_type, _kind(tokens, i + 1), _kind(tokens, i + 2)
+        subscript += (kind == TokenType.L_BRACKET) - (kind == TokenType.R_BRACKET)
+        if kind == TokenType.PIPE_GT or (kind == after == third == TokenType.GT):
+            return token
+        if kind == TokenType.VAR and (token.text.upper(), after) in _CALLED_SO:
+            return token
+        field = after == TokenType.COLON and kind in _VALUE_ENDS and third in _FIELD_BEGINS and not subscript
+        if field and tokens[i + 1].start == token.end + 1:  # else it may be a parameter
+            return tokens[i + 1]
+        if {kind, after} == {TokenType.RAW_STRING, TokenType.STRING}:
+            return token
+        if kind == TokenType.INTERVAL and [_kind(tokens, i + n) for n in (2, 3, 4)] == _NEXT_UNIT:
+            return token
+    return None
+
+
+_CALLED_SO = {("X", TokenType.STRING), ("IDENTIFIER", TokenType.L_PAREN)}
+_VALUE_ENDS = (TokenType.R_PAREN, TokenType.VAR, TokenType.R_BRACKET)
+_FIELD_BEGINS = (TokenType.VAR, TokenType.L_BRACKET)
+_NEXT_UNIT = [TokenType.VAR, TokenType.NUMBER, TokenType.VAR]
+
+
+def _kind(tokens: Sequence[Token], i: int) -> TokenType | None:
+    return tokens[i].token_type if i < len(tokens) else None
 
 
 def syntax_tree(
@@ -152,9 +178,10 @@ def syntax_tree(
     `faithful`: a join without a condition has none in the tree either; else it has ON TRUE.  `aggregates`: they are
     `AggregateFunction`s.
     """
-    if has_pipes(tokens):
-        pipe = next(token for token in tokens if token.token_type == TokenType.PIPE_GT)
-        raise source.error("|> is not supported; write a subquery in FROM", pipe.start, NotSupported)
+    if (alone := spark_alone(tokens)) is not None:
+        if alone.token_type == TokenType.PIPE_GT:
+            raise source.error("|> is not supported; write a subquery in FROM", alone.start, NotSupported)
+        raise source.error("this is read by Spark alone, in queries; write it otherwise", alone.start, NotSupported)
     try:
         parser = _parsing.faithful if faithful else _parsing.aggregates if aggregates else _parsing.parser
         trees = parser.parse(list(tokens) if faithful else written_out(tokens), source.text)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import logical_type
 from viewkeeper.pipeline.work import QueryRaised, SparkQuestion
-from viewkeeper.spark.asking import ask
+from viewkeeper.spark.asking import ask, raised_by_java
 from viewkeeper.spark.processes import loss_named
 from viewkeeper.spark.tables import named_tables
 from viewkeeper.streams.spark.failures import failures, place_of, raise_unless_of_query, text_of
@@ -41,12 +41,15 @@ class SparkAnswers:
         rows, query = sum(map(len, question.tables.values())), without_hidden(question.sql, frozenset())
         session_of = self._sessions.session(question.zone, rows)
         with loss_named(), session_of as session, described(session, question.title), failures_unlogged():
+            analysed = False
             try:
                 with named_tables(session, question.tables):
-                    return _logical(ask(session, question.sql, question.parameters), question.columns, question.zone)
+                    answer = ask(session, question.sql, question.parameters)
+                    analysed = True
+                    return _logical(answer, question.columns, question.zone)
             except failures() as error:
                 raise_unless_of_query(error)
-                code = _code(error)
+                code = _code(error) if analysed else None
                 if code is None:
                     raise SparkFailed(text_of(error, query)) from error
                 return QueryRaised(code, place_of(error, query), text_of(error, query))
@@ -54,12 +57,12 @@ class SparkAnswers:
 
 def _code(error: Exception) -> str | None:
     """The error class by which Spark says that the query raised; None where it has failed in another way."""
-    from pyspark.errors import AnalysisException, PySparkException
+    from pyspark.errors import PySparkException
 
     condition = error.getCondition() if isinstance(error, PySparkException) else None
-    if isinstance(error, AnalysisException) or condition is None or condition.startswith("INTERNAL_ERROR"):
-        return None
-    return condition.split(".")[0]
+    if condition is not None:
+        return None if condition.startswith("INTERNAL_ERROR") else condition.split(".")[0]
+    return "FUNCTION_RAISED" if raised_by_java(error) else None
 
 
 def _logical(answer: DataFrame, columns: Sequence[Column], zone: str) -> pa.Table:

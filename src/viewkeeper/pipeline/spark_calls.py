@@ -158,6 +158,8 @@ def _computed(answered: Answers, wanted: Sequence[CallWanted], title: str, zone:
                 raise ManyRaise(f"more than {RAISING_MAX} new values of one batch raise, the last of them "
                                 f"{answer.code}; mend the rows, then drop the view and create it again")  # fmt: skip
             errors[number[places[0]]][row[places[0]]] = pack_error(CODES.get(answer.code, FUNCTION_RAISED), None)
+        elif len(answer) != len(places):
+            raise RuntimeError(f"Spark gives {len(answer)} values for {len(places)}: a call is none of each row alone")
         else:
             _sort_in(answer, number, row, said, wanted)
     return [each.new.answered(_in_order(parts, each), raised)

@@ -128,7 +128,7 @@ def _objects(catalog: Catalog, query: QueryText, beside: Sequence[RowsBeside] = 
         named = (_readable(catalog, token.text) for token in query_tokens(query))
         return list({of.id: of for of in named if of is not None}.values())
     for node in query.tree.find_all(exp.Table):
-        if isinstance(node.this, exp.Identifier) and not is_common(node):
+        if isinstance(node.this, exp.Identifier) and not is_common(node) and node.find_ancestor(exp.Hint) is None:
             of = next((each for each in beside if each.name == node.name), _readable(catalog, node.name))
             if of is None:
                 known = did_you_mean(node.name, catalog.readable_names())

@@ -119,3 +119,18 @@ def deepest(error: Exception) -> str:
     while found.getCause() is not None:
         found = found.getCause()
     return f"{found.getClass().getSimpleName()}: {found.getMessage()}"
+
+
+_OF_VALUES = frozenset(
+    (
+        "ArithmeticException", "DateTimeException", "IllegalArgumentException", "IllegalFormatConversionException",
+        "IndexOutOfBoundsException", "MissingFormatArgumentException", "NumberFormatException",
+        "PatternSyntaxException", "StringIndexOutOfBoundsException", "UnknownFormatConversionException",
+    )
+)  # fmt: skip
+"""Java's own exceptions that functions of Spark's let through, of values that they cannot take."""
+
+
+def raised_by_java(error: Exception) -> bool:
+    """Whether `error` is such an exception: the query has raised of the rows that it read."""
+    return deepest(error).partition(":")[0] in _OF_VALUES

@@ -101,6 +101,8 @@ class SparkAnalyst:
     def _refuse_other_tables(self, session: SparkSession, query: HiddenQuery, names: Collection[str]) -> PlanNode:
         plan = plan_of(parsed(session, query.sql))
         other = unnamed_relation(plan, names)
+        if other == "IDENTIFIER(...)":
+            raise _at(query, ("IDENTIFIER",), "IDENTIFIER(...) may name anything; write the name itself")
         if other is not None:
             raise _at(query, other.split("."), f"{other} is no stream, view or table of this database that is named "
                       "here; a view can read those alone")  # fmt: skip

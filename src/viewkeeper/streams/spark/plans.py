@@ -160,6 +160,8 @@ _MAKE_MOMENTS = ("cast", "try_cast", "date", "timestamp", "to_date", "to_timesta
 _FIRST = "which row it takes is chance; use min_by or max_by, or write it OVER (... ORDER BY ...)"
 _LISTED = "the order of its values is chance; put sort_array(...) around it, or WITHIN GROUP (ORDER BY ...) after it"
 
+_VECTOR = "without an initialization vector the value is another one each time; give one, or the mode 'ECB'"
+
 _FUNCTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "CurrentTimestamp": (("current_timestamp", "now", "unix_timestamp", "to_unix_timestamp"), _NOW),
     "Now": (("now",), _NOW), "CurrentDate": (("current_date", "curdate"), _NOW),
@@ -191,6 +193,8 @@ def changing(analysed: PlanNode, deterministic: bool) -> Changing | None:
         if node.name in _FUNCTIONS:
             names, what = _FUNCTIONS[node.name]
             return Changing(names, f"{names[0]} cannot stand in a view: {what}")
+        if node.name == "AesEncrypt" and _is_by_chance(node):
+            return Changing(("aes_encrypt",), f"aes_encrypt cannot stand in a view so: {_VECTOR}")
         if node.name in ("Cast", "ParseToDate", "ParseToTimestamp") and _is_moment_of_now(node):
             return Changing(_MAKE_MOMENTS, _MOMENT)
         if node.name in _TAKES_FIRST and not _is_ordered_window(above):
@@ -205,6 +209,15 @@ def changing(analysed: PlanNode, deterministic: bool) -> Changing | None:
     if not deterministic:
         return Changing((), "the query has another answer each time it runs; leave out the function that does it")
     return None
+
+
+def _is_by_chance(encrypted: PlanNode) -> bool:
+    """Whether AES begins with bytes that are drawn each time: no initialization vector, and a mode that has one."""
+    mode, vector = encrypted.children[2], encrypted.children[4]
+    if mode.name == "Literal" and str(mode.fields["value"]).upper() == "ECB":
+        return False
+    below = [node for node, _ in vector.walk()]
+    return all(node.name in ("Cast", "Literal") for node in below) and str(below[-1].fields.get("value")) == ""
 
 
 def _is_moment_of_now(made: PlanNode) -> bool:

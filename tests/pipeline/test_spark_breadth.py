@@ -1,0 +1,98 @@
+"""What Spark SQL accepts and the rows settle is kept, and what raises in it is an error row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import viewkeeper
+from viewkeeper import Database, DeclarationError, ViewBroken
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+ROWS = [
+    {"k": 1, "s": "a", "n": 2, "t": "2020-03-29 01:30:00", "j": '{"a": 5}', "st": {"x": 1, "y": "z"}},
+    {"k": 2}, {"k": 3, "s": "abc", "n": -9, "t": "2020-03-30 00:00:00", "j": "[1]", "st": {"x": None, "y": ""}},
+]  # fmt: skip
+
+
+@pytest.fixture
+def database(spark: SparkSession, tmp_path: Path) -> Iterator[Database]:
+    with viewkeeper.connect(tmp_path / "db", durability="process") as database:
+        database.sql("""CREATE TABLE l (k INT PRIMARY KEY, s STRING, n INT, t TIMESTAMP, j STRING,
+                        st STRUCT<x: INT, y: STRING>)""")
+        yield database
+
+
+QUERIES = [
+    "SELECT /*+ BROADCAST(a) */ a.k, b.k AS other FROM l a JOIN l b ON a.k = b.k",
+    "SELECT k, n >>> 1 AS x, n >> 1 AS y FROM l",
+    "SELECT k, bitmap_count(X 'FF') AS x FROM l",
+    "SELECT k, r'a\\' 'b' AS x, 'c' r'\\' AS y FROM l",
+    "SELECT k, t + INTERVAL 1 DAY 2 HOURS AS x FROM l",
+    "SELECT k, get_json_object(j, '$.a') AS x, try_variant_get(parse_json(j):a, '$', 'int') AS y FROM l",
+    "SELECT k, CAST(n AS INTERVAL DAY) AS x FROM l",
+    "SELECT st.*, k FROM l",
+    "SELECT struct(*) AS x FROM (SELECT k, n FROM l)",
+    "SELECT a FROM VALUES (1, NULL), (2, NULL) AS v(a, b)",
+    "SELECT window.start AS x, count(*) AS c FROM l GROUP BY window(t, '1 hour')",
+    "SELECT session_window.end AS x, count(*) AS c FROM l GROUP BY session_window(t, '2 days')",
+    "SELECT w.start AS x, c FROM (SELECT window(t, '1 day') AS w, count(*) AS c FROM l GROUP BY 1)",
+    "SELECT k, window(t, '1 day', '12 hours').start AS x FROM l",
+    "SELECT k, hex(aes_encrypt(s, 'abcdefghijklmnop', 'ECB')) AS x FROM l",
+    "SELECT k, hex(aes_encrypt(s, 'abcdefghijklmnop', 'CBC', 'DEFAULT', unhex(repeat('0f', 16)))) AS x FROM l",
+]
+
+
+def test_what_spark_accepts_is_kept(database: Database) -> None:
+    """All at once, beside a call that Spark computes for each value: none takes rows from another."""
+    views = [*QUERIES, "SELECT k, soundex(s) AS x FROM l"]
+    database.sql(";".join(f"CREATE VIEW v{i} AS {query}" for i, query in enumerate(views)))
+    for row in ROWS:
+        database.table("l").put(row)
+        database.catch_up()
+        for i, query in enumerate(views):
+            kept, expected = database.view(f"v{i}").to_arrow(), database.sql(query, engine="spark").to_arrow()
+            assert sorted(map(repr, kept.to_pylist())) == sorted(map(repr, expected.to_pylist())), query
+    database.table("l").delete(1)
+    database.catch_up()
+    for report in database.check_all():
+        report.raise_if_wrong()
+
+
+@pytest.mark.parametrize("query, code", [
+    ("SELECT k, 'a(b' RLIKE s AS x FROM l", "FUNCTION_RAISED|INVALID_PARAMETER_VALUE"),
+    ("SELECT k, 'ab' LIKE s || '\\\\q' AS x FROM l", "FUNCTION_RAISED|INVALID_FORMAT"),
+    ("SELECT k, format_string('%d' || s, s) AS x FROM l", "FUNCTION_RAISED"),
+    ("SELECT max(format_string('%d' || s, s)) AS x, skewness(n) AS y FROM l HAVING count(*) > 0", "FUNCTION_RAISED"),
+])  # fmt: skip
+def test_what_java_raises_of_a_row_breaks_the_view_until_the_row_is_mended(
+    database: Database, query: str, code: str
+) -> None:
+    """It stopped the pipeline: a fill could not end."""
+    database.sql(f"CREATE VIEW v AS {query}")
+    database.table("l").put({"k": 1, "s": "("})
+    database.catch_up()
+    with pytest.raises(ViewBroken, match=code):
+        list(database.view("v").rows())
+    database.check("v").raise_if_wrong()
+    database.table("l").put({"k": 1, "s": None})
+    database.catch_up()
+    assert len(list(database.view("v").rows())) == 1
+
+
+@pytest.mark.parametrize("query, message", [
+    ("SELECT k, aes_encrypt(s, 'abcdefghijklmnop') AS x FROM l", "aes_encrypt.*initialization vector.*column 28"),
+    ("SELECT k, aes_encrypt(s, s, 'GCM', 'DEFAULT', '') AS x FROM l", "aes_encrypt.*initialization vector"),
+    ("SELECT k, IDENTIFIER('ab' || 's')(n) AS x FROM l", "write the name itself.*column 28"),
+    ("SELECT k, n >>> FROM l", "Spark refuses"),
+])  # fmt: skip
+def test_what_is_not_settled_or_no_sql_is_refused(database: Database, query: str, message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        database.sql(f"CREATE VIEW v AS {query}")
