@@ -48,6 +48,10 @@ QUERIES = {
                "count(*) OVER (PARTITION BY h) AS c, "
                "approx_count_distinct(n) FILTER (WHERE s <> 'a') OVER () AS b FROM t WHERE n IS NOT NULL "
                "QUALIFY approx_count_distinct(n) OVER (PARTITION BY g, upper(s)) < 3",
+    "running": "SELECT id, s, approx_count_distinct(n) OVER (PARTITION BY g ORDER BY id DESC NULLS LAST) AS a, "
+               "approx_count_distinct(s) FILTER (WHERE n > 1) OVER (PARTITION BY g ORDER BY h, n DESC) + 1 AS b, "
+               "approx_count_distinct(n) OVER (PARTITION BY g) AS c, count(*) OVER (PARTITION BY g) AS d, "
+               "approx_percentile(n, 0.5) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS e FROM t",
     "over_groups": "SELECT h, n, approx_count_distinct(n) OVER (PARTITION BY h) AS d, max(count(*)) OVER () AS c "
                    "FROM t GROUP BY h, n",
     "over_it": "SELECT n, count(*) AS c, approx_count_distinct(g) AS g FROM one GROUP BY n",
@@ -223,12 +227,18 @@ def test_explain_says_that_spark_is_asked_for_the_touched_groups(database: Datab
 @pytest.mark.parametrize("query", [
     "SELECT id, (SELECT approx_count_distinct(u.name) FROM u WHERE u.g = t.g) AS d FROM t",
     "SELECT g, approx_count_distinct(1) AS d FROM t GROUP BY g",
-    "SELECT g, skewness(n) OVER (PARTITION BY g ORDER BY id) AS d FROM t",
+    "SELECT name, skewness(length(g)) OVER (PARTITION BY g ORDER BY name) AS d FROM u",
+    "SELECT id, kurtosis(n) OVER (ORDER BY n RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) AS d FROM t",
     "SELECT g, approx_count_distinct(s) AS d, sum(x) AS x FROM t GROUP BY g",
 ])  # fmt: skip
 def test_what_is_left_to_spark_as_a_whole(database: Database, query: str) -> None:
     plan = "\n".join(row["plan"] for row in database.sql(f"EXPLAIN CREATE VIEW v AS {query}"))
     assert "  SPARK " in plan and "SPARK GROUPS" not in plan
+
+
+def test_a_frame_whose_rows_are_chance_is_refused(database: Database) -> None:
+    with pytest.raises(DeclarationError, match=r"depends on the order of rows .* such as id"):
+        database.sql("CREATE VIEW v AS SELECT id, kurtosis(n) OVER (ORDER BY n ROWS 1 PRECEDING) AS d FROM t")
 
 
 @pytest.mark.parametrize("call", ["first(s)", "collect_list(s)", "array_join(collect_set(s), '')", "any_value(n)"])

@@ -116,8 +116,9 @@ def windowed_call(
             raise Refused("an aggregate OVER a window takes neither NULLS nor DISTINCT", NotSupported)
         call = bind(node.this)
         assert isinstance(call, UngroupedCall)
-        of_partition = call.function == BY_SPARK or needs_all_values(call.function)
-        if call.function not in OF_FRAMES and (order or frame is not None or not of_partition):
+        of_values = call.function == BY_SPARK and any(bound is not None for bound in bounds)
+        of_partition = needs_all_values(call.function) and not order and frame is None
+        if of_values or not (call.function in (*OF_FRAMES, BY_SPARK) or of_partition):
             raise Refused("such an aggregate OVER a window is not supported yet", NotSupported)
         arguments: tuple[Expression, ...] = () if call.argument is None else (call.argument,)
         form = OverForm(directions, _given(frame, bool(order)), None, False)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from viewkeeper.compiler.asked_over import asked_over
 from viewkeeper.compiler.bind_over import WindowedCall
 from viewkeeper.plans.expressions import ColumnRef, Expression, TextPlace
 from viewkeeper.plans.outside import BY_SPARK
 from viewkeeper.plans.relations import (
-    AggregateCall,
-    AskedOver,
     Order,
     OverCall,
     Project,
@@ -50,6 +49,8 @@ class _Windowing:
             groups.setdefault(partition, {}).setdefault(identity(call), []).append(call)
         by_spark: dict[tuple[int, ...], dict[Expression, WindowedCall]] = {}
         for call in asked:
+            for part in call.order:
+                self._position(part)
             partition = tuple(dict.fromkeys(map(self._position, call.partition)))
             by_spark.setdefault(partition, {}).setdefault(identity(call), call)
         relation = self._input
@@ -67,10 +68,8 @@ class _Windowing:
             width = len(relation.columns)
             for i, (form, call) in enumerate(calls_of.items()):
                 found[form] = ColumnRef(call.type, call.nullable, call.place, width + i, call.name)
-            made = tuple(
-                AggregateCall(BY_SPARK, c.arguments[0], c.type, c.nullable, c.place) for c in calls_of.values()
-            )
-            relation = AskedOver(relation, partition, made, tuple(c.name for c in calls_of.values()))
+            ordered = [(call, self._order(call)) for call in calls_of.values()]
+            relation = asked_over(relation, partition, self._key, ordered)
         return relation, [rewrite(each, lambda node: _taken(node, found)) for each in expressions]
 
     def _position(self, expression: Expression) -> int:
@@ -96,11 +95,13 @@ class _Windowing:
             known = None
         return Windows(below, partition, tuple(calls), tuple(each.name for each, *_ in alike), known)
 
+    def _order(self, call: WindowedCall) -> tuple[Order, ...]:
+        terms = zip(call.order, call.form.terms, strict=True)
+        return tuple(Order(self._position(each), *term) for each, term in terms)
+
     def _call(self, below: Relation, partition: tuple[int, ...], call: WindowedCall) -> OverCall:
         form = call.form
-        order = tuple(
-            Order(self._position(each), *term) for each, term in zip(call.order, form.terms, strict=True)
-        )  # fmt: skip
+        order = self._order(call)
         arguments = tuple(map(self._position, call.arguments))
         low, high = (None if bound is None else self._position(bound) for bound in call.bounds)
         fixed = {*partition, *(term.index for term in order)}

@@ -156,7 +156,8 @@ class _AsDeclared:
         for call in (*calls, *asked):
             if isinstance(call, SparkCall | SparkAggregate):
                 text = typed_by(call.sql, isinstance(call, SparkAggregate))
-                self._columns[text] = (Column("value", call.type, call.nullable),)
+                type_ = call.of_call if isinstance(call, SparkAggregate) else call.type
+                self._columns[text] = (Column("value", type_, call.nullable),)
 
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,

@@ -21,6 +21,7 @@ from viewkeeper.pipeline import spark_calls
 from viewkeeper.pipeline.spark_calls import ROWS, ManyRaise, require_version
 from viewkeeper.pipeline.work import Answers, QueryRaised, SparkQuestion
 from viewkeeper.plans.expressions import ColumnRef
+from viewkeeper.plans.outside import SparkAggregate
 
 _LEADING = (Column("of", BIGINT, False), Column("part", BIGINT, False), Column("key", BIGINT, False))
 """What the rows of an answer say first: whose they are, of which of its SELECTs, and of which group."""
@@ -98,6 +99,7 @@ class _Asked:
         self._said: list[list[tuple[np.ndarray, pa.Array]]] = [[] for _ in calls]
         self._read: dict[int, Column] = {}
         self._selects: list[tuple[dict[str, int], list[int]]] = []
+        windows: list[str] = []
         for i, call in enumerate(calls):
             names: dict[str, int] = {}
             for n, argument in enumerate(call.arguments):
@@ -106,23 +108,33 @@ class _Asked:
                 names[column.name] = argument.index
                 self._read[argument.index] = Column(f"a{argument.index}", column.type)
             # Calls stand in one SELECT as long as one name means one thing.
-            for known, numbers in self._selects:
-                if all(known.get(name, index) == index for name, index in names.items()):
+            window = f"{call.sql} OVER {call.over}" if call.told else ""
+            for at, (known, numbers) in enumerate(self._selects):
+                if windows[at] == window and all(known.get(name, index) == index for name, index in names.items()):
                     known.update(names)
                     numbers.append(i)
                     break
             else:
                 self._selects.append((names, [i]))
+                windows.append(window)
 
     def selects(self, columns: Sequence[str]) -> Iterator[str]:
         """The queries that say the operator's outputs, in the places of these among `columns`."""
         for part, (names, numbers) in enumerate(self._selects):
-            calls = {self.outputs[i].name: self.groups.operator.calls[i].sql for i in numbers}
+            calls = {self.outputs[i].name: self._text(self.groups.operator.calls[i]) for i in numbers}
             values = ", ".join(f"{calls.get(name, 'NULL')} AS {quoted(name)}" for name in columns)
             given = ", ".join(f"{quoted(self._read[at].name)} AS {quoted(name)}" for name, at in names.items())
             rows = f"(SELECT key, {given} FROM {quoted(self.table)})"
+            first = self.groups.operator.calls[numbers[0]]
+            if first.told:
+                rows = f"(SELECT *, {first.sql} OVER {first.over} AS v FROM {rows})"
             key, grouped = ("0L", "") if self.groups.operator.always else ("key", " GROUP BY key")
             yield f"SELECT {self.number}L AS of, {part}L AS part, {key} AS key, {values} FROM {rows}{grouped}"
+
+    @staticmethod
+    def _text(call: SparkAggregate) -> str:
+        """What says the call of a group; of rows in an order, all of them with what is said of each."""
+        return f"collect_list(struct({call.told}, v))" if call.told else call.sql
 
     def rows(self, numbers: np.ndarray) -> pa.Table:
         """The rows of the groups `numbers` as Spark sees them, equal ones as often as there are."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column, PythonFunction, Stored
+from viewkeeper.catalog.types import Type
 from viewkeeper.plans.expressions import ColumnRef, Expression
 from viewkeeper.plans.rewriting import walk
 
@@ -47,12 +48,23 @@ BY_SPARK = "by spark"
 class SparkAggregate(Expression):
     """What Spark SQL says to the aggregate `sql`, FILTER and the like included, of rows whose columns are `arguments`;
     else as `SparkCall`.  It is no call of a row's own: a rule makes columns of those of one GROUP BY
-    (`relations.AskedGroups`)."""
+    (`relations.AskedGroups`).
+
+    With `over`, the window in parentheses, it is `sql OVER` that for each row of a group, listed with what tells the
+    row apart: `told` are the fields of a struct, behind which the value stands.
+    """
 
     arguments: tuple[Expression, ...]
     name: str
     sql: str
     version: str
+    over: str = ""
+    told: str = ""
+
+    @property
+    def of_call(self) -> Type:
+        """The type of what `sql` gives."""
+        return self.type.parts[0][1].parts[-1][1] if self.told else self.type
 
 
 @stored

@@ -307,13 +307,15 @@ class AskedGroups(Relation):
 @stored
 @dataclass(frozen=True)
 class AskedOver(Relation):
-    """Each row with what Spark says to each of `calls` of all rows of its partition behind it; rows of one partition
-    have equal columns `partition`."""
+    """Each row with what Spark says to each of `calls` behind it: of all rows of its partition, or of a frame in their
+    order (`SparkAggregate.over`).  Rows of one partition have equal columns `partition`; `key` tells rows apart (None:
+    they may be equal)."""
 
     input: Relation
     partition: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
     call_names: tuple[str, ...]
+    key: tuple[int, ...] | None
 
     @property
     def columns(self) -> tuple[Column, ...]:  # type: ignore[override]

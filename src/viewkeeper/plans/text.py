@@ -78,6 +78,8 @@ def expression_text(expression: Expression) -> str:
             return text(expression.argument)
         case Kept():
             return text(expression.argument)
+        case SparkAggregate() if expression.told:
+            return f"{expression.name}({listed(expression.arguments)}) OVER the rows before and behind each"
         case SparkCall() | SparkAggregate() | PythonCall():
             return f"{expression.name}({listed(expression.arguments)})"
         case _:

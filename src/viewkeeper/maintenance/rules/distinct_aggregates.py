@@ -69,8 +69,8 @@ def joined_by_keys(left: Relation, right: GroupBy, width: int) -> InnerJoin:
     return joined_to_groups(left, range(width), right)
 
 
-def joined_to_groups(left: Relation, keys: Sequence[int], right: GroupBy) -> InnerJoin:
-    """Rows with that of the group in which they are by their columns `keys`."""
+def joined_to_groups(left: Relation, keys: Sequence[int], right: Relation) -> InnerJoin:
+    """Rows with that of the group in which they are by their columns `keys`; its first columns are these keys."""
     pairs: list[Pair] = []
     for i, key in enumerate(keys):
         ours, theirs = column_of(left, key), column_of(right, i)

@@ -1,17 +1,33 @@
 """Aggregates that Spark computes are columns of the groups that it is asked about, and the others beside them are
-computed by our own operators, joined by the keys.  Of a partition they are joined to its rows.
+computed by our own operators, joined by the keys.  Of a partition they are joined to its rows; of rows in an order
+Spark lists what it says of each, with its key, and that is joined to the row.
 
 Whether an error counts is decided where the aggregate stood, so that it is told with the place in the view's own text.
 """
 
 from __future__ import annotations
 
-from viewkeeper.catalog.types import BIGINT, BOOLEAN
+from collections.abc import Sequence
+from dataclasses import replace
+
+from viewkeeper.catalog.types import BIGINT, BOOLEAN, array_of, struct_of
+from viewkeeper.compiler.fields import field
+from viewkeeper.compiler.outside_calls import column_of as argument_column
+from viewkeeper.compiler.part_references import quoted
 from viewkeeper.maintenance.rules.distinct_aggregates import column_of, joined_by_keys, joined_to_groups, of_all
 from viewkeeper.maintenance.rules.rule import Rule
 from viewkeeper.plans.expressions import ColumnRef, Literal
 from viewkeeper.plans.outside import BY_SPARK, Kept, SparkAggregate
-from viewkeeper.plans.relations import AggregateCall, AskedGroups, AskedOver, GroupBy, InnerJoin, Project, Relation
+from viewkeeper.plans.relations import (
+    AggregateCall,
+    AskedGroups,
+    AskedOver,
+    Explode,
+    GroupBy,
+    InnerJoin,
+    Project,
+    Relation,
+)
 
 
 def _apply(relation: Relation) -> Relation | None:
@@ -44,26 +60,72 @@ def _asked(relation: GroupBy) -> Project:
 def _joined(relation: GroupBy, by_spark: list[int], others: list[int]) -> Project:
     width = len(relation.keys)
     plain, asked = of_all(relation, others), of_all(relation, by_spark)
-    true = Literal(BOOLEAN, False, None, True)
-    joined = joined_by_keys(plain, asked, width) if width else InnerJoin(plain, asked, (true,), (true,), None)
+    joined = joined_by_keys(plain, asked, width) if width else InnerJoin(plain, asked, (_TRUE,), (_TRUE,), None)
     places = {call: width + i for i, call in enumerate(others)}
     places |= {call: len(plain.columns) + width + i for i, call in enumerate(by_spark)}
     wanted = [*range(width), *(places[i] for i in range(len(relation.calls)))]
     return Project(joined, tuple(column_of(joined, i) for i in wanted), relation.key_names + relation.call_names)
 
 
-def _over(relation: AskedOver) -> Project:
+def _over(relation: AskedOver) -> Relation:
+    """Calls with an order one by one, then those of the whole partition."""
+    numbers = range(len(relation.calls))
+    ordered = next((i for i in numbers if _asked_of(relation.calls[i]).over), None)
+    chosen = [i for i in numbers if ordered in (None, i)]
+    rest = [i for i in numbers if i not in chosen]
     rows = relation.input
-    keys = tuple(column_of(rows, i) for i in relation.partition)
-    groups = GroupBy(rows, keys, tuple(key.name for key in keys), relation.calls, relation.call_names)
-    true = Literal(BOOLEAN, False, None, True)
-    joined = joined_to_groups(rows, relation.partition, groups)
-    if not keys:
-        joined = InnerJoin(rows, groups, (true,), (true,), None)
-    width, behind = len(rows.columns), len(rows.columns) + len(keys)
-    wanted = [*range(width), *(behind + i for i in range(len(relation.calls)))]
-    names = tuple(column.name for column in relation.columns)
-    return Project(joined, tuple(column_of(joined, i) for i in wanted), names)
+    if rest:
+        others = tuple(relation.call_names[i] for i in rest)
+        rows = replace(relation, calls=tuple(relation.calls[i] for i in rest), call_names=others)
+    calls, names = [relation.calls[i] for i in chosen], [relation.call_names[i] for i in chosen]
+    joined = _row_by_row(relation, rows, calls[0]) if ordered is not None else _of_partitions(relation, calls, names)
+    behind = len(joined.columns) - len(chosen)
+    width = len(relation.input.columns)
+    places = {i: width + n for n, i in enumerate(rest)} | {i: behind + n for n, i in enumerate(chosen)}
+    wanted = [*range(width), *(places[i] for i in numbers)]
+    outputs = (replace(column_of(joined, i), nullable=column.nullable)
+               for i, column in zip(wanted, relation.columns, strict=True))  # fmt: skip
+    return Project(joined, tuple(outputs), tuple(column.name for column in relation.columns))
 
+
+def _asked_of(call: AggregateCall) -> SparkAggregate:
+    assert isinstance(call.argument, SparkAggregate)
+    return call.argument
+
+
+def _groups(relation: AskedOver, calls: Sequence[AggregateCall], names: Sequence[str]) -> GroupBy:
+    """A row for each partition, with what `calls` say of its rows."""
+    keys = tuple(column_of(relation.input, i) for i in relation.partition)
+    return GroupBy(relation.input, keys, tuple(key.name for key in keys), tuple(calls), tuple(names))
+
+
+def _of_partitions(relation: AskedOver, calls: Sequence[AggregateCall], names: Sequence[str]) -> InnerJoin:
+    groups = _groups(relation, calls, names)
+    if not groups.keys:
+        return InnerJoin(relation.input, groups, (_TRUE,), (_TRUE,), None)
+    return joined_to_groups(relation.input, relation.partition, groups)
+
+
+def _row_by_row(relation: AskedOver, rows: Relation, call: AggregateCall) -> InnerJoin:
+    """`rows` with what is said of each: Spark lists it by partition, with the key of each row."""
+    asked, key = _asked_of(call), relation.key
+    assert key is not None, "only rows that can be told apart are asked about in their order"
+    told = [column_of(relation.input, i) for i in key]
+    begin = len(asked.arguments)
+    fields = [f"{quoted(argument_column(begin + i, ref).name)} AS k{i}" for i, ref in enumerate(told)]
+    struct = struct_of((*((f"k{i}", ref.type) for i, ref in enumerate(told)), ("v", call.type)))
+    listing = replace(asked, type=array_of(struct), arguments=(*asked.arguments, *told), told=", ".join(fields))
+    groups = _groups(relation, [replace(call, argument=listing, type=listing.type, nullable=False)], ["rows"])
+    listed = Project(groups, (column_of(groups, len(groups.keys)),), ("rows",))
+    exploded = Explode(listed, 0, False)
+    element = column_of(exploded, 2)
+    names = [*(f"k{i}" for i in range(len(told))), "v"]
+    nullable = [*(ref.nullable for ref in told), call.nullable]
+    values = (field(element, name, call.place) for name in names)
+    outputs = tuple(replace(value, nullable=may) for value, may in zip(values, nullable, strict=True))
+    return joined_to_groups(rows, key, Project(exploded, outputs, tuple(names)))
+
+
+_TRUE = Literal(BOOLEAN, False, None, True)
 
 SPARK_AGGREGATES = Rule("aggregates by Spark", _apply)
