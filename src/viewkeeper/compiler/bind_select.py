@@ -288,7 +288,7 @@ class SelectBinder:
             if type(ignoring.this) in AT_ENDS:  # Spark names (x, true) in another way
                 raise self._query.error("an output with IGNORE NULLS needs an alias", node, NotSupported)
         # Spark would call it lateralAliasReference(...).
-        for column in node.find_all(exp.Column):
+        for column in node.find_all(exp.Column) if before else ():
             named_before = column.args.get("table") is None and column.name.lower() in before
             if named_before and binder.scope.says_nothing(column.name):
                 message = f"an output that uses the output {column.name} before it needs an alias"

@@ -18,8 +18,8 @@ from viewkeeper.plans.expressions import ColumnRef, Expression, Literal, TextPla
 
 def dotted(node: exp.Expr) -> list[str]:
     """The names of a column as it is written, from left to right."""
-    parts = (node.args.get(part) for part in ("catalog", "db", "table", "this"))
-    return [part.name for part in parts if part is not None]
+    parts = node.args
+    return [parts[part].name for part in ("catalog", "db", "table", "this") if parts.get(part) is not None]
 
 
 def last_name(node: exp.Expr) -> str | None:

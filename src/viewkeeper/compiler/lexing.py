@@ -29,16 +29,17 @@ class Lexeme(NamedTuple):
 
 _GAP = re.compile("[ \\t\\n\\f\\r\\x0b\\xa0\\u1680\\u2000-\\u200a\\u2028\\u202f\\u205f\\u3000]+"
                   "|--(?:\\\\\\n|[^\\r\\n])*\\r?\\n?")  # fmt: skip
-_STRING = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*\"""", re.DOTALL)
-_RAW = re.compile(r"""[rR](?:'[^']*'|"[^"]*")""")
-_QUOTED = re.compile(r"`(?:[^`]|``)*`")
+_MARKED = re.compile(
+    r"""(?P<hint>/\*\+)|(?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")|(?P<raw>[rR](?:'[^']*'|"[^"]*"))"""
+    r"""|(?P<quoted>`(?:[^`]|``)*`)|(?P<dollar>\$(?:[^\W\d]\w*)?\$)""",
+    re.DOTALL,
+)
 _NUMBER = re.compile(
     r"\d+[eE][+-]?\d+(?:[fFdD]|[bB][dD])?|(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?(?:[fFdD]|[bB][dD])?(?![A-Za-z0-9_])"
     r"|\d+(?:[lLsS\u017fyYfFdD]|[bB][dD])?",
     re.ASCII,
 )
 _WORD = re.compile(r"[^\W\d_]+://[\w/\-.?=&#%]+|\w+")
-_DOLLAR = re.compile(r"\$(?:[^\W\d]\w*)?\$")
 _SIGN = re.compile(r"<=>|>>>|<>|!=|==|<=|!>|>=|!<|<<|>>|\|\||\|>|::|->|=>|\*/|@[vV]|[][;(),.!=<>+\-*/%~&|^:@?]")
 
 
@@ -91,11 +92,8 @@ def _behind_comment(text: str, at: int) -> int:
 
 
 def _lexeme(text: str, at: int) -> Lexeme:
-    if text.startswith("/*+", at):
-        return Lexeme("hint", at, at + 3)
-    for kind, pattern in (("string", _STRING), ("raw", _RAW), ("quoted", _QUOTED), ("dollar", _DOLLAR)):
-        if found := pattern.match(text, at):
-            return Lexeme(kind, at, found.end())
+    if marked := _MARKED.match(text, at):
+        return Lexeme(str(marked.lastgroup), at, marked.end())
     number, word = _NUMBER.match(text, at), _word(text, at)
     if number is not None and number.end() >= word:
         return Lexeme("number", at, number.end())
@@ -156,6 +154,9 @@ def _other_reading(text: str, tokens: Sequence[Token]) -> int | None:
 
 def _are_same(text: str, ours: Sequence[Token], spark: Sequence[Lexeme]) -> bool:
     kinds = [lexeme.kind for lexeme in spark]
+    if set(kinds) == {"word"} and len(ours) == 1 and ours[0].token_type not in _NO_WORDS:  # GROUP BY is one for sqlglot
+        written = text[spark[0].start : spark[-1].end]
+        return written.isascii() or not written.upper().isascii()  # Spark knows its words in capitals too: 'ſelect'
     if ours[0].token_type == TokenType.HINT:
         return len(ours) == 1 and kinds[0] == "hint" and text[spark[-1].start : spark[-1].end] == "*/"
     if kinds == ["string"] and len(ours) > 1:  # sqlglot takes 'it''s' for two
@@ -164,10 +165,6 @@ def _are_same(text: str, ours: Sequence[Token], spark: Sequence[Lexeme]) -> bool
         return [token.token_type for token in ours] == [TokenType.DOT, TokenType.NUMBER] and not _has_gap(ours)
     if len(ours) == 1 and ours[0].token_type == TokenType.HEX_STRING:
         return kinds == ["word"] or (kinds == ["word", "string"] and spark[0].end == spark[1].start)
-    if set(kinds) == {"word"} and len(ours) == 1:  # GROUP BY is one word for sqlglot
-        written = text[spark[0].start : spark[-1].end]
-        # Spark knows its words in capitals too: 'ſelect' is one.
-        return ours[0].token_type not in _NO_WORDS and (written.isascii() or not written.upper().isascii())
     if len(kinds) == len(ours) == 1 and kinds[0] in _KINDS.values():
         return _KINDS.get(ours[0].token_type) == kinds[0]
     return set(kinds) <= {"sign", "other"} and all(token.token_type not in _NO_WORDS for token in ours)

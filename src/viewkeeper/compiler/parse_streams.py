@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
@@ -138,8 +139,9 @@ class StreamReader(LengthReader):
         tokens = self._tokens[self._next :]
         limit, tokens = self._cut_limit(tokens)
         pattern, window = _pattern_at(tokens), _window_at(tokens)
-        matching = next((i for i, token in enumerate(tokens) if _is(self._source, token, "MATCH_RECOGNIZE")
-                         and _kind(tokens, i + 1) == TokenType.L_PAREN), None)  # fmt: skip
+        matching = next((i for i, (token, after) in enumerate(pairwise(tokens))
+                         if after.token_type == TokenType.L_PAREN and _is(self._source, token, "MATCH_RECOGNIZE")),
+                        None)  # fmt: skip
         found = [i for i in (pattern, window, matching) if i is not None]
         if forgets is not None and found:
             raise self._source.error("a view by PATTERN, WINDOW or MATCH_RECOGNIZE is kept part by part, and its parts "
@@ -326,10 +328,10 @@ class StreamReader(LengthReader):
         """Takes EXPIRE AFTER from the end of the statement."""
         first = self._next
         for at in range(len(self._tokens) - 3, first, -1):
+            if self._word(at) != "EXPIRE" or self._word(at + 1) != "AFTER":
+                continue
             length = self._word(at + 2)
-            if (self._word(at), self._word(at + 1)) == ("EXPIRE", "AFTER") and (
-                length == "INTERVAL" or length.isdigit()
-            ):
+            if length == "INTERVAL" or length.isdigit():
                 self._next = at + 2
                 expire = self._length("EXPIRE AFTER")
                 if self._next < len(self._tokens):
@@ -391,10 +393,10 @@ class StreamReader(LengthReader):
 def _pattern_at(tokens: Sequence[Token]) -> int | None:
     """Where PATTERN [ stands, which is no stream called pattern."""
     for i in range(1, len(tokens) - 1):
-        kinds = tokens[i - 1].token_type, tokens[i].token_type, tokens[i + 1].token_type
-        named = kinds[0] in _BEFORE_NAME or kinds[1] == TokenType.IDENTIFIER
-        if tokens[i].text.upper() == "PATTERN" and kinds[2] == TokenType.L_BRACKET and not named:
-            return i
+        if tokens[i + 1].token_type == TokenType.L_BRACKET and tokens[i].text.upper() == "PATTERN":
+            named = tokens[i - 1].token_type in _BEFORE_NAME or tokens[i].token_type == TokenType.IDENTIFIER
+            if not named:
+                return i
     return None
 
 

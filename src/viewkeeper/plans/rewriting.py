@@ -55,7 +55,10 @@ def renumber(expression: Expression, position: Mapping[int, int]) -> Expression:
     """`expression` over an input in which column i stands at `position[i]`."""
 
     def change(node: Expression) -> Expression | None:
-        return replace(node, index=position[node.index]) if isinstance(node, ColumnRef) else None
+        if not isinstance(node, ColumnRef):
+            return None
+        index = position[node.index]
+        return node if index == node.index else ColumnRef(node.type, node.nullable, node.place, index, node.name)
 
     return rewrite(expression, change)
 
@@ -63,7 +66,7 @@ def renumber(expression: Expression, position: Mapping[int, int]) -> Expression:
 def identity(expression: Expression) -> Expression:
     """Equal for two expressions that say the same, wherever and in whatever case of letters they are written."""
     if isinstance(expression, ColumnRef):
-        return replace(expression, place=None, name="")
+        return ColumnRef(expression.type, expression.nullable, None, expression.index, "")
     changed = _rewritten_below(expression, identity)
     if expression.place is not None:
         changed["place"] = None
