@@ -25,10 +25,13 @@ def require_kept(query: QueryText, zone: str, values: Iterable[Expression], cond
     """
     asked: list[tuple[Subquery, bool, bool, bool]] = []
     for term in conditions:
+        subqueries = list(subqueries_in(term))
+        if not subqueries:
+            continue
         negated = isinstance(term, Not)
         node = term.argument if isinstance(term, Not) else term
         alone, tested = isinstance(node, (Exists, InSubquery)), list(_tested(term))
-        for subquery in subqueries_in(term):
+        for subquery in subqueries:
             asked.append((subquery, alone and subquery is node, negated, any(subquery is each for each in tested)))
     asked += [(subquery, False, False, False) for value in values for subquery in subqueries_in(value)]
     for subquery, condition, negated, truth in asked:

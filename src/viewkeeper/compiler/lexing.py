@@ -153,10 +153,9 @@ def _other_reading(text: str, tokens: Sequence[Token]) -> int | None:
 
 
 def _are_same(text: str, ours: Sequence[Token], spark: Sequence[Lexeme]) -> bool:
+    if len(ours) == len(spark) == 1:
+        return _is_same(text, ours[0], spark[0])
     kinds = [lexeme.kind for lexeme in spark]
-    if set(kinds) == {"word"} and len(ours) == 1 and ours[0].token_type not in _NO_WORDS:  # GROUP BY is one for sqlglot
-        written = text[spark[0].start : spark[-1].end]
-        return written.isascii() or not written.upper().isascii()  # Spark knows its words in capitals too: 'ſelect'
     if ours[0].token_type == TokenType.HINT:
         return len(ours) == 1 and kinds[0] == "hint" and text[spark[-1].start : spark[-1].end] == "*/"
     if kinds == ["string"] and len(ours) > 1:  # sqlglot takes 'it''s' for two
@@ -164,10 +163,25 @@ def _are_same(text: str, ours: Sequence[Token], spark: Sequence[Lexeme]) -> bool
     if kinds == ["number"] and len(ours) == 2:
         return [token.token_type for token in ours] == [TokenType.DOT, TokenType.NUMBER] and not _has_gap(ours)
     if len(ours) == 1 and ours[0].token_type == TokenType.HEX_STRING:
-        return kinds == ["word"] or (kinds == ["word", "string"] and spark[0].end == spark[1].start)
-    if len(kinds) == len(ours) == 1 and kinds[0] in _KINDS.values():
-        return _KINDS.get(ours[0].token_type) == kinds[0]
+        return kinds == ["word", "string"] and spark[0].end == spark[1].start
+    if len(ours) == 1 and set(kinds) == {"word"}:  # GROUP BY is one word for sqlglot
+        return _is_word(ours[0], text[spark[0].start : spark[-1].end])
     return set(kinds) <= {"sign", "other"} and all(token.token_type not in _NO_WORDS for token in ours)
+
+
+def _is_same(text: str, token: Token, lexeme: Lexeme) -> bool:
+    """`_are_same` of one word each."""
+    if lexeme.kind == "word":
+        written = text[lexeme.start : lexeme.end]
+        return token.token_type == TokenType.HEX_STRING or _is_word(token, written)
+    if lexeme.kind in ("sign", "other"):
+        return token.token_type not in _NO_WORDS
+    return _KINDS.get(token.token_type) == lexeme.kind
+
+
+def _is_word(token: Token, written: str) -> bool:
+    # Spark knows its words in capitals too: 'ſelect' is one.
+    return token.token_type not in _NO_WORDS and (written.isascii() or not written.upper().isascii())
 
 
 def _has_gap(tokens: Sequence[Token]) -> bool:

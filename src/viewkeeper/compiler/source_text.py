@@ -117,9 +117,8 @@ def offset_of(node: exp.Expr) -> int | None:
         own = (here._meta or {}).get("start")
         if own is not None:
             return int(own)
-        outer = [here.args[part] for part in ("catalog", "db", "table") if here.args.get(part)]
-        if isinstance(here, exp.Column) and outer:
-            waiting.append(outer[0])  # sqlglot keeps the name before what stands in front of it
+        if isinstance(here, exp.Column):  # sqlglot keeps the name before what stands in front of it
+            waiting.append(next(here.args[part] for part in ("catalog", "db", "table", "this") if here.args.get(part)))
         else:
             waiting.extend(reversed(list(here.iter_expressions())))
     return None

@@ -143,8 +143,9 @@ def spark_alone(tokens: Sequence[Token]) -> Token | None:
     """Where something begins that Spark's grammar has and sqlglot's has not: `|>`, `>>>`, `X '1F'` with a blank, texts
     of several kinds side by side, `value:field`, a function named by IDENTIFIER(...), INTERVAL of several units."""
     subscript = 0
+    kinds = [*(token.token_type for token in tokens), None, None]
     for i, token in enumerate(tokens):
-        kind, after, third = token.token_type, _kind(tokens, i + 1), _kind(tokens, i + 2)
+        kind, after, third = token.token_type, kinds[i + 1], kinds[i + 2]
         subscript += (kind == TokenType.L_BRACKET) - (kind == TokenType.R_BRACKET)
         if kind == TokenType.PIPE_GT or (kind == after == third == TokenType.GT):
             return token
@@ -153,21 +154,18 @@ def spark_alone(tokens: Sequence[Token]) -> Token | None:
         field = after == TokenType.COLON and kind in _VALUE_ENDS and third in _FIELD_BEGINS and not subscript
         if field and tokens[i + 1].start == token.end + 1:  # else it may be a parameter
             return tokens[i + 1]
-        if {kind, after} == {TokenType.RAW_STRING, TokenType.STRING}:
+        if (kind, after) in _MIXED_TEXTS:
             return token
-        if kind == TokenType.INTERVAL and [_kind(tokens, i + n) for n in (2, 3, 4)] == _NEXT_UNIT:
+        if kind == TokenType.INTERVAL and kinds[i + 2 : i + 5] == _NEXT_UNIT:
             return token
     return None
 
 
+_MIXED_TEXTS = {(TokenType.RAW_STRING, TokenType.STRING), (TokenType.STRING, TokenType.RAW_STRING)}
 _CALLED_SO = {("X", TokenType.STRING), ("IDENTIFIER", TokenType.L_PAREN)}
 _VALUE_ENDS = (TokenType.R_PAREN, TokenType.VAR, TokenType.R_BRACKET)
 _FIELD_BEGINS = (TokenType.VAR, TokenType.L_BRACKET)
 _NEXT_UNIT = [TokenType.VAR, TokenType.NUMBER, TokenType.VAR]
-
-
-def _kind(tokens: Sequence[Token], i: int) -> TokenType | None:
-    return tokens[i].token_type if i < len(tokens) else None
 
 
 def syntax_tree(

@@ -29,11 +29,14 @@ class Expression:
         found: list[Expression] = []
         for name in operands(type(self)):
             value = getattr(self, name)
-            for item in value if isinstance(value, tuple) else (value,):
-                if isinstance(item, Expression):
-                    found.append(item)
-                elif isinstance(item, tuple):
-                    found += (part for part in item if isinstance(part, Expression))
+            if isinstance(value, Expression):
+                found.append(value)
+            elif isinstance(value, tuple):
+                for item in value:
+                    if isinstance(item, Expression):
+                        found.append(item)
+                    elif isinstance(item, tuple):
+                        found += (part for part in item if isinstance(part, Expression))
         return found
 
 
