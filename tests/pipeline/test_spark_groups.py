@@ -157,6 +157,21 @@ def test_a_group_that_raises_is_an_error_row_and_the_rest_is_kept(database: Data
     assert [str(report) for report in database.check_all() if not report.ok] == []
 
 
+def test_errors_that_spark_leaves_out_are_not_judged(database: Database) -> None:
+    """It sees that no row can come out, and computes nothing; a view has what its query as it is written says."""
+    database.sql("""
+    CREATE VIEW v AS SELECT approx_count_distinct(q) AS n FROM (SELECT id, 1 / n AS q FROM t) AS a
+    WHERE q >= (SELECT max(i.n) FROM t AS i WHERE i.n = a.q AND i.n <> i.n AND i.n > i.n)
+    """)
+    database.table("t").put({"id": 1, "n": 0})
+    database.catch_up()
+    with pytest.raises(ViewBroken, match="DIVIDE_BY_ZERO"):
+        database.view("v").to_arrow()
+    report = database.check("v")
+    assert report.verdict == "not judged" and report.errors
+    assert "no row needs" in report.unjudged[0]
+
+
 def test_a_view_of_very_many_groups_that_raise_stops_and_no_other(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,7 @@ from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import SelectStatement
 from viewkeeper.compiler.ties import settled
 from viewkeeper.errors import NotFound
+from viewkeeper.plans.maintenance import SparkAnswer, plan_of
 from viewkeeper.plans.order_dependence import needs_exact
 from viewkeeper.plans.relations import GroupBy, Limit, Relation, SparkQuery, Windows
 from viewkeeper.plans.subqueries import relations_in
@@ -132,6 +133,8 @@ class _Check:
     def __init__(self, evidence: Evidence, judge: Judge | None, parts: Iterable[Report]) -> None:
         self._evidence, self._judge = evidence, judge
         self._zone = evidence.catalog.zone
+        answers = (each for each in plan_of(evidence.catalog).operators if isinstance(each, SparkAnswer))
+        self._whole = {each.sql for each in answers}
         self._tables: dict[int, pa.Table] = {}
         self._answers: dict[tuple[int, int], Answer] = {}
         self._proofs: dict[int, DeltaProof] = {}
@@ -266,7 +269,7 @@ class _Check:
             return _Finding("none", errors=lower)
         relation, found = self._relations[view.id], self._tables[view.id]
         if isinstance(relation, SparkQuery):
-            return _of_spark(relation.sql, by_spark, found, errors)
+            return _of_spark(relation.sql, by_spark, found, errors, relation.sql in self._whole)
         exact = needs_exact(relation)
         if isinstance(by_spark, pa.Table) and not exact:
             return _compared("spark", compare(by_spark, found))
@@ -312,14 +315,17 @@ def _named_as(view: View, answer: Any) -> Any:
     return answer
 
 
-def _of_spark(sql: str, by_spark: Any, found: pa.Table, errors: list[ErrorRow]) -> _Finding:
-    """What is to be said of a view whose query Spark answers."""
+def _of_spark(sql: str, by_spark: Any, found: pa.Table, errors: list[ErrorRow], whole: bool) -> _Finding:
+    """What is to be said of a view whose query Spark answers, as a `whole`, or beside operators of our own."""
     if by_spark is None:
         return _Finding("none", unjudged="Spark answers this view's query, and it was not asked")
     if isinstance(by_spark, pa.Table) and not errors:
         return _compared("spark", compared_as_rounded(sql, by_spark, found))
     if not isinstance(by_spark, pa.Table) and by_spark.condition is None:
         return _Finding("none", unjudged=f"Spark, which answers this view's query, failed: {by_spark.message}")
+    if isinstance(by_spark, pa.Table) and not whole:
+        return _Finding("none", unjudged="it has error rows, and Spark's answer to the whole query meets none of them: "
+                        "it computes no value that it finds out no row needs", errors=errors)  # fmt: skip
     raised = set() if isinstance(by_spark, pa.Table) else {by_spark.condition.split(".")[0]}
     said = {error.code for error in errors}
     # Of several errors Spark names the one that it meets first; what has no class of ours is FUNCTION_RAISED.

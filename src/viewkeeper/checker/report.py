@@ -18,10 +18,10 @@ class Report:
 
     `verdict` is "right", "wrong" (the view is not its query's answer), "base wrong" (a table's DELTA, or a view or
     stream below it, is not what it should be, so nothing follows for this view) or "not judged" (it is not filled yet,
-    is stopped, none of its parts could be: `unjudged` says why).  A view that rightly holds error rows is right:
-    `errors` lists them.  `judge` says
-    who gave the answer: "spark", "exact", "row by row", or "none" where it was not asked.  `differing_rows` counts all
-    rows that differ, `differing` shows the first; `left_out` are base keys with rejected operations, as text.
+    is stopped, none of its parts could be, Spark leaves its errors out: `unjudged` says why).  A view that rightly
+    holds error rows is right: `errors` lists them.  `judge` says who gave the answer: "spark", "exact", "row by row",
+    or "none" where it was not asked.  `differing_rows` counts all rows that differ, `differing` shows the first;
+    `left_out` are base keys with rejected operations, as text.
 
     Of what has parts: `parts` says how many were judged, `unjudged` which were not, and why; `stale` why a view is
     behind (what it has is judged all the same).
