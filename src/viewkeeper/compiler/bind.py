@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -27,9 +26,8 @@ from viewkeeper.compiler.statements import (
 from viewkeeper.compiler.view_key import view_key
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.outside import PythonCall
-from viewkeeper.plans.relations import Project, Query, Relation, Scan, expressions_of
-from viewkeeper.plans.rewriting import walk
-from viewkeeper.plans.subqueries import relations_in
+from viewkeeper.plans.relations import Project, Query, Relation, Scan
+from viewkeeper.plans.subqueries import MadeFrom, made_from
 
 
 @dataclass(frozen=True)
@@ -78,13 +76,13 @@ def bind_view_query(
     binder, select = _binder(statement.query, read, binder_type)
     relation = binder.of_view(select)
     assert isinstance(relation, Project)
-    made_from = list(relations_in(relation))
-    _refuse_changing(statement.query, made_from)
-    refuse_nested(made_from)
+    parts = made_from(relation)
+    _refuse_changing(statement.query, parts)
+    refuse_nested(parts)
     relation = replace(relation, names=column_names(statement.name, statement.columns, relation.names))
     _check_outputs(statement, select, relation)
     key, unique = view_key(relation, names)
-    reads = tuple(dict.fromkeys([*(each.object for each in made_from if isinstance(each, Scan)), *read.found]))
+    reads = tuple(dict.fromkeys([*(each.object for each in parts.relations if isinstance(each, Scan)), *read.found]))
     return BoundView(statement.name.name, statement.query.sql, relation, relation.columns, key, unique, reads)
 
 
@@ -97,7 +95,7 @@ def bind_query(names: Namespace, statement: SelectStatement) -> Query:
 
 
 def _refuse_nested_in(query: Query) -> None:
-    refuse_nested(list(relations_in(query.relation)))
+    refuse_nested(made_from(query.relation))
     for each in query.order:
         if (type_ := query.relation.columns[each.index].type).is_nested:
             raise NotSupported(f"ORDER BY a value of type {type_} is not supported yet")
@@ -107,7 +105,7 @@ def bind_rows_of_view(names: Namespace, statement: SelectStatement) -> Relation:
     """The rows of a view whose query is `statement`; raises as `bind_view`."""
     binder, select = _binder(statement.query, names)
     relation = binder.of_view(select)
-    refuse_nested(list(relations_in(relation)))
+    refuse_nested(made_from(relation))
     return relation
 
 
@@ -214,9 +212,8 @@ def _check_outputs(statement: CreateView, select: exp.Expr, relation: Project) -
             raise statement.query.error(f"the output {name} is always NULL and has no type; leave it out", node)
 
 
-def _refuse_changing(query: QueryText, made_from: Sequence[Relation]) -> None:
-    nodes = (node for each in made_from for e in expressions_of(each) for node in walk(e))
-    for call in nodes:
+def _refuse_changing(query: QueryText, parts: MadeFrom) -> None:
+    for call in parts.expressions:
         if isinstance(call, PythonCall) and not call.function.deterministic:
             raise query.error_at(f"{call.name} is declared with deterministic=False: a view cannot be kept by what is "
                                  "another value each time; store the value instead", call.place)  # fmt: skip

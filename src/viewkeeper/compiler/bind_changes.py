@@ -35,7 +35,7 @@ from viewkeeper.plans.changes import DELETE, INSERT, NOTHING, TARGET_ID, UPDATE,
 from viewkeeper.plans.expressions import Case, ColumnRef, Expression, Literal, TextPlace
 from viewkeeper.plans.relations import Constants, GroupBy, Project, Relation, Scan, UnionAll
 from viewkeeper.plans.rewriting import identity
-from viewkeeper.plans.subqueries import relations_in
+from viewkeeper.plans.subqueries import made_from
 
 ROW_ID = f"{UNWRITTEN}row id"
 """The hidden column of a table without a key that is changed."""
@@ -64,7 +64,7 @@ def bind_change(catalog: Catalog, statement: RowStatement, answers: Sequence[Sca
     else:
         rows = binder.merged(statement, answers or [None] * len(statement.rows))
     for each in rows:
-        refuse_nested(list(relations_in(each.relation)))
+        refuse_nested(made_from(each.relation))
     return BoundChange(table, rows)
 
 

@@ -35,7 +35,7 @@ from viewkeeper.plans.correlation import is_correlated
 from viewkeeper.plans.expressions import Cast, ColumnRef, Expression
 from viewkeeper.plans.relations import Filter, Limit, Order, Project, Query, Relation
 from viewkeeper.plans.rewriting import conjuncts, identity, walk
-from viewkeeper.plans.subqueries import ScalarSubquery, relations_in, subqueries_in
+from viewkeeper.plans.subqueries import ScalarSubquery, made_from, subqueries_in
 
 _IN_GROUP_BY = "an aggregate, or a window function, cannot stand in GROUP BY"
 _TWO_TYPES = "{} is an alias here, and a column of another type in FROM; give the output another alias"
@@ -135,7 +135,7 @@ class SelectBinder:
             rows = binder.relation(each.this, "a query of WITH")
             names = tuple(column.name for column in rows.columns)
             outer = self._outer if is_correlated(rows) else None
-            refuse_nested_within(relations_in(rows))  # it may be read by nothing
+            refuse_nested_within(made_from(rows))  # it may be read by nothing
             common[each.alias.lower()] = Common(rows, named(self._query, each.args["alias"], names), outer)
         return type(self)(self._query, self._names, common, self._outer)
 

@@ -5,7 +5,7 @@ They are held as bytes (`catalog.nested`), whose order is not that of the values
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from viewkeeper.catalog.types import VOID, Type
 from viewkeeper.errors import NotSupported
@@ -20,30 +20,27 @@ from viewkeeper.plans.relations import (
     Relation,
     SetOperation,
     Windows,
-    expressions_of,
 )
-from viewkeeper.plans.rewriting import walk
+from viewkeeper.plans.subqueries import MadeFrom
 from viewkeeper.plans.value_functions import EXTREMES_BY, is_list
 
 _PASSING = (Case, Cast, Coalesce, IsNull, SparkCall, SparkAggregate)
 _EQUALITIES = ("=", "<>", "<=>")
 
 
-def refuse_nested(made_from: Sequence[Relation]) -> None:
-    """Raises NotSupported where more is asked of an array, struct or map than what can be said here; `made_from` is a
-    relation and all that it is made from."""
-    for column in made_from[0].columns:
+def refuse_nested(parts: MadeFrom) -> None:
+    """Raises NotSupported where more is asked of an array, struct or map than what can be said here."""
+    for column in parts.relations[0].columns:
         if column.type.parts and _has_nothing(column.type):
             raise NotSupported(f"the output {column.name} is of type {column.type}; write a CAST to a type")
-    refuse_nested_within(made_from)
+    refuse_nested_within(parts)
 
 
-def refuse_nested_within(made_from: Iterable[Relation]) -> None:
+def refuse_nested_within(parts: MadeFrom) -> None:
     """`refuse_nested`, whatever comes out: of a query that another may read or not."""
-    for each in made_from:
-        for expression in expressions_of(each):
-            for node in walk(expression):
-                _refuse_within(node)
+    for node in parts.expressions:
+        _refuse_within(node)
+    for each in parts.relations:
         for type_, place in _ordered(each):
             if type_.is_nested:
                 raise _refusal(f"an order of values of type {type_} is not supported yet", place)

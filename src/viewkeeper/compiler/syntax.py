@@ -149,7 +149,7 @@ def spark_alone(tokens: Sequence[Token]) -> Token | None:
         subscript += (kind == TokenType.L_BRACKET) - (kind == TokenType.R_BRACKET)
         if kind == TokenType.PIPE_GT or (kind == after == third == TokenType.GT):
             return token
-        if kind == TokenType.VAR and (token.text.upper(), after) in _CALLED_SO:
+        if after in _OPENING and kind == TokenType.VAR and (token.text.upper(), after) in _CALLED_SO:
             return token
         field = after == TokenType.COLON and kind in _VALUE_ENDS and third in _FIELD_BEGINS and not subscript
         if field and tokens[i + 1].start == token.end + 1:  # else it may be a parameter
@@ -162,6 +162,7 @@ def spark_alone(tokens: Sequence[Token]) -> Token | None:
 
 
 _MIXED_TEXTS = {(TokenType.RAW_STRING, TokenType.STRING), (TokenType.STRING, TokenType.RAW_STRING)}
+_OPENING = (TokenType.STRING, TokenType.L_PAREN)
 _CALLED_SO = {("X", TokenType.STRING), ("IDENTIFIER", TokenType.L_PAREN)}
 _VALUE_ENDS = (TokenType.R_PAREN, TokenType.VAR, TokenType.R_BRACKET)
 _FIELD_BEGINS = (TokenType.VAR, TokenType.L_BRACKET)

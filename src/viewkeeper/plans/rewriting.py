@@ -43,7 +43,8 @@ def walk(expression: Expression) -> Iterator[Expression]:
     while waiting:
         node = waiting.pop()
         yield node
-        waiting += reversed(node.children())
+        if operands(type(node)):
+            waiting += reversed(node.children())
 
 
 def references(expression: Expression) -> set[int]:

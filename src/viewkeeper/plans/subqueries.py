@@ -6,7 +6,7 @@ stands for each.  Without any the subquery is *uncorrelated*: it says the same f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from viewkeeper.catalog.codec import stored
@@ -53,14 +53,31 @@ def has_subquery(expression: Expression) -> bool:
     return any(True for _ in subqueries_in(expression))
 
 
-def relations_in(relation: Relation) -> Iterator[Relation]:
-    """`relation` and all that it is made from, the queries of its subqueries among them."""
+@dataclass(frozen=True)
+class MadeFrom:
+    """A relation, first, and all that it is made from, the queries of its subqueries among them; and all that they
+    compute, each expression before those within it."""
+
+    relations: Sequence[Relation]
+    expressions: Sequence[Expression]
+
+
+def made_from(relation: Relation) -> MadeFrom:
+    relations: list[Relation] = []
+    expressions: list[Expression] = []
     waiting = [relation]
     while waiting:
         each = waiting.pop()
-        yield each
-        queries = [subquery.query for expression in expressions_of(each) for subquery in subqueries_in(expression)]
-        waiting += reversed([*inputs_of(each), *queries])
+        relations.append(each)
+        nodes = [node for expression in expressions_of(each) for node in walk(expression)]
+        expressions += nodes
+        waiting += reversed([*inputs_of(each), *(node.query for node in nodes if isinstance(node, Subquery))])
+    return MadeFrom(relations, expressions)
+
+
+def relations_in(relation: Relation) -> Sequence[Relation]:
+    """`relation` and all that it is made from."""
+    return made_from(relation).relations
 
 
 def scans_in(relation: Relation) -> tuple[Scan, ...]:
