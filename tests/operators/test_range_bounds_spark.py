@@ -97,6 +97,47 @@ def test_values_are_sparks_over_every_type_of_order(spark: SparkSession, zone: s
             assert bag([[one]]) == bag([[two]]), (name, mine[0], one, two)
 
 
+ENDS = [
+    (1, _D(1, 1, 1), datetime.datetime(1, 1, 2, tzinfo=datetime.UTC), _N(1, 1, 1)),
+    (2, _D(1, 1, 31), datetime.datetime(1, 1, 31, tzinfo=datetime.UTC), _N(1, 1, 31, 23)),
+    (3, None, None, None),
+    (4, _D(9999, 11, 30), datetime.datetime(9999, 11, 30, 23, tzinfo=datetime.UTC), _N(9999, 11, 30, 23, 59, 59)),
+    (5, _D(9999, 12, 1), datetime.datetime(9999, 12, 1, tzinfo=datetime.UTC), _N(9999, 12, 30)),
+    (
+        6,
+        _D(9999, 12, 31),
+        datetime.datetime(9999, 12, 31, 3, tzinfo=datetime.UTC),
+        _N(9999, 12, 31, 23, 59, 59, 999999),
+    ),
+    (7, _D(2024, 2, 29), datetime.datetime(2024, 2, 29, tzinfo=datetime.UTC), _N(2024, 2, 29)),
+]
+"""Dates that stand for no beginning and no end."""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
+def test_a_frame_that_reaches_beyond_the_years_ends_with_them(spark: SparkSession, zone: str) -> None:
+    catalog = catalog_of("CREATE TABLE e (id INT, a DATE, p TIMESTAMP, u TIMESTAMP_NTZ, PRIMARY KEY (id))")
+    (scan,) = catalog.tables
+    days, months, hours = "INTERVAL {} DAY", "INTERVAL {} MONTH", "INTERVAL {} HOUR"
+    calls = [
+        f"{call} OVER (ORDER BY {order}{way} RANGE BETWEEN {far.format(n)} PRECEDING AND {far.format(m)} FOLLOWING)"
+        for order, fars in (("a", ("{}", days, months)), ("p", (days, months, hours)), ("u", (days, months, hours)))
+        for far in fars
+        for way in ("", " DESC NULLS FIRST")
+        for call, n, m in (("sum(id)", 1, 40), ("count(*)", 30, 0))
+    ]
+    text = f"SELECT id, {', '.join(f'{call} AS f{i}' for i, call in enumerate(calls))} FROM e"
+    relation = query_of(replace(catalog, zone=zone), text).relation
+    ours = answered_twice(relation, scan, ENDS, zone)
+    session = own_session(spark, zone)
+    local(session, table_of(scan.columns, ENDS, zone), schema(scan.columns)).createOrReplaceTempView("e")
+    theirs = list(rows_of(answer_of(session.sql(text), zone)))
+    for mine, other in zip(sorted(ours), sorted(theirs), strict=True):
+        for name, one, two in zip(["id", *calls], mine, other, strict=True):
+            assert one == two, (name, mine[0], one, two)
+
+
 @pytest.mark.spark
 def test_names_and_types_are_sparks(spark: SparkSession) -> None:
     frames = [

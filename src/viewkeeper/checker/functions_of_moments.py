@@ -11,9 +11,11 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from viewkeeper.catalog.types import DATE
+from viewkeeper.catalog.time_zones import limits
+from viewkeeper.catalog.types import DATE, TIMESTAMP
 from viewkeeper.checker.casts import clock, kept_moment, microseconds
 from viewkeeper.checker.value_rules import Raised, fit_interval, half_up, instant, interval_length, start_of_day
+from viewkeeper.functions.ends_of_years import HELD, held_name
 from viewkeeper.plans.expressions import FunctionCall
 
 _Values = tuple[Any, ...]
@@ -214,6 +216,21 @@ def _to_number(unit: int) -> Callable[[_Values, FunctionCall, str], int]:
     return lambda values, node, zone: microseconds(values[0]) // unit
 
 
+def _held(name: str, later: bool) -> Callable[[_Values, FunctionCall, str], Any]:
+    """As `name`, and the last (the first) value where that is beyond the years."""
+
+    def function(values: _Values, node: FunctionCall, zone: str) -> Any:
+        try:
+            return OF_MOMENTS[name](values, replace(node, function=name), zone)
+        except Raised:
+            if node.type == DATE:
+                return datetime.date.max if later else datetime.date.min
+            end = datetime.datetime.max if later else datetime.datetime.min
+            return kept_moment(limits(zone)[later], zone, node.place) if node.type == TIMESTAMP else end
+
+    return function
+
+
 OF_MOMENTS: dict[str, Callable[[_Values, FunctionCall, str], Any]] = {
     "year": _part(lambda at: at.year), "quarter": _part(lambda at: (at.month + 2) // 3),
     "month": _part(lambda at: at.month), "dayofmonth": _part(lambda at: at.day),
@@ -236,5 +253,6 @@ OF_MOMENTS: dict[str, Callable[[_Values, FunctionCall, str], Any]] = {
     "timestamp_micros": _of_number(1),
     "unix_date": lambda values, node, zone: (values[0] - _EPOCH).days,
     "date_from_unix_date": lambda values, node, zone: _plus_days(_EPOCH, values[0], node),
+    **{held_name(name, later): _held(name, later) for name, later in HELD},
 }  # fmt: skip
 """By name; of values none of which is NULL."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -11,7 +11,8 @@ from viewkeeper.catalog.types import DATE, INT, INTEGER_BITS, Type
 from viewkeeper.compiler.conversion import Refused, arithmetic, cast_to
 from viewkeeper.compiler.intervals import timed
 from viewkeeper.errors import NotSupported
-from viewkeeper.plans.expressions import Expression, Literal
+from viewkeeper.functions.ends_of_years import HELD, held_name
+from viewkeeper.plans.expressions import Expression, FunctionCall, Literal
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,21 @@ def range_bounds(
         if isinstance(item, exp.Select):
             raise Refused("Spark names this by a cast of the bound; give the output an alias", NotSupported)
     low, high = (None if each is None else _moved(by, each[1], (each[0] > 0) != descending, zone) for each in found)
+    here = 0 * reach[0]
+    if low is not None and reach[0] <= here:
+        low = _held(low, by, descending)
+    if high is not None and reach[-1] >= here:
+        high = _held(high, by, not descending)
     return low, high
+
+
+def _held(bound: Expression, by: Expression, later: bool) -> Expression:
+    """`bound`, on the side of the row to which the frame opens: no further than to the last (the first) value that
+    there is, behind which there is no row.  Spark counts on beyond the years, and so finds none."""
+    if bound is by or not isinstance(bound, FunctionCall) or (bound.function, later) not in HELD:
+        return bound
+    moved = _held(bound.arguments[0], by, later)
+    return replace(bound, function=held_name(bound.function, later), arguments=(moved, *bound.arguments[1:]))
 
 
 def _distance(offset: Expression, by: Type) -> Literal:

@@ -77,9 +77,14 @@ def beyond_dates(day: np.ndarray) -> np.ndarray:
     return outside
 
 
+def moments_kept(type_: Type, zone: str) -> tuple[int, int]:
+    """The first and the last TIMESTAMP or TIMESTAMP_NTZ that there is."""
+    return limits(zone) if type_ == TIMESTAMP else (FIRST_DAY * DAY_US, (LAST_DAY + 1) * DAY_US - 1)
+
+
 def beyond_moments(microseconds: np.ndarray, type_: Type, zone: str) -> np.ndarray:
     """Where a TIMESTAMP or TIMESTAMP_NTZ lies outside the years 1 to 9999."""
-    first, last = limits(zone) if type_ == TIMESTAMP else (FIRST_DAY * DAY_US, (LAST_DAY + 1) * DAY_US - 1)
+    first, last = moments_kept(type_, zone)
     outside: np.ndarray = (microseconds < first) | (microseconds > last)
     return outside
 

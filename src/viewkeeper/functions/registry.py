@@ -9,6 +9,7 @@ from viewkeeper.functions.date_arithmetic import ADD_MONTHS, DATE_ADD, DATE_SUB,
 from viewkeeper.functions.date_format import DATE_FORMAT
 from viewkeeper.functions.date_parts import PARTS
 from viewkeeper.functions.digests import CRC32, MD5, SHA1, SHA2
+from viewkeeper.functions.ends_of_years import HELD
 from viewkeeper.functions.epochs import EPOCHS
 from viewkeeper.functions.finding import CONTAINS, ENDSWITH, INSTR, LOCATE, SPLIT_PART, STARTSWITH, SUBSTRING_INDEX
 from viewkeeper.functions.floats import ISNAN, SQRT
@@ -33,7 +34,7 @@ from viewkeeper.functions.truncation import DATE_TRUNC, TRUNC
 _ALL = (
     ABS, POSITIVE, SIGN, ASCII, CHR, CONCAT, CONCAT_WS, ADD_MONTHS, DATE_ADD, DATE_SUB, DATEDIFF, LAST_DAY, MAKE_DATE,
     NEXT_DAY, DATE_FORMAT, *PARTS, CRC32, MD5, SHA1, SHA2, *EPOCHS, GREATEST, LEAST, CONTAINS, ENDSWITH, INSTR, LOCATE,
-    SPLIT_PART, STARTSWITH, SUBSTRING_INDEX, ISNAN, SQRT, *INTEGERS, *INTERVALS,
+    SPLIT_PART, STARTSWITH, SUBSTRING_INDEX, ISNAN, SQRT, *INTEGERS, *INTERVALS, *HELD.values(),
     BIT_LENGTH, LENGTH, OCTET_LENGTH, INITCAP, LOWER, UPPER, ILIKE, LIKE, RLIKE, LPAD, REPEAT, REVERSE, RPAD, SPACE,
     REPLACE, BROUND, CEIL, FLOOR, ROUND, LEFT, RIGHT, SUBSTRING, BTRIM, LTRIM, RTRIM, TRIM, TRANSLATE, DATE_TRUNC,
     TRUNC, *MAKING, *NESTED_PARTS, *ORDERED,

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from drawn import drawn
 from memory_engine import MemoryEngine
+from oracle.functions import CALLED
 from oracle.model import Base, Case
 from oracle.strategies import cases
 from viewkeeper.catalog.model import Catalog, Table, View
@@ -29,7 +30,6 @@ from viewkeeper.checker.row_evaluator import ErrorRow
 from viewkeeper.checker.spark_judge import SparkJudge
 from viewkeeper.checker.tables import table_of
 from viewkeeper.errors import DeclarationError, Error, NotSupported
-from viewkeeper.functions.registry import FUNCTIONS
 from viewkeeper.maintenance.rules.rewriter import rewritten
 from viewkeeper.pipeline.spark_answers import SparkAnswers
 from viewkeeper.pipeline.spark_executor import JAVA_OPTIONS
@@ -206,7 +206,7 @@ def _smaller(case: Case) -> Iterator[Case]:
 def coverage(reached: Counter[str]) -> str:
     """What was reached, and which functions were not, to be read."""
     lines = [f"{times:9,} {name}" for name, times in reached.most_common()]
-    missing = sorted(name for name in FUNCTIONS if not reached[f"{name}()"])
+    missing = sorted(name for name in CALLED if not reached[f"{name}()"])
     return "\n".join([*lines, f"functions not reached: {', '.join(missing) or 'none'}"])
 
 

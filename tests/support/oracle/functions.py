@@ -26,6 +26,7 @@ from viewkeeper.catalog.types import (
     Type,
     decimal,
 )
+from viewkeeper.functions.ends_of_years import HELD
 from viewkeeper.functions.function import Function
 from viewkeeper.functions.registry import FUNCTIONS
 
@@ -82,6 +83,11 @@ _LITERALS = {"STRING": ["'a'", "'b a'", "''"], "INT": ["1", "2", "-1"], "BIGINT"
              "DATE": ["DATE '2024-02-29'"], "INTERVAL DAY": ["INTERVAL '2' DAY"], "BINARY": ["X'61'"]}  # fmt: skip
 
 
+_BOUNDS = {function.name for function in HELD.values()}
+CALLED = sorted(name for name in FUNCTIONS if name not in _BOUNDS)
+"""The functions that a query can name: all but those that frames begin and end by."""
+
+
 @cache
 def _signatures(name: str) -> list[tuple[tuple[Type, ...], tuple[object, ...], Type]]:
     """Types of arguments that a function takes as they are, the constants among them, and the result's type."""
@@ -121,7 +127,7 @@ def scalar_calls(draw: st.DrawFn, columns: Columns) -> tuple[str, Type] | None:
         name, type_ = draw(st.sampled_from(columns))
         calls = [call for of, call in python_calls if of == type_]
         return (f"{draw(st.sampled_from(calls))}({name})", type_) if calls else None
-    function = FUNCTIONS[draw(st.sampled_from(sorted(FUNCTIONS)))]
+    function = FUNCTIONS[draw(st.sampled_from(CALLED))]
     there = {type_ for _, type_ in columns}
     fitting = [each for each in _signatures(function.name) if there.issuperset(each[0][:1])]
     if not fitting:
