@@ -59,10 +59,11 @@ def _rewritten(relation: Relation, used: list[str]) -> Relation:
                 relation, found = answer, True
                 used.append(rule.name)
                 break
-    below = {name: getattr(relation, name) for name in operands(type(relation))}
-    changed: dict[str, Any] = {
-        name: _rewritten(value, used) for name, value in below.items() if isinstance(value, Relation)
-    }
+    changed: dict[str, Any] = {}
+    for name in operands(type(relation)):
+        below = getattr(relation, name)
+        if isinstance(below, Relation) and (new := _rewritten(below, used)) is not below:
+            changed[name] = new
     if isinstance(relation, UnionAll):
         changed["inputs"] = tuple(_rewritten(input_, used) for input_ in relation.inputs)
     return replace(relation, **changed) if changed else relation  # type: ignore[type-var]
