@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import viewkeeper
@@ -16,6 +17,8 @@ from viewkeeper.checker.compare import compared_as_rounded
 from viewkeeper.database import Database
 from viewkeeper.errors import DeclarationError, ViewBroken
 from viewkeeper.pipeline import batches, fills, spark_calls
+from viewkeeper.pipeline.spark_answers import SparkAnswers
+from viewkeeper.pipeline.work import SparkQuestion
 from viewkeeper.plans.maintenance import SparkAnswer, SparkGroups, plan_of
 
 if TYPE_CHECKING:
@@ -137,6 +140,38 @@ def test_spark_is_asked_for_the_rows_of_touched_groups(database: Database, monke
     database.catch_up()
     assert len(questions) == 3 and [len(rows) for rows in questions[2].tables.values()] == [4]
     assert [str(report) for report in database.check_all() if not report.ok] == []
+
+
+def test_what_goes_is_what_spark_once_said(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it would say now, and whether the rest of the group is asked about or nothing is left of it."""
+    database.sql("CREATE VIEW v AS SELECT g, approx_count_distinct(s) AS d FROM t GROUP BY g;"
+                 "CREATE VIEW w AS SELECT d, count(*) AS c FROM v GROUP BY d")  # fmt: skip
+    table = database.table("t")
+    table.put_many([{"id": i, "g": str(i % 3), "s": "x"} for i in range(6)])
+    database.catch_up()
+    answer = SparkAnswers.__call__
+
+    def other(self: SparkAnswers, question: SparkQuestion) -> Any:
+        said = answer(self, question)
+        assert isinstance(said, pa.Table)
+        return said.set_column(3, said.schema.field(3), pc.add(said.column(3), 40))
+
+    monkeypatch.setattr(SparkAnswers, "__call__", other)
+    for gone in (0, 1, 4):
+        table.delete(gone)
+    database.catch_up()
+    assert {row["g"]: row["d"] for row in database.view("v").scan()} == {"0": 41, "2": 1}
+    assert {row["d"]: row["c"] for row in database.view("w").scan()} == {41: 1, 1: 1}
+
+
+def test_structs_that_may_be_null_are_judged(database: Database) -> None:
+    """Though nothing within them may."""
+    database.sql("CREATE VIEW v AS SELECT g, max_by(struct(array(1) AS a, id AS i), n) AS s FROM t GROUP BY g;"
+                 "CREATE VIEW w AS SELECT id, CASE WHEN n > 1 THEN struct(1, id) END AS s FROM t")  # fmt: skip
+    database.table("t").put_many([{"id": i, "g": str(i % 3), "n": i if i % 3 else None} for i in range(6)])
+    database.catch_up()
+    assert [str(report) for report in database.check_all() if not report.ok] == []
+    assert {row["g"]: row["s"] for row in database.view("v").scan()}["0"] is None
 
 
 def test_a_group_that_raises_is_an_error_row_and_the_rest_is_kept(database: Database) -> None:

@@ -16,7 +16,7 @@ from viewkeeper.spark.types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 SMALL_ROWS = 20_000
 """Up to so many rows in all, what a query costs is planning: tables are local relations of one partition; beyond,
@@ -41,7 +41,31 @@ def named_tables(session: SparkSession, tables: Mapping[str, pa.Table]) -> Itera
 
 def answer_of(frame: DataFrame, zone: str) -> pa.Table:
     """The rows of `frame` in the types that users see, its TIMESTAMPs in the time zone `zone`."""
-    return in_zone(in_months(frame).toArrow(), zone)
+    return in_zone(_with_nulls(in_months(frame)).toArrow(), zone)
+
+
+def _with_nulls(frame: DataFrame) -> DataFrame:
+    """`frame`, what stands within its values nullable: Arrow takes no NULL for a struct whose fields are not."""
+    from pyspark.sql import functions as f
+
+    types = [_nullable(field.dataType) for field in frame.schema.fields]
+    if types == [field.dataType for field in frame.schema.fields]:
+        return frame
+    names = [f"c{i}" for i in range(len(types))]
+    columns = (f.col(name).cast(type_) for name, type_ in zip(names, types, strict=True))
+    return frame.toDF(*names).select(*columns).toDF(*(field.name for field in frame.schema.fields))
+
+
+def _nullable(type_: DataType) -> DataType:
+    from pyspark.sql.types import ArrayType, MapType, StructField, StructType
+
+    if isinstance(type_, ArrayType):
+        return ArrayType(_nullable(type_.elementType), True)
+    if isinstance(type_, MapType):
+        return MapType(_nullable(type_.keyType), _nullable(type_.valueType), True)
+    if isinstance(type_, StructType):
+        return StructType([StructField(field.name, _nullable(field.dataType), True) for field in type_.fields])
+    return type_
 
 
 def in_months(frame: DataFrame) -> DataFrame:

@@ -312,10 +312,11 @@ def _calls_of_all_values(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
     exact = [column for column in columns if not (column[1].is_float or column[1].is_nested)]
     function = pick(draw, ["median", "percentile", "mode", "bits", "list", "list", "joined", "by", "by"])
     plain = [column for column in columns if not column[1].is_nested]
-    if function == "by" and plain:
-        name, type_ = pick(draw, plain)
+    held = [column for column in plain if not column[1].is_interval]  # those are Spark's within structs
+    if function == "by" and held:
+        name, type_ = pick(draw, held)
         where = f" FILTER (WHERE {pick(draw, columns)[0]} IS NOT NULL)" if draw(st.booleans()) else ""
-        return f"{pick(draw, ['min', 'max'])}_by({name}, {pick(draw, plain)[0]}){where}", type_
+        return f"{pick(draw, ['min', 'max'])}_by({name}, {pick(draw, held)[0]}){where}", type_
     if function == "list" and plain:
         name, type_ = pick(draw, plain)
         listing = pick(draw, ["collect_list(", "collect_list(DISTINCT ", "collect_set("])
