@@ -265,6 +265,13 @@ def test_floats_that_spark_sums_up_in_another_order_are_right(database: Database
     assert not compared_as_rounded("SELECT g, x AS s FROM t", other, found).equal
 
 
+@pytest.mark.parametrize("off, equal", [(-2.4e-15, True), (1e-6, False)])
+def test_what_rounding_leaves_of_a_skewness_of_0_is_right(off: float, equal: bool) -> None:
+    one, other = (pa.table({"g": ["a", None], "s": [value, 0.5]}) for value in (4e-15, off))
+    assert compared_as_rounded("SELECT g, skewness(x) AS s FROM t GROUP BY g", one, other).equal == equal
+    assert not compared_as_rounded("SELECT g, sum(x) AS s FROM t GROUP BY g", one, other).equal
+
+
 def test_explain_says_that_spark_is_asked_for_the_touched_groups(database: Database) -> None:
     text = "CREATE VIEW v AS SELECT g, kurtosis(n) AS k FROM t GROUP BY g"
     lines = [row["plan"] for row in database.sql(f"EXPLAIN {text}")]

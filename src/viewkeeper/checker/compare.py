@@ -139,8 +139,10 @@ def compared_as_rounded(sql: str, expected: pa.Table, found: pa.Table) -> Compar
     if plain.equal or not names or not _SUMS_UP.search(sql):
         return plain
     sizes = {name: np.abs(expected[name].fill_null(0.0).to_numpy().astype(np.float64)) for name in names}
+    near = {name: _NEAR[expected.schema.field(name).type] for name in names}
+    least = 1.0 if _OF_NO_UNIT.search(sql) else 0.0
     return within(expected, found, {
-        name: (_NEAR[expected.schema.field(name).type] * np.where(np.isfinite(size), size, 0)).tolist()
+        name: (near[name] * np.where(np.isfinite(size), np.maximum(size, least), 0)).tolist()
         for name, size in sizes.items()
     })  # fmt: skip
 
@@ -149,6 +151,8 @@ _SUMS_UP = re.compile(
     r"\b(try_)?(sum|avg|mean)\b|\b(skewness|kurtosis|std|stddev|variance|corr|(var|stddev|covar|regr)_\w+)\b",
     re.IGNORECASE,
 )
+_OF_NO_UNIT = re.compile(r"\b(skewness|kurtosis|corr)\b", re.IGNORECASE)
+"""Numbers about 1 whatever they are made of: where such is 0, what rounding leaves of it has no size to go by."""
 _NEAR = {pa.float64(): 1e-9, pa.float32(): 1e-6}
 
 
