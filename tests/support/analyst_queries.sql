@@ -59,7 +59,7 @@ a27: SELECT date_format(ordered_at, 'yyyy-MM') AS month, count(*) AS n FROM orde
 a28: SELECT max(struct(total, id)).id AS biggest FROM orders
 a29: SELECT percentile_cont(0.9) WITHIN GROUP (ORDER BY duration) AS p90 FROM events
 a30: SELECT department, listagg(name, ', ') WITHIN GROUP (ORDER BY name) AS names FROM employees GROUP BY department
-a31: SELECT histogram_numeric(duration, 5) AS h FROM events
+a31: SELECT width_bucket(duration, 0, 100, 5) AS bin, count(*) AS n FROM events GROUP BY ALL
 a32: SELECT country, sum(credit) AS credit FROM customers GROUP BY country HAVING sum(credit) > (SELECT avg(credit) FROM customers)
 a33: SELECT width_bucket(duration, 0, 100, 10) AS bucket, count(*) AS n FROM events GROUP BY 1
 a34: SELECT floor(datediff(shipped, CAST(ordered_at AS DATE)) / 7) AS weeks, count(*) AS n FROM orders WHERE shipped IS NOT NULL GROUP BY 1

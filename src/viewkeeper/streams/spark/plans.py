@@ -160,6 +160,7 @@ _MAKE_MOMENTS = ("cast", "try_cast", "date", "timestamp", "to_date", "to_timesta
 _FIRST = "which row it takes is chance; use min_by or max_by, or write it OVER (... ORDER BY ...)"
 _LISTED = "the order of its values is chance; put sort_array(...) around it, or WITHIN GROUP (ORDER BY ...) after it"
 
+_BINS = "its bins depend on how Spark splits the rows; use count(*) ... GROUP BY width_bucket(...) instead"
 _VECTOR = "without an initialization vector the value is another one each time; give one, or the mode 'ECB'"
 
 _FUNCTIONS: dict[str, tuple[tuple[str, ...], str]] = {
@@ -175,6 +176,7 @@ _FUNCTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "SparkPartitionID": (("spark_partition_id",), _WHERE), "InputFileName": (("input_file_name",), _WHERE),
     "InputFileBlockStart": (("input_file_block_start",), _WHERE),
     "InputFileBlockLength": (("input_file_block_length",), _WHERE),
+    "HistogramNumeric": (("histogram_numeric",), _BINS),
     "CallMethodViaReflection": (("reflect", "java_method"), "what a Java method answers is not known; leave it out"),
     "TryReflect": (("try_reflect",), "what a Java method answers is not known; leave it out"),
     "ScriptTransformation": (("transform", "map", "reduce"), "what a script answers is not known; leave it out"),
