@@ -149,7 +149,9 @@ def test_ctrl_c_leaves_neither_files_nor_processes(tmp_path: Path) -> None:
     """Interrupted while orders change, the demo ends all its processes and deletes all its files."""
     command = [str(Path(sys.executable).with_name("viewkeeper")), "demo", "--scale", "0.001", "--seconds", "600"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    running = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    # Where the tests run in the background of a shell, Ctrl-C is ignored, by their children too.
+    running = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # fmt: skip
     assert running.stdout is not None
     for line in running.stdout:
         if "operations in the views" in line:
