@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,8 @@ from viewkeeper.plans.outside import SparkAggregate, SparkCall, outside_call_in
 from viewkeeper.plans.relations import ComputedColumn, Project, Relation, expressions_of
 from viewkeeper.plans.subqueries import relations_in
 from viewkeeper.streams.analyst import Analyst
+
+_Wanted = TypeVar("_Wanted")
 
 ROWS = "outside rows"
 """What a call is asked over; it is no name that a query could have."""
@@ -125,14 +128,22 @@ class CallWanted:
 
 def computed(answered: Answers, wanted: Sequence[CallWanted], title: str, zone: str) -> list[Sent]:
     """What Spark says to each of `wanted`, in one query for all; a value that it raises at is found by halves."""
+    return asked_alone(wanted, lambda some: _computed(answered, some, title, zone), lambda each: each.memo.id)
+
+
+def asked_alone(
+    wanted: Sequence[_Wanted], ask: Callable[[Sequence[_Wanted]], list[Sent]], operator: Callable[[_Wanted], int]
+) -> list[Sent]:
+    """What `ask` gives for all of `wanted`, one answer for each; where it fails each is asked for alone, and the
+    `operator` whose fault it is fails."""
     try:
-        return _computed(answered, wanted, title, zone)
+        return ask(wanted)
     except (Error, OSError, MemoryError):
         raise  # a shortage, or the loss of Spark: no fault of the views'
     except Exception as error:
         if len(wanted) > 1:  # whose fault it is shows when each is asked for alone
-            return [each for one in wanted for each in computed(answered, [one], title, zone)]
-        raise OperatorFailed(f"operator {wanted[0].memo.id} failed: {type(error).__name__}: {error}") from error
+            return [each for one in wanted for each in asked_alone([one], ask, operator)]
+        raise OperatorFailed(f"operator {operator(wanted[0])} failed: {type(error).__name__}: {error}") from error
 
 
 def _computed(answered: Answers, wanted: Sequence[CallWanted], title: str, zone: str) -> list[Sent]:

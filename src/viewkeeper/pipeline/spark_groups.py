@@ -12,11 +12,9 @@ from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, physical_type, to_physical
 from viewkeeper.compiler.outside_calls import column_of
 from viewkeeper.compiler.part_references import quoted
-from viewkeeper.errors import Error
 from viewkeeper.evaluation.error_codes import CODES, FUNCTION_RAISED, pack_error
 from viewkeeper.maintenance.operators.spark_groups import TouchedGroups
 from viewkeeper.maintenance.task import Sent
-from viewkeeper.maintenance.zones import OperatorFailed
 from viewkeeper.pipeline import spark_calls
 from viewkeeper.pipeline.spark_calls import ROWS, ManyRaise, require_version
 from viewkeeper.pipeline.work import Answers, QueryRaised, SparkQuestion
@@ -32,15 +30,9 @@ Numbers = list[tuple[int, np.ndarray]]
 
 def said_of_groups(answered: Answers, wanted: Sequence[TouchedGroups], title: str, zone: str) -> list[Sent]:
     """What Spark says to each of `wanted`, in one query for all; a group that it raises at is found by halves."""
-    try:
-        return _said(answered, wanted, title, zone)
-    except (Error, OSError, MemoryError):
-        raise  # a shortage, or the loss of Spark: no fault of the views'
-    except Exception as error:
-        if len(wanted) > 1:  # whose fault it is shows when each is asked for alone
-            return [each for one in wanted for each in said_of_groups(answered, [one], title, zone)]
-        name = wanted[0].operator.id
-        raise OperatorFailed(f"operator {name} failed: {type(error).__name__}: {error}") from error
+    return spark_calls.asked_alone(
+        wanted, lambda some: _said(answered, some, title, zone), lambda each: each.operator.id
+    )  # fmt: skip
 
 
 def _said(answered: Answers, wanted: Sequence[TouchedGroups], title: str, zone: str) -> list[Sent]:

@@ -121,7 +121,8 @@ class Pairs:
             if report.verdict == NOT_JUDGED and report.errors:
                 self.reached["errors that Spark leaves out"] += 1
                 continue
-            assert report.ok, f"{engine.catalog.find(report.view)}\n{report.problem}\n{report.differing}"
+            view = engine.catalog.find(report.view)
+            assert report.ok, f"{view}\n{report.problem}\n{report.unjudged}\n{report.differing}"
             self.reached[f"judged by {report.judge}"] += 1
             self.reached["rows"] += report.rows
             self.reached["answers"] += 1
