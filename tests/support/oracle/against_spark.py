@@ -117,11 +117,13 @@ class Pairs:
 
     def _check(self, engine: MemoryEngine, base: Base) -> None:
         names = [view.name for view in engine.catalog.views]
+        left_out: set[int] = set()
         for report in check_views(MemoryEvidence(engine, base), names, self._judge):
-            if report.verdict == NOT_JUDGED and report.errors:
-                self.reached["errors that Spark leaves out"] += 1
-                continue
             view = engine.catalog.find(report.view)
+            if report.verdict == NOT_JUDGED and (report.errors or left_out.intersection(view.reads)):
+                self.reached["errors that Spark leaves out"] += 1
+                left_out.add(view.id)
+                continue
             assert report.ok, f"{view}\n{report.problem}\n{report.unjudged}\n{report.differing}"
             self.reached[f"judged by {report.judge}"] += 1
             self.reached["rows"] += report.rows
