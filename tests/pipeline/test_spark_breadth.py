@@ -87,6 +87,21 @@ def test_what_java_raises_of_a_row_breaks_the_view_until_the_row_is_mended(
     assert len(list(database.view("v").rows())) == 1
 
 
+def test_a_scalar_subquery_of_several_rows_breaks_the_view_until_one_is_left(database: Database) -> None:
+    """Spark raises it as no exception that pyspark knows: the view was stopped, as if Spark had failed."""
+    database.sql("CREATE VIEW v AS SELECT session_window.end AS x, count(*) AS c, (SELECT k FROM l) AS y FROM l "
+                 "GROUP BY session_window(t, '2 days')")  # fmt: skip
+    for k in (1, 2):
+        database.table("l").put({"k": k, "s": "", "t": f"2026-01-0{k} 00:00:00"})
+    database.catch_up()
+    with pytest.raises(ViewBroken, match="SCALAR_SUBQUERY_TOO_MANY_ROWS"):
+        list(database.view("v").rows())
+    database.check("v").raise_if_wrong()
+    database.table("l").delete(2)
+    database.catch_up()
+    assert [row["y"] for row in database.view("v").rows()] == [1]
+
+
 @pytest.mark.parametrize("query, message", [
     ("SELECT k, aes_encrypt(s, 'abcdefghijklmnop') AS x FROM l", "aes_encrypt.*initialization vector.*column 28"),
     ("SELECT k, aes_encrypt(s, s, 'GCM', 'DEFAULT', '') AS x FROM l", "aes_encrypt.*initialization vector"),

@@ -79,5 +79,4 @@ class SparkJudge:
                 raise
             return SparkRaised(error.getCondition() or type(error).__name__, str(error).splitlines()[0])
         except Py4JJavaError as error:  # else it broke where no query's error is expected
-            code = "FUNCTION_RAISED" if raised_by_java(error) else None
-            return SparkRaised(code, deepest(error).splitlines()[0])
+            return SparkRaised(raised_by_java(error), deepest(error).splitlines()[0])

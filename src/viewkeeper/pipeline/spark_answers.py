@@ -62,7 +62,7 @@ def _code(error: Exception) -> str | None:
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     if condition is not None:
         return None if condition.startswith("INTERNAL_ERROR") else condition.split(".")[0]
-    return "FUNCTION_RAISED" if raised_by_java(error) else None
+    return raised_by_java(error)
 
 
 def _logical(answer: DataFrame, columns: Sequence[Column], zone: str) -> pa.Table:

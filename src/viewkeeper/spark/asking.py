@@ -131,6 +131,24 @@ _OF_VALUES = frozenset(
 """Java's own exceptions that functions of Spark's let through, of values that they cannot take."""
 
 
-def raised_by_java(error: Exception) -> bool:
-    """Whether `error` is such an exception: the query has raised of the rows that it read."""
-    return deepest(error).partition(":")[0] in _OF_VALUES
+_OF_ROWS = ("21", "22")
+"""SQLSTATEs of Spark's for what it found in rows: more of them than there may be, or a value that cannot be."""
+
+
+def raised_by_java(error: Exception) -> str | None:
+    """How the query has raised of the rows that it read, where pyspark does not know the exception: the class of a
+    Spark exception, FUNCTION_RAISED of such another; None where it has failed for another reason."""
+    from py4j.java_gateway import is_instance_of
+    from py4j.protocol import Py4JJavaError
+    from pyspark import SparkContext
+
+    if not isinstance(error, Py4JJavaError):
+        return None
+    found = error.java_exception
+    while found.getCause() is not None:
+        found = found.getCause()
+    if found.getClass().getSimpleName() in _OF_VALUES:
+        return "FUNCTION_RAISED"
+    if not is_instance_of(SparkContext._gateway, found, "org.apache.spark.SparkThrowable"):
+        return None
+    return str(found.getCondition()).split(".")[0] if str(found.getSqlState()).startswith(_OF_ROWS) else None
