@@ -221,7 +221,7 @@ def test_what_is_kept_so_goes_when_its_view_is_dropped(spark: SparkSession, data
     ("SELECT * FROM (SELECT price FROM orders ORDER BY price LIMIT 2) JOIN (SELECT customer FROM orders ORDER BY price "
      "LIMIT 1) ON soundex('a') = 'A000'", "LIMIT depends on the order"),
     ("SELECT id, row_number() OVER (PARTITION BY customer ORDER BY array(note, 'x')[0], price) AS r FROM orders",
-     "RowNumber .* such as id"),
+     "row_number OVER .* such as id"),
     ("SELECT id, lag(note) OVER (ORDER BY price) AS r, array(note, 'x')[0] AS s FROM orders", "depends on the order"),
     ("SELECT soundex(nowhere) AS s FROM orders", "nowhere"),
     ("SELECT soundex(note) AS s FROM missing", "there is no table or view missing"),

@@ -127,7 +127,7 @@ def test_other_mistakes_are_said_with_their_place(spark: SparkSession, tmp_path:
     db.sql(DECLARED)
     for query, message in {
         "SELECT upperr(src) FROM m": "`upperr`", "SELECT soundex(sr) FROM m": "`sr`", "SELECT uuid() FROM m": "uuid",
-        "SELECT now() AS n, src FROM m": "now", "SELECT NULL AS n, soundex(src) FROM m": "is NULL in every row",
+        "SELECT now() AS n, src FROM m": "now", "SELECT NULL AS n, soundex(src) FROM m": "has no type; write CAST",
         "SELECT soundex(src) AS a, src AS A FROM m": "two columns are called",
         "SELECT soundex(src) FROM m JOIN host ON src = name": "no stream, view or table host",
         "SELECT /*+ STRATEGY(merge) */ src FROM m": r"STRATEGY is for views with",

@@ -56,10 +56,13 @@ def found_in(scope: Scope, node: exp.Expr) -> tuple[int, Column, list[str]]:
 
 
 def is_sparks(scope: Scope, node: exp.Expr) -> bool:
-    """Whether a name that means nothing here may mean something to Spark: a field of a column, or of what
-    `window(...)` in GROUP BY is called."""
-    before = dotted(node)[:-1]
-    return any(map(scope.is_nested, before)) or any(name.lower() in ("window", "session_window") for name in before)
+    """Whether a name that means nothing here may mean something to Spark: a field of a column, what `window(...)` in
+    GROUP BY is called, or a function that needs no parentheses."""
+    names = dotted(node)
+    return any(map(scope.is_nested, names[:-1])) or any(name.lower() in _NAMES_OF_SPARK for name in names)
+
+
+_NAMES_OF_SPARK = frozenset(("window", "session_window", "user", "session_user", "grouping__id"))
 
 
 def reference(scope: Scope, node: exp.Expr, place: TextPlace | None) -> Expression:

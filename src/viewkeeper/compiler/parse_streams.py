@@ -28,7 +28,7 @@ from viewkeeper.compiler.statements import (
     Statement,
 )
 from viewkeeper.compiler.supported import refuse_unsupported
-from viewkeeper.compiler.syntax import spark_alone, syntax_tree
+from viewkeeper.compiler.syntax import syntax_tree
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.references import PartQuery
 
@@ -178,8 +178,14 @@ class StreamReader(LengthReader):
         try:
             return self._admitted(tokens), None
         except NotSupported as refused:
-            tree = UNREAD.copy() if spark_alone(tokens) else syntax_tree(self._source, tokens)
-            return QueryText(tree, self._source, tokens[0].start, tokens[-1].end + 1), refused
+            return QueryText(self._tree_or_none(tokens), self._source, tokens[0].start, tokens[-1].end + 1), refused
+
+    def _tree_or_none(self, tokens: Sequence[Token]) -> exp.Expr:
+        """The tree of a query; what stands for none where nobody but Spark reads it."""
+        try:
+            return syntax_tree(self._source, tokens)
+        except NotSupported:
+            return UNREAD.copy()
 
     def _select(self) -> tuple[QueryText, PartQuery | None]:
         """A query that reads, with the parts that it names."""

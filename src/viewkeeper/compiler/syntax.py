@@ -118,6 +118,8 @@ class _Parsing(threading.local):
 
 _parsing = _Parsing()
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_OTHER_ARGUMENTS = re.compile("The number of provided arguments")
+"""How sqlglot begins where a function takes more arguments in Spark than it knows of."""
 _INTERNAL = re.compile(r"<Token .*>")
 _AT = re.compile(r"(.*) from \d+:(\d+)")
 
@@ -215,5 +217,7 @@ def _not_sql(problem: ParseError) -> DeclarationError:
     line, column = details.get("line"), details.get("col")
     if line is not None and column is not None:
         column = max(1, column - len(near) + 1)
+    if _OTHER_ARGUMENTS.match(message):
+        return NotSupported("a function has other arguments here than are known; only Spark can read it", line, column)
     where = f" near {near}" if near else ""
     return DeclarationError(f"this is not SQL: {message}{where}", line, column)

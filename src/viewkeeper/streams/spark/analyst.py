@@ -26,6 +26,7 @@ from viewkeeper.streams.spark.failures import failures, raise_unless_of_query, r
 from viewkeeper.streams.spark.hidden import HiddenQuery, without_hidden
 from viewkeeper.streams.spark.plans import (
     SPECIAL,
+    Changing,
     PlanNode,
     changing,
     foreign_function,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _ADVICE = {
-    "void": "it is NULL in every row; write CAST(... AS a type)",
+    "void": "NULL alone, or nothing, has no type; write CAST(... AS a type)",
     "array": "take an element, or make a row of each with explode",
     "map": "take a value by its key, or make a row of each entry with explode",
     "struct": "select its fields one by one",
@@ -86,7 +87,7 @@ class SparkAnalyst:
                         self._refuse_taking_together(query, plan, by_rows)
                     self._refuse_changing(query, plan, analysed.deterministic())
                     if keys is not None and (tied := undetermined(plan, keys)) is not None:
-                        raise _at(query, tied.names, tied.what)
+                        raise _changing(query, tied)
                     return _columns(query, frame, nested)
             except failures() as error:
                 raise_unless_of_query(error)
@@ -120,7 +121,7 @@ class SparkAnalyst:
                                    "streams, views and tables alone")  # fmt: skip
         found = changing(plan, deterministic)
         if found is not None:
-            raise _at(query, found.names, found.what)
+            raise _changing(query, found)
 
 
 def _refuse_other_statements(sql: str) -> None:
@@ -129,8 +130,8 @@ def _refuse_other_statements(sql: str) -> None:
     one_query(sql)
     for before, token in zip(tokens, tokens[1:], strict=False):
         if _is_moment(before) and token.token_type == TokenType.STRING and SPECIAL.fullmatch(token.text):
-            raise source.error(f"{before.text} '{token.text}' is another one each time; use the stream's timestamp or "
-                               "PART_TIMESTAMP", before.start)  # fmt: skip
+            raise source.error(f"{before.text} '{token.text}' is another one each time; store the moment with the row, "
+                               "or use PART_TIMESTAMP of a stream", before.start)  # fmt: skip
 
 
 def _is_moment(token: Token) -> bool:
@@ -141,11 +142,21 @@ def _at(
     query: HiddenQuery, names: Collection[str], message: str, kind: type[DeclarationError] = DeclarationError
 ) -> DeclarationError:
     """An error that points at the first of `names` that stands in the query."""
-    source, wanted = Script(query.text), {name.lower() for name in names}
-    for token in tokenize(source):
-        if token.text.lower() in wanted:
-            return source.error(message, token.start, kind)
-    return kind(message)
+    token = _first(query, names)
+    return kind(message) if token is None else Script(query.text).error(message, token.start, kind)
+
+
+def _changing(query: HiddenQuery, found: Changing) -> DeclarationError:
+    """What is refused, by the name that it has in the query."""
+    token = _first(query, found.names)
+    name = found.names[0] if token is None else token.text.lower()
+    return _at(query, found.names, f"{name} {found.what}" if found.named else found.what)
+
+
+def _first(query: HiddenQuery, names: Collection[str]) -> Token | None:
+    """The first of `names` that stands in the query."""
+    wanted = {name.lower() for name in names}
+    return next((token for token in tokenize(Script(query.text)) if token.text.lower() in wanted), None)
 
 
 @contextmanager

@@ -143,18 +143,22 @@ def _is_of_session(view: PlanNode) -> bool:
 
 @dataclass(frozen=True)
 class Changing:
-    """Why a query has another answer each time; `names` are what it may be called in SQL, for its place."""
+    """Why a query has another answer each time; `names` are what it may be called in SQL, for its place.
+
+    `named`: `what` follows upon the name as it is written.
+    """
 
     names: tuple[str, ...]
     what: str
+    named: bool = False
 
 
-_NOW = "the value depends on when the query runs; use the stream's timestamp or PART_TIMESTAMP"
+_NOW = "the value depends on when the query runs; store the moment with the row, or use PART_TIMESTAMP of a stream"
 _WHO = "the value depends on who runs the query; write the value itself"
-_CHANCE = "the value is another one each time; store it in the stream instead"
+_CHANCE = "the value is another one each time; store it with the row instead"
 _WHERE = "the value depends on how Spark splits the work; number rows by row_number() OVER (ORDER BY ...)"
-_MOMENT = ("a constant text such as 'now' or 'today' is another moment each time; use the stream's timestamp or "
-           "PART_TIMESTAMP, and write other moments as DATE '...' or TIMESTAMP '...'")  # fmt: skip
+_MOMENT = ("a constant text such as 'now' or 'today' is another moment each time; store the moment with the row, "
+           "or use PART_TIMESTAMP of a stream, and write other moments as DATE '...' or TIMESTAMP '...'")  # fmt: skip
 _MAKE_MOMENTS = ("cast", "try_cast", "date", "timestamp", "to_date", "to_timestamp", "try_to_date", "try_to_timestamp",
                  "to_timestamp_ltz", "to_timestamp_ntz")  # fmt: skip
 _FIRST = "which row it takes is chance; use min_by or max_by, or write it OVER (... ORDER BY ...)"
@@ -166,7 +170,7 @@ _VECTOR = "without an initialization vector the value is another one each time; 
 _FUNCTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "CurrentTimestamp": (("current_timestamp", "now", "unix_timestamp", "to_unix_timestamp"), _NOW),
     "Now": (("now",), _NOW), "CurrentDate": (("current_date", "curdate"), _NOW),
-    "CurrentTime": (("current_time",), _NOW), "LocalTimestamp": (("localtimestamp",), _NOW),
+    "CurrentTime": (("current_time", "localtime"), _NOW), "LocalTimestamp": (("localtimestamp",), _NOW),
     "CurrentUser": (("current_user", "user", "session_user"), _WHO),
     "CurrentDatabase": (("current_database", "current_schema"), _WHO), "CurrentCatalog": (("current_catalog",), _WHO),
     "SparkVersion": (("version",), _WHO), "Rand": (("rand", "random"), _CHANCE), "Randn": (("randn",), _CHANCE),
@@ -177,6 +181,7 @@ _FUNCTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "InputFileBlockStart": (("input_file_block_start",), _WHERE),
     "InputFileBlockLength": (("input_file_block_length",), _WHERE),
     "HistogramNumeric": (("histogram_numeric",), _BINS),
+    "Measure": (("measure",), "it is for views of metrics, which are none of this database's; write the aggregate"),
     "CallMethodViaReflection": (("reflect", "java_method"), "what a Java method answers is not known; leave it out"),
     "TryReflect": (("try_reflect",), "what a Java method answers is not known; leave it out"),
     "ScriptTransformation": (("transform", "map", "reduce"), "what a script answers is not known; leave it out"),
@@ -194,17 +199,17 @@ def changing(analysed: PlanNode, deterministic: bool) -> Changing | None:
     for node, above in analysed.walk():
         if node.name in _FUNCTIONS:
             names, what = _FUNCTIONS[node.name]
-            return Changing(names, f"{names[0]} cannot stand in a view: {what}")
+            return Changing(names, f"cannot stand in a view: {what}", named=True)
         if node.name == "AesEncrypt" and _is_by_chance(node):
-            return Changing(("aes_encrypt",), f"aes_encrypt cannot stand in a view so: {_VECTOR}")
+            return Changing(("aes_encrypt",), f"cannot stand in a view so: {_VECTOR}", named=True)
         if node.name in ("Cast", "ParseToDate", "ParseToTimestamp") and _is_moment_of_now(node):
             return Changing(_MAKE_MOMENTS, _MOMENT)
         if node.name in _TAKES_FIRST and not _is_ordered_window(above):
             names = _TAKES_FIRST[node.name]
-            return Changing(names, f"{names[0]} cannot stand in a view so: {_FIRST}")
+            return Changing(names, f"cannot stand in a view so: {_FIRST}", named=True)
         if node.name in _LISTS and not _is_put_in_order(node, above):
             names = _LISTS[node.name]
-            return Changing(names, f"{names[0]} cannot stand in a view so: {_LISTED}")
+            return Changing(names, f"cannot stand in a view so: {_LISTED}", named=True)
         if node.name in ("GlobalLimit", "Offset") and not _is_sorted(node) and not _asks_for_rows(node, above):
             name = "LIMIT" if node.name == "GlobalLimit" else "OFFSET"
             return Changing((name.lower(),), f"{name} without ORDER BY takes any rows; add an ORDER BY before it")

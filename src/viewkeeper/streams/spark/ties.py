@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from viewkeeper.streams.analyst import Keys
@@ -47,8 +48,13 @@ def _tied_window(window: PlanNode, keys: Keys) -> Changing | None:
                                                and name not in ("First", "Last")):  # fmt: skip
             continue
         if not _tells_apart(_attributes(spec.children), window.children[0], keys):
-            return Changing(("over",), _TIED.format(f"{name} OVER (...)", _advice(window.children[0], keys)))
+            return Changing(("over",), _TIED.format(f"{_in_sql(name)} OVER (...)", _advice(window.children[0], keys)))
     return None
+
+
+def _in_sql(name: str) -> str:
+    """What a function is called whose class is called `name`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 def _by_rows(spec: PlanNode) -> bool:
