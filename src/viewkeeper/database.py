@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from itertools import groupby
@@ -16,10 +16,12 @@ from viewkeeper.checker.check import Judge, check_views
 from viewkeeper.checker.part_check import check_parts
 from viewkeeper.checker.report import Report
 from viewkeeper.checker.spark_judge import SparkJudge
-from viewkeeper.compiler.parse import EXPLAIN_FORMATS, parse_script, require_parameters
+from viewkeeper.compiler.filled_in import FilledIn, filled_in
+from viewkeeper.compiler.parse import EXPLAIN_FORMATS, parse_script
+from viewkeeper.compiler.source_text import Script, moved
 from viewkeeper.compiler.statements import CreateTable, RowStatement, SelectStatement, Statement
 from viewkeeper.dml.run_change import run_change
-from viewkeeper.errors import DeclarationError, InputError, NotSupported, storage_named
+from viewkeeper.errors import DeclarationError, InputError, NotSupported, QueryRaises, storage_named
 from viewkeeper.evidence import DatabaseEvidence, PartEvidence, as_kept
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
@@ -116,22 +118,36 @@ class Database:
         """All declarations, as of the newest version."""
         return self._newest.version().catalog
 
-    def sql(self, text: str, /, *, engine: str = "viewkeeper", unsafe: bool = False, **parameters: Any) -> Result:
+    def sql(
+        self, text: str, /, args: Sequence[Any] | Mapping[str, Any] | None = None, *, engine: str = "viewkeeper",
+        unsafe: bool = False, **parameters: Any,
+    ) -> Result:  # fmt: skip
         """Runs statements, separated by semicolons; the result is the last one's.
 
         Declarations that follow one another are one change: all or none.  Each INSERT, UPDATE, DELETE and MERGE is one
         atomic step that reads tables as they are written; `affected` and `token` of its result say how many rows it
         changed, and how a view is read behind it.  `:name` in statements that read or change rows is the value of a
-        parameter, typed as PySpark types it: `db.sql("UPDATE t SET n = n + 1 WHERE id = :id", id=5)`.
+        parameter, typed as PySpark types it: `db.sql("UPDATE t SET n = n + 1 WHERE id = :id", id=5)`.  `args` is a list
+        of the values of each `?` there, or a dict of names and values.
 
         A query that viewkeeper's own operators do not know is answered by Spark, where it is the whole text.
         `engine="spark"` lets Spark run one query in any case, over all tables, views and streams at one version.
         Commands, files, other catalogs and calls of Java are refused there, unless it is `unsafe`: such a text can do
         whatever this process can.
         """
-        if _wants_spark(text, engine, unsafe, parameters):
+        on_spark = _wants_spark(engine, unsafe, args or parameters)
+        if on_spark and unsafe:
             with self._newest.held() as version:
-                return run_on_spark(self._spark, version, text, parameters, unsafe)
+                return run_on_spark(self._spark, version, text, unsafe=True)
+        filled = filled_in(text, args, parameters)
+        with filled.told():
+            return self._run(filled, on_spark)
+
+    def _run(self, filled: FilledIn, on_spark: bool) -> Result:
+        text, parameters = filled.text, filled.parameters
+        if on_spark:
+            with self._newest.held() as version:
+                return run_on_spark(self._spark, version, text, parameters)
         self._opening.require_open()
         result = Result()
         try:
@@ -314,10 +330,22 @@ class HeldSnapshot:
         """The stream or view over streams `name` as of this version, to read part by part."""
         return PartsReader(self._held, name, self._frames)
 
-    def sql(self, text: str, /, *, engine: str = "viewkeeper", unsafe: bool = False, **parameters: Any) -> Result:
+    def sql(
+        self, text: str, /, args: Sequence[Any] | Mapping[str, Any] | None = None, *, engine: str = "viewkeeper",
+        unsafe: bool = False, **parameters: Any,
+    ) -> Result:  # fmt: skip
         """Runs statements that read, as `Database.sql` does; the result is the last one's."""
-        if _wants_spark(text, engine, unsafe, parameters):
-            return run_on_spark(self._spark, self._held.version(), text, parameters, unsafe)
+        on_spark = _wants_spark(engine, unsafe, args or parameters)
+        if on_spark and unsafe:
+            return run_on_spark(self._spark, self._held.version(), text, unsafe=True)
+        filled = filled_in(text, args, parameters)
+        with filled.told():
+            return self._run(filled, on_spark)
+
+    def _run(self, filled: FilledIn, on_spark: bool) -> Result:
+        text, parameters = filled.text, filled.parameters
+        if on_spark:
+            return run_on_spark(self._spark, self._held.version(), text, parameters)
         result = Result()
         try:
             statements = parse_script(text, parameters)
@@ -398,18 +426,22 @@ def _answer(version: Version, statement: Statement, spark: SparkUse) -> Result:
     except NotSupported as refused:
         if not isinstance(statement, SelectStatement):
             raise
-        return answered_by_spark(spark, version, statement.text, refused, statement.query.source.parameters)
+        source, start = statement.query.source, statement.query.source.offset(statement.place)
+        try:
+            return answered_by_spark(spark, version, statement.text, refused, source.parameters)
+        except (DeclarationError, QueryRaises) as error:
+            if error is not refused:
+                moved(error, lambda place: source.place(start + Script(statement.text).offset(place)))
+            raise
 
 
-def _wants_spark(text: str, engine: str, unsafe: bool, parameters: Mapping[str, Any]) -> bool:
+def _wants_spark(engine: str, unsafe: bool, parameters: object) -> bool:
     if engine not in ("viewkeeper", "spark"):
         raise InputError(f"engine={engine!r}: there are 'viewkeeper' and 'spark'; a parameter needs another name")
     if unsafe and engine != "spark":
         raise InputError('unsafe=True is for engine="spark"; leave it out (a parameter needs another name)')
     if parameters and unsafe:
         raise InputError("with unsafe=True there are no parameters; write the values themselves")
-    if engine == "spark":
-        require_parameters(text, parameters)
     return engine == "spark"
 
 

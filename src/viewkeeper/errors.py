@@ -83,6 +83,10 @@ class ViewBroken(Error):
     """A view that holds error rows, or whose program failed; the message names the row."""
 
 
+class QueryRaises(ViewBroken):
+    """A query, or a statement that changes rows, that raises for a row; the message has the place in its own text."""
+
+
 class Fenced(Error):
     """This driver has been replaced by a newer one; it must stop."""
 

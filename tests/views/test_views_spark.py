@@ -109,12 +109,27 @@ def test_parameters_stand_wherever_spark_computes(db: Database) -> None:
     text = """SELECT /* :no */ soundex(:s) AS s, transform(array(1, :n), x -> x + :n) AS a, ':t' AS t FROM spend
               WHERE customer = :c OR :none LIMIT :few"""
     assert list(db.sql(text, s="abc", n=2, c=7, none=None, few=1)) == [{"s": "A120", "a": [3, 4], "t": ":t"}]
+    assert list(db.sql("SELECT IDENTIFIER(?)(?) AS s FROM IDENTIFIER(?) WHERE n > ? LIMIT ? OFFSET ?",
+                       ["soundex", "it's", "spend", 0, 1, 1])) == [{"s": "I320"}]  # fmt: skip
+    sampled = "SELECT count(*) AS n FROM orders TABLESAMPLE (:k ROWS), orders TABLESAMPLE (BUCKET :k OUT OF :k)"
+    assert list(db.sql(sampled, k=1, engine="spark")) == list(db.sql(sampled, k=1)) == [{"n": 49}]
+    assert list(db.sql("SELECT count(*) AS n FROM orders TABLESAMPLE (? PERCENT)", [100.0])) == [{"n": 49}]
+    assert list(db.sql("SELECT INTERVAL ? DAY < INTERVAL :x HOUR AS less".replace(":x", "?"), [-1, "2"])) == [
+        {"less": True}]  # fmt: skip
+    db.sql("CREATE VIEW soon AS SELECT id, placed + :d AS until, :d AS d FROM orders WHERE id = :id",
+           d=datetime.timedelta(days=2, hours=3), id=1)  # fmt: skip
+    assert db.sql("SHOW VIEWS").to_arrow().column("query").to_pylist()[-1] == (
+        "SELECT id, placed + INTERVAL '2 03:00:00.000000' DAY TO SECOND AS until, INTERVAL '2 03:00:00.000000' DAY TO "
+        "SECOND AS d FROM orders WHERE id = 1")  # fmt: skip
     for sql, given, what in (
-        ("SELECT soundex(:s)", {}, r"unbound parameter: s.* \(line 1, column 16\)"),
-        ("SELECT soundex(:s), :x AS x", {"s": "a"}, "unbound parameter: x"),
+        ("SELECT soundex(:s)", {}, r"no value for the parameter :s.* \(line 1, column 16\)"),
+        ("SELECT soundex(:s), :x AS x", {"s": "a"}, r"no value for the parameter :x.* \(line 1, column 21\)"),
+        ("SELECT soundex('a'), ?", {}, r"no value for the parameter \?.* \(line 1, column 22\)"),
         ("SELECT soundex(:s)", {"s": "a", "x": 1}, ":x does not stand in the text"),
         ("SELECT soundex('a'),\n  :s AS s", {"s": []}, r"is no constant of SQL.* \(line 2, column 3\)"),
-        ("SELECT soundex('a') AS s FROM IDENTIFIER(:s)", {"s": "spend"}, "IDENTIFIER|a name"),
+        ("SELECT soundex('a') AS s FROM IDENTIFIER(:s)", {"s": "spent"}, r"spent.* \(line 1, column 31\)"),
+        ("SELECT IDENTIFIER(:s)('java.lang.System', 'exit', 1)", {"s": "reflect"}, "reflect"),
+        ("SELECT IDENTIFIER(concat('id', soundex('a')))", {}, "IDENTIFIER"),
         ("SELECT soundex('a') AS s, 1 DIV\n :z AS d FROM spend", {"z": 0}, r"zero.* \(line 1, column 27\)"),
     ):
         with pytest.raises((DeclarationError, ViewBroken), match=what):

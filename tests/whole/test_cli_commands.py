@@ -71,9 +71,13 @@ def test_parameters_are_numbers_texts_and_null(run: Run) -> None:
                      "viewkeeper"))  # fmt: skip
     assert rows == []  # it is not maintained
     assert [lines(run("get", "orders", key, "--json"))[0]["note"] for key in ("1", "2")] == ["it's; -- [a=b]", "5"]
-    for given, message in (("id", "NAME=VALUE"), ("a b=1", "NAME=VALUE"), ("unsafe=true", "NAME=VALUE")):
+    for given, message in (("id", "NAME=VALUE"), ("a b=1", "NAME=VALUE")):
         assert message in run("sql", insert, "-p", given).stderr
     assert "has a value already" in run("sql", insert, "-p", "id=1", "-p", "id=2").stderr
+    run("sql", insert.replace(":id", "?").replace(":c", "?").replace(":price", "?").replace(":note", "?"),
+        "-a", "3", "-a", "null", "--arg", "-1.5", "-a", "late")  # fmt: skip
+    assert lines(run("get", "orders", "3", "--json"))[0]["note"] == "late"
+    assert "a text has either" in run("sql", "SELECT ?", "-a", "3", "-p", "id=1").stderr
 
 
 def test_status_says_that_an_older_store_was_put_back_and_rebase_makes_up_for_it(

@@ -34,12 +34,15 @@ from viewkeeper.views.result import Result
     metavar="NAME=VALUE",
     help="The value of :NAME: a number, true, false, null or a text (in quotes if it looks otherwise).",
 )
+@click.option(
+    "-a", "--arg", "args", multiple=True, metavar="VALUE", help="The value of the next ?, written like those."
+)
 @click.option("--unsafe", is_flag=True, help="With --engine spark: commands, files and calls of Java too.")
 @json_option
 @database_option
 def sql(
-    db: Path, statements: str | None, file: Path | None, engine: str, parameters: tuple[str, ...], unsafe: bool,
-    as_json: bool,
+    db: Path, statements: str | None, file: Path | None, engine: str, parameters: tuple[str, ...],
+    args: tuple[str, ...], unsafe: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Run SQL statements, separated by semicolons; prints the last one's rows.
 
@@ -47,13 +50,17 @@ def sql(
     viewkeeper sql --db shop "SELECT * FROM spend WHERE total > 100 ORDER BY total DESC LIMIT 5"
     viewkeeper sql --db shop "UPDATE orders SET price = price * 1.1 WHERE customer = 7"
     viewkeeper sql --db shop "DELETE FROM orders WHERE id = :id AND note = :note" -p id=5 -p note=late
+    viewkeeper sql --db shop "DELETE FROM orders WHERE id = ? AND note = ?" -a 5 -a late
     viewkeeper sql --db shop -f schema.sql
     """
     if (statements is None) == (file is None):
         raise click.UsageError("give statements or -f FILE")
     text = statements if file is None else click.open_file(str(file)).read()
+    if parameters and args:
+        raise click.UsageError("--param is for :NAME and --arg for ?; a text has either")
+    given = [_value(each) for each in args] or _values(parameters)
     with connect(db) as database:
-        _print_result(database.sql(str(text), engine=engine, unsafe=unsafe, **_values(parameters)), as_json)
+        _print_result(database.sql(str(text), given or None, engine=engine, unsafe=unsafe), as_json)
 
 
 def _values(given: Sequence[str]) -> dict[str, Any]:
@@ -61,16 +68,20 @@ def _values(given: Sequence[str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for each in given:
         name, is_given, text = each.partition("=")
-        if not is_given or not name.isidentifier() or name in ("engine", "unsafe"):
+        if not is_given or not name.isidentifier():
             raise click.UsageError(f"--param {each}: write NAME=VALUE, for :NAME in the text")
         if name in values:
             raise click.UsageError(f"--param {each}: {name} has a value already")
-        try:
-            value = json.loads(text, parse_float=Decimal, parse_constant=str)
-        except ValueError:
-            value = text
-        values[name] = text if isinstance(value, list | dict) else value
+        values[name] = _value(text)
     return values
+
+
+def _value(text: str) -> Any:
+    try:
+        value = json.loads(text, parse_float=Decimal, parse_constant=str)
+    except ValueError:
+        return text
+    return text if isinstance(value, list | dict) else value
 
 
 def _print_result(result: Result, as_json: bool) -> None:

@@ -10,17 +10,17 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from viewkeeper.catalog.types import Type
 from viewkeeper.compiler import bind_sets
 from viewkeeper.compiler.aggregates import Grouping, NotGrouped, has_call
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.bind_from import Around, Common, bind_from, named
 from viewkeeper.compiler.bind_generators import Generator, bound_generator
+from viewkeeper.compiler.bind_having import having_of
 from viewkeeper.compiler.bind_over import AT_ENDS, has_window
 from viewkeeper.compiler.bind_subquery import require_kept
 from viewkeeper.compiler.calls import GeneratorCall
-from viewkeeper.compiler.coercion import cannot_fail
 from viewkeeper.compiler.conversion import Refused
+from viewkeeper.compiler.counts import count_of
 from viewkeeper.compiler.grouping_sets import KeyNodes, has_sets, require_nullable, sets_of
 from viewkeeper.compiler.namespace import Namespace
 from viewkeeper.compiler.nested_values import refuse_nested_within
@@ -32,13 +32,12 @@ from viewkeeper.compiler.supported import is_all
 from viewkeeper.compiler.view_key import view_key
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.correlation import is_correlated
-from viewkeeper.plans.expressions import Cast, ColumnRef, Expression
+from viewkeeper.plans.expressions import ColumnRef, Expression
 from viewkeeper.plans.relations import Filter, Limit, Order, Project, Query, Relation
-from viewkeeper.plans.rewriting import conjuncts, identity, walk
+from viewkeeper.plans.rewriting import conjuncts, identity
 from viewkeeper.plans.subqueries import ScalarSubquery, made_from, subqueries_in
 
 _IN_GROUP_BY = "an aggregate, or a window function, cannot stand in GROUP BY"
-_TWO_TYPES = "{} is an alias here, and a column of another type in FROM; give the output another alias"
 _NOT_SHOWN = "ORDER BY behind SELECT DISTINCT can only name outputs"
 _ANY_ROWS = "LIMIT and OFFSET without ORDER BY take any rows; add an ORDER BY before them"
 _ONLY_WHEN_READ = "{} belongs to the query that reads, not into {}"
@@ -167,7 +166,7 @@ class SelectBinder:
             aliases.setdefault(output.name.lower(), []).append(output.bound)
         group = select.args.get("group")
         grouping = self._grouping(binder, group, outputs, aliases)
-        having = self._having(binder, select, grouping, aliases)
+        having = having_of(self._query, binder, select, grouping, aliases)
         qualify = self._qualify(binder, select, outputs, aliases)
         terms = self._order_terms(binder, select, outputs, Clause(outputs=aliases))
         every = [output.bound for output in outputs] + [bound for _, bound in terms]
@@ -305,61 +304,6 @@ class SelectBinder:
         place = self._query.place(node)
         return [_Output(n, node, ColumnRef(c.type, c.nullable, place, i, n)) for i, n, c in columns]
 
-    def _having(
-        self, binder: ExpressionBinder, select: exp.Select, grouping: Grouping, aliases: dict[str, list[Expression]]
-    ) -> Expression | None:
-        having = select.args.get("having")
-        if having is None:
-            return None
-        if has_sets(select.args.get("group")):
-            self._refuse_qualified(having)
-        # A name in HAVING is first a column that is grouped by, then an alias (in ORDER BY the other way round).
-        free = {name: bound for name, bound in aliases.items() if not self._is_grouped(binder, grouping, name)}
-        self._refuse_two_types(binder, having.this, free)
-        bound = binder.predicate(having.this, Clause(outputs=free), "HAVING")
-        if has_window(bound):
-            raise self._query.error("a window function cannot stand in HAVING; write QUALIFY", having)
-        return bound
-
-    def _refuse_qualified(self, having: exp.Expr) -> None:
-        # Behind ROLLUP and its kin Spark finds such a name only where it has no aggregate to add to the outputs.
-        for node in having.find_all(exp.Column):
-            if node.args.get("table") and node.find_ancestor(exp.AggFunc, exp.Having) is having:
-                message = f"in HAVING beside ROLLUP, CUBE or GROUPING SETS {node.name} stands without its table's name"
-                raise self._query.error(message, node, NotSupported)
-
-    def _refuse_two_types(self, binder: ExpressionBinder, having: exp.Expr, free: dict[str, list[Expression]]) -> None:
-        # Spark first takes an alias in HAVING for the column of FROM that has its name, if there is one, and converts
-        # both sides of an operator for that; then the alias takes the column's place, and the conversions stay.
-        doubtful: dict[int, exp.Column] = {}
-        for node in having.find_all(exp.Column):
-            inside = node.find_ancestor(exp.AggFunc, exp.Query)
-            if node.args.get("table") or not isinstance(inside, exp.Select) or node.name.lower() not in free:
-                continue
-            try:
-                index, column = binder.scope.resolve(node.name, None)
-            except Unresolved:
-                continue
-            types = {output.type for output in free[node.name.lower()]} - {column.type}
-            if any(not _is_wider(column.type, type_) for type_ in types):
-                raise self._query.error(_TWO_TYPES.format(node.name), node)
-            if types:
-                doubtful[index] = node
-        if doubtful:
-            names = {node.name.lower() for node in doubtful.values()}
-            others = Clause(outputs={name: bound for name, bound in free.items() if name not in names})
-            for cast in walk(binder.bind(having, others)):
-                if isinstance(cast, Cast) and isinstance(cast.argument, ColumnRef) and cast.argument.index in doubtful:
-                    node = doubtful[cast.argument.index]
-                    raise self._query.error(_TWO_TYPES.format(node.name), node)
-
-    def _is_grouped(self, binder: ExpressionBinder, grouping: Grouping, name: str) -> bool:
-        try:
-            index, _ = binder.scope.resolve(name, None)
-        except Unresolved:
-            return False
-        return index in grouping.columns
-
     def _grouping(
         self, binder: ExpressionBinder, group: exp.Group | None, outputs: list[_Output],
         aliases: dict[str, list[Expression]],
@@ -473,17 +417,8 @@ class SelectBinder:
             if len(visible) > len(outputs):
                 raise self._query.error(_NOT_SHOWN, select.args["order"])
             relation = bind_sets.distinct(relation)
-        limit, offset = self._count(select, "limit"), self._count(select, "offset")
+        limit, offset = (count_of(self._query, self._binder(Scope([])), select, part) for part in ("limit", "offset"))
         return Query(relation, len(outputs), tuple(order), limit, offset or 0)
-
-    def _count(self, select: exp.Expr, part: str) -> int | None:
-        clause = select.args.get(part)
-        if clause is None:
-            return None
-        number = clause.expression
-        if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdigit():
-            raise self._query.error(f"{part.upper()} needs a whole number", clause)
-        return int(number.name)
 
 
 def unwrapped(node: exp.Expr) -> exp.Expr:
@@ -491,10 +426,3 @@ def unwrapped(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Subquery):
         node = node.this
     return node
-
-
-def _is_wider(column: Type, output: Type) -> bool:
-    """Whether comparing and calculating with either is the same as long as neither is converted."""
-    both_integers = column.is_integer and output.is_integer
-    both_decimals = column.is_decimal and output.is_decimal and column.scale == output.scale
-    return (both_integers or both_decimals) and cannot_fail(column, output)

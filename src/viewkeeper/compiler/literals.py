@@ -110,6 +110,32 @@ def given(value: object, zone: str) -> tuple[Type, Any]:
                      "datetime and timedelta")  # fmt: skip
 
 
+def written(type_: Type, value: Any) -> str:
+    """A constant of `given`'s as words that mean the same to our own reading and to Spark's."""
+    if value is None:
+        return "NULL"
+    if type_ == STRING:
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    if type_ == BINARY:
+        return f"X'{value.hex()}'"
+    if type_ == DATE:
+        return f"DATE '{value.isoformat()}'"
+    if type_ == TIMESTAMP:
+        return f"TIMESTAMP_LTZ '{value.astimezone(UTC).isoformat(sep=' ')}'"
+    if type_ == DAY_TIME:
+        return f"INTERVAL '{_day_time(value)}' DAY TO SECOND"
+    if type_ == DOUBLE:
+        return f"{value!r}D" if math.isfinite(value) else f"CAST('{value}' AS DOUBLE)"
+    return f"{value:f}BD" if type_.is_decimal else str(value).upper()
+
+
+def _day_time(value: timedelta) -> str:
+    seconds, microseconds = divmod(abs(value) // _MICROSECOND, 1_000_000)
+    days, seconds = divmod(seconds, 86_400)
+    sign = "-" if value < timedelta() else ""
+    return f"{sign}{days} {seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{microseconds:06}"
+
+
 def _decimal(text: str) -> tuple[Type, Decimal]:
     value = Decimal(text)
     _, digits, exponent = value.as_tuple()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
 from sqlglot.tokens import TokenType
 
-from viewkeeper.compiler.lexing import parameters_in
 from viewkeeper.compiler.parse_streams import QUERY_WORDS, AnyView
 from viewkeeper.compiler.parse_tables import TableReader
 from viewkeeper.compiler.source_text import Script
@@ -42,7 +41,6 @@ def parse_script(text: str, parameters: Mapping[str, object] | None = None) -> l
     if not isinstance(text, str):
         raise DeclarationError(f"expected SQL text, not {type(text).__name__}")
     if parameters:
-        require_parameters(text, parameters)
         return list(_read(Script(text, parameters)))
     return list(_statements(text))
 
@@ -63,14 +61,6 @@ def _read(source: Script) -> tuple[Statement, ...]:
                 statements.append(_StatementParser(source, tokens[first:i]).statement())
             first = i + 1
     return tuple(statements)
-
-
-def require_parameters(text: str, given: Collection[str]) -> None:
-    """Raises DeclarationError where a parameter that is `given` does not stand in `text`."""
-    named = parameters_in(text)
-    for name in given:
-        if name not in named:
-            raise DeclarationError(f"the parameter {name} is given a value, and :{name} does not stand in the text")
 
 
 class _StatementParser(TableReader):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
 from sqlglot import exp
 
-from viewkeeper.errors import DeclarationError
+from viewkeeper.errors import DeclarationError, QueryRaises
 from viewkeeper.plans.expressions import Expression, TextPlace
 
 IS_NOT = "is_not"
@@ -24,6 +25,18 @@ IS_CALL = "is_call"
 
 UNREAD = exp.Command(this="")
 """In place of the tree of a query that nobody but Spark reads."""
+
+_PLACE = re.compile(r" \(line (\d+), column (\d+)\)")
+
+
+def moved(error: DeclarationError | QueryRaises, move: Callable[[TextPlace], TextPlace]) -> None:
+    """Gives `error` another place, where it says one."""
+    at = _PLACE.search(str(error))
+    if at is not None:
+        line, column = move((int(at[1]), int(at[2])))
+        error.args = (_PLACE.sub(f" (line {line}, column {column})", str(error), count=1),)
+        if isinstance(error, DeclarationError):
+            error.line, error.column = line, column
 
 
 @dataclass(frozen=True)
@@ -100,13 +113,27 @@ class QueryText:
 
     def error_at(self, message: str, place: TextPlace | None) -> DeclarationError:
         """An error pointing at a place that `place` has given."""
-        line, column = place or (1, 1)
+        return DeclarationError(message, *self.in_source(place or (1, 1)))
+
+    def in_source(self, place: TextPlace) -> TextPlace:
+        """The place in the whole source of one that `place` has given."""
+        line, column = place
         first_line, first_column = self._first
-        return DeclarationError(message, first_line + line - 1, column + first_column - 1 if line == 1 else column)
+        return first_line + line - 1, column + first_column - 1 if line == 1 else column
 
     @cached_property
     def _first(self) -> TextPlace:
         return self.source.place(self.start)
+
+
+@contextmanager
+def placed(query: QueryText) -> Iterator[None]:
+    """A QueryRaises raised within says a place within the text of `query`, and behind it one in the whole source."""
+    try:
+        yield
+    except QueryRaises as error:
+        moved(error, query.in_source)
+        raise
 
 
 def offset_of(node: exp.Expr) -> int | None:

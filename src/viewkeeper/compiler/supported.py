@@ -301,11 +301,16 @@ def _check_bits(query: QueryText, node: exp.Expr) -> None:
 
 def _check_parameter(query: QueryText, node: exp.Expr) -> None:
     name = node.name
-    if not name.isidentifier():
+    if name.strip("?") and not name.isidentifier():
         raise query.error("a parameter is written :name", node)
     if name not in query.source.parameters:
-        message = f"there is no value for the parameter :{name}; parameters are given to statements that read or change"
-        raise query.error(f"{message} rows: db.sql(..., {name}=...)", node)
+        raise query.error(no_value(name), node)
+
+
+def no_value(name: str) -> str:
+    """What is said of a parameter, :name or `?`, without a value."""
+    written, given = ("?", "[..., ...]") if name in ("", "?") else (f":{name}", f"{name}=...")
+    return f"there is no value for the parameter {written}: db.sql(..., {given})"
 
 
 _BITS = (exp.DPipe, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseLeftShift, exp.BitwiseRightShift)

@@ -4,6 +4,7 @@
 |------------------------------------|----------------------------------|
 | `TABLE t` where a query can stand  | `SELECT * FROM t`                |
 | `GROUP BY a, b WITH ROLLUP`, `CUBE` | `GROUP BY ROLLUP (a, b)`, `CUBE` |
+| `LIMIT ALL`                        | nothing                          |
 | `window(...)`                      | a name, and no clause            |
 | `VARCHAR(n)`, `CHAR(n)` in a cast  | `STRING`, as Spark casts         |
 
@@ -18,7 +19,7 @@ from sqlglot.tokens import Token, TokenType
 
 T = TokenType
 
-_SHORTER = frozenset((T.TABLE, T.VARCHAR, T.CHAR, T.WINDOW, T.WITH))
+_SHORTER = frozenset((T.TABLE, T.ALL, T.VARCHAR, T.CHAR, T.WINDOW, T.WITH))
 """What begins all that is shorter in Spark's way."""
 
 _BEFORE_QUERY = {T.ALIAS, T.L_PAREN, T.R_PAREN, T.UNION, T.INTERSECT, T.EXCEPT, T.ALL, T.DISTINCT}
@@ -36,6 +37,8 @@ def written_out(tokens: Sequence[Token]) -> list[Token]:
         kind, after = token.token_type, _kind(tokens, i + 1)
         if kind == T.TABLE and after in (T.VAR, T.IDENTIFIER) and (i == 0 or _kind(tokens, i - 1) in _BEFORE_QUERY):
             made += [_at(token, T.SELECT, "SELECT"), _at(token, T.STAR, "*"), _at(token, T.FROM, "FROM")]
+        elif kind == T.LIMIT and after == T.ALL:
+            behind = i + 2
         elif _is_text_type(tokens, i):
             made.append(_at(token, T.TEXT, "STRING"))
             behind = i + 4

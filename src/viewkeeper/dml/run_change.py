@@ -9,6 +9,7 @@ import pyarrow as pa
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.changes.operations import Operations
 from viewkeeper.compiler.bind_changes import bind_change
+from viewkeeper.compiler.source_text import placed
 from viewkeeper.compiler.statements import Insert, Merge, RowStatement
 from viewkeeper.dml.row_operations import RowOperations, row_operations
 from viewkeeper.dml.rows_read import RowsRead
@@ -29,11 +30,13 @@ def run_change(catalog: Catalog, store: Store, statement: RowStatement, spark: S
     row, InputError where the table cannot take a row.
     """
     bound, answered = _bound(catalog, statement, spark)
+    written = statement.rows[0].query if isinstance(statement, Merge) else statement.query
     done: list[RowOperations] = []
 
     def compute(moment: Moment) -> Sequence[Operations]:
         reading = RowsRead(catalog, moment, bound, answered)
-        results = [run_query(rows.relation, reading.scan, catalog.zone).repeated() for rows in bound.rows]
+        with placed(written):
+            results = [run_query(rows.relation, reading.scan, catalog.zone).repeated() for rows in bound.rows]
         done.append(row_operations(bound, results, moment, catalog.zone))
         return done[-1].operations
 

@@ -14,7 +14,7 @@ from viewkeeper.compiler.parse_changes import NOT_MATCHED, TARGET
 from viewkeeper.compiler.part_references import quoted
 from viewkeeper.compiler.statements import Insert, Merge, RowStatement
 from viewkeeper.compiler.written_anew import UNWRITTEN
-from viewkeeper.errors import DeclarationError, NotSupported, ViewBroken
+from viewkeeper.errors import DeclarationError, NotSupported, QueryRaises, ViewBroken
 from viewkeeper.pipeline.asking import physical_columns
 from viewkeeper.pipeline.spark_answers import SparkFailed
 from viewkeeper.pipeline.spark_views import Determined, RowsBeside, determined_query
@@ -56,7 +56,7 @@ class AnsweredQuery:
             raise ViewBroken(f"Spark cannot run the query: {error}") from error
         if isinstance(answer, QueryRaised):
             message = answer.message.replace(UNWRITTEN, "")
-            raise ViewBroken(f"the query raises {answer.code}: {message}")
+            raise QueryRaises(f"the query raises {answer.code}: {message}")
         return Rows(physical_columns(answer, self.columns), np.ones(len(answer), np.int64))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from viewkeeper.catalog.model import Catalog, StateSpec, Table
 from viewkeeper.catalog.types import physical_type
-from viewkeeper.errors import ViewBroken
+from viewkeeper.errors import QueryRaises, ViewBroken
 from viewkeeper.functions.python_calls import FunctionUnfit
 from viewkeeper.maintenance.builder import PlanBuilder
 from viewkeeper.maintenance.operators.memo import NewValues, by_python, target, unknown
@@ -85,7 +85,7 @@ def run_query(relation: Relation, scan: Callable[[int], Rows], zone: str = "UTC"
         task = run_zone(program, number, inbox, context)
         result = task.streams.get(stream.operator, result)
         if task.error is not None:
-            raise ViewBroken(f"the query raises {task.error}")
+            raise QueryRaises(f"the query raises {task.error}")
     if result is None:
         return Rows.empty([physical_type(column.type) for column in relation.columns])
     member = program.operators[stream.operator].member

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from viewkeeper.catalog.types import BINARY, BOOLEAN, DATE, DAY_TIME, DOUBLE, STRING, TIMESTAMP, VOID, Type
+from viewkeeper.catalog.types import BINARY, BOOLEAN, DAY_TIME, DOUBLE, STRING, Type
 from viewkeeper.compiler import literals
 from viewkeeper.compiler.lexing import parameters_in
 from viewkeeper.compiler.source_text import Script
@@ -51,14 +50,4 @@ def _literal(jvm: Any, type_: Type, value: Any) -> Any:
     if type_ in _AS_THEY_ARE:
         java_type = parser.parseDataType(str(type_))
         return jvm.org.apache.spark.sql.catalyst.expressions.Literal.create(value, java_type)
-    return parser.parseExpression(_text(type_, value))
-
-
-def _text(type_: Type, value: Any) -> str:
-    if type_ == VOID:
-        return "NULL"
-    if type_ == DATE:
-        return f"DATE '{value.isoformat()}'"
-    if type_ == TIMESTAMP:
-        return f"TIMESTAMP_LTZ '{value.astimezone(UTC).isoformat(sep=' ')}'"
-    return f"{value:f}BD" if type_.name == "DECIMAL" else str(value)
+    return parser.parseExpression(literals.written(type_, value))

@@ -7,6 +7,7 @@ import numpy as np
 from viewkeeper.catalog.arrow_tables import logical_table
 from viewkeeper.catalog.model import Table, View
 from viewkeeper.compiler.bind import bind_query
+from viewkeeper.compiler.source_text import placed
 from viewkeeper.compiler.statements import SelectStatement
 from viewkeeper.errors import NotFound
 from viewkeeper.maintenance.ad_hoc import run_query
@@ -33,7 +34,8 @@ def run_select(version: Version, statement: SelectStatement) -> Result:
             raise NotFound(f"there is no table or view with id {id_}")
         return version.rows(version.shape(found.name))
 
-    rows = arrange(query, run_query(query.relation, scan, version.catalog.zone).repeated())
+    with placed(statement.query):
+        rows = arrange(query, run_query(query.relation, scan, version.catalog.zone).repeated())
     columns = query.relation.columns[: query.visible]
     return Result(logical_table(columns, rows.columns[: query.visible], version.catalog.zone))
 

@@ -19,7 +19,7 @@ from viewkeeper.compiler.lexing import lexemes
 from viewkeeper.compiler.part_references import has_brackets, quoted, read_query
 from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.syntax import syntax_tree, tokenize
-from viewkeeper.errors import DeclarationError, Error, NotSupported, ViewBroken
+from viewkeeper.errors import DeclarationError, Error, NotSupported, QueryRaises
 from viewkeeper.plans.references import Reference
 from viewkeeper.spark.asking import ask, one_query, parsed, refused
 from viewkeeper.spark.parameters import Constant, constants
@@ -144,7 +144,7 @@ def _told(error: Exception, text: str) -> Error:
         return refusal(error, query)
     place = place_of(error, query)
     where = "" if place is None else f" (line {place[0]}, column {place[1]})"
-    return ViewBroken(f"the query raises: {text_of(error, query)}{where}")
+    return QueryRaises(f"the query raises: {text_of(error, query)}{where}")
 
 
 def answered_by_spark(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from viewkeeper.compiler.part_references import place_in_text
+from viewkeeper.compiler.supported import no_value
 from viewkeeper.errors import DeclarationError, Error, StorageError, is_shortage
 from viewkeeper.plans.expressions import TextPlace
 from viewkeeper.plans.references import PartQuery
@@ -13,6 +14,9 @@ from viewkeeper.streams.spark.hidden import HiddenQuery
 
 _END = re.compile(r"(?:;?\s*SQLSTATE: \w+|\n== SQL|\n== DataFrame|\nJVM stacktrace:|; line \d+ pos \d+).*", re.DOTALL)
 _AT = re.compile(r"line (\d+),? pos (\d+)")
+_UNBOUND = re.compile(r"\[UNBOUND_SQL_PARAMETER\] Found the unbound parameter: (\w+)")
+_BY_PLACE = re.compile(r"_\d+")
+"""What Spark calls a `?`."""
 _ADVICE = re.compile(r'\s*If necessary set "?spark\.sql\.ansi\.enabled"? to "?false"? to bypass this error\.')
 
 
@@ -40,7 +44,12 @@ def is_refusal(error: Exception) -> bool:
 
 def refusal(error: Exception, query: HiddenQuery) -> DeclarationError:
     """`error` came of analysing `query`: the same, with its place in the text."""
-    return DeclarationError(f"Spark refuses this query: {text_of(error, query)}", *(place_of(error, query) or ()))
+    place = place_of(error, query) or ()
+    unbound = _UNBOUND.search(str(error))
+    if unbound is not None:
+        name = unbound[1]
+        return DeclarationError(no_value("" if _BY_PLACE.fullmatch(name) else name), *place)
+    return DeclarationError(f"Spark refuses this query: {text_of(error, query)}", *place)
 
 
 def failure(error: Exception, query: HiddenQuery, written: PartQuery) -> str:
