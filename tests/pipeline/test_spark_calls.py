@@ -145,7 +145,6 @@ def test_explain_says_that_spark_computes_a_call_on_the_delta(database: Database
 @pytest.mark.parametrize("query", [
     "SELECT id, posexplode(map(a, b)) AS (p, k, v) FROM t",
     "SELECT id, array(a, b)[0] AS e FROM t",
-    "SELECT avg(exp(x)) AS e FROM t",
     "SELECT soundex('x') AS e, id FROM t",
 ])  # fmt: skip
 def test_what_cannot_be_cut_into_calls_is_answered_as_a_whole(database: Database, query: str) -> None:

@@ -35,10 +35,28 @@ QUERIES = {
                "approx_count_distinct(s) FILTER (WHERE n > 1) OVER (PARTITION BY g ORDER BY h, n DESC) + 1 AS b, "
                "approx_count_distinct(n) OVER (PARTITION BY g) AS c, count(*) OVER (PARTITION BY g) AS d, "
                "approx_percentile(n, 0.5) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS e FROM t",
+    "ranged": "SELECT id, h, n, approx_count_distinct(s) OVER (PARTITION BY g ORDER BY n RANGE BETWEEN 1 PRECEDING AND "
+              "CURRENT ROW) AS a, kurtosis(0 * n) OVER (ORDER BY m DESC RANGE BETWEEN 0.5 PRECEDING AND "
+              "UNBOUNDED FOLLOWING) AS b, "
+              "approx_count_distinct(n) OVER (PARTITION BY g ORDER BY h, s NULLS LAST) AS c, "
+              "approx_count_distinct(n) OVER (ORDER BY date_from_unix_date(n) RANGE BETWEEN INTERVAL 1 DAY PRECEDING "
+              "AND INTERVAL '1' DAY FOLLOWING) AS d FROM t",
+    "bag": "SELECT g, name, approx_count_distinct(name) OVER (PARTITION BY g ORDER BY length(name) DESC) AS d, "
+           "approx_count_distinct(g) OVER (ORDER BY length(name) RANGE 1 PRECEDING) AS e FROM u",
+    "lists": "SELECT id, collect_list(s) OVER (PARTITION BY g ORDER BY n, id) AS a, "
+             "array_agg(n) FILTER (WHERE s <> 'b') OVER (PARTITION BY g ORDER BY id DESC ROWS 1 PRECEDING) AS b "
+             "FROM t",
+    "floats": "SELECT g, approx_count_distinct(s) AS d, sum(x) AS x, avg(n) AS n, soundex(g) AS o, stddev(x) AS v "
+              "FROM t GROUP BY g HAVING sum(x) > 0 OR g = 'a'",
     "over_groups": "SELECT h, n, approx_count_distinct(n) OVER (PARTITION BY h) AS d, max(count(*)) OVER () AS c "
                    "FROM t GROUP BY h, n",
     "over_it": "SELECT n, count(*) AS c, approx_count_distinct(g) AS g FROM one GROUP BY n",
     "again": "SELECT approx_count_distinct(s) AS n, g FROM t GROUP BY g HAVING count(*) > 1",
+    "correlated": "SELECT id, n, "
+                  "(SELECT approx_count_distinct(i.s) + count(*) FROM t AS i WHERE i.g = t.g AND i.n > 1) AS d, "
+                  "(SELECT size(collect_set(i.n)) FROM t AS i WHERE i.g = t.s) AS k, "
+                  "(SELECT kurtosis(0 * i.n) FROM t AS i WHERE i.h = t.h) AS u FROM t "
+                  "WHERE coalesce(n, 2) <> (SELECT nullif(approx_count_distinct(u.name), 3) FROM u WHERE u.g = t.g)",
     "subquery": "SELECT id, n FROM t WHERE n < (SELECT approx_count_distinct(s) FROM t)",
 }  # fmt: skip
 

@@ -113,7 +113,7 @@ class MemoryEngine:
                 raise NotSupported("this takes more of Spark than groups")
             return bound
 
-        def typed(sql: str, columns: tuple[Column, ...], aggregate: bool) -> Column:
+        def typed(sql: str, columns: tuple[Column, ...], aggregate: bool, ordered: bool) -> Column:
             return self.gives[sql.split("(")[0]]
 
         def bind(query: QueryText) -> BoundView:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
+from viewkeeper.catalog.model import Column
 from viewkeeper.compiler.bind_over import WindowedCall
+from viewkeeper.compiler.calls import lists
 from viewkeeper.compiler.outside_calls import column_of
 from viewkeeper.compiler.part_references import quoted
 from viewkeeper.errors import NotSupported
@@ -23,37 +25,57 @@ def asked_over(
 
     Raises NotSupported where it is not settled which rows are in a frame, or rows cannot be told apart.
     """
-    made = tuple(AggregateCall(BY_SPARK, _asked(relation, partition, key, *each), each[0].type, each[0].nullable,
-                               each[0].place) for each in calls)  # fmt: skip
-    return AskedOver(relation, partition, made, tuple(call.name for call, _ in calls), key)
+    asking = _Asking(relation.columns, partition, key)
+    asked = [asking.asked(*each) for each in calls]
+    made = tuple(AggregateCall(BY_SPARK, argument, call.type, call.nullable, call.place)
+                 for (call, _), (argument, _) in zip(calls, asked, strict=True))  # fmt: skip
+    return AskedOver(relation, partition, made, tuple(call.name for call, _ in calls), tuple(told for _, told in asked))
 
 
-def _asked(
-    relation: Relation, partition: tuple[int, ...], key: tuple[int, ...] | None, call: WindowedCall,
-    order: tuple[Order, ...],
-) -> SparkAggregate:  # fmt: skip
-    (asked,) = call.arguments
-    assert isinstance(asked, SparkAggregate)
-    frame = call.form.frame
-    if (frame.start, frame.end) == (None, None) or (frame.unit == "RANGE" and not order):
-        return asked
-    place = call.place or (None, None)
-    columns = relation.columns
-    if key is None or any(columns[i].type.is_interval or columns[i].type.is_nested for i in key):
-        raise NotSupported(f"{asked.name} OVER an order needs rows that a key tells apart", *place)
-    if frame.unit == "ROWS" and not set(key) <= {*partition, *(term.index for term in order)}:
-        raise NotSupported(f"which rows are in a frame of {asked.name} is chance; order by a key too", *place)
-    ordered = [(o.index, columns[o.index]) for o in order]
-    refs = [ColumnRef(column.type, column.nullable, None, i, column.name) for i, column in ordered]
-    names = [quoted(column_of(len(asked.arguments) + i, ref).name) for i, ref in enumerate(refs)]
-    terms = ", ".join(term_text(f"{name} ASC" if o.ascending else name, o.ascending, o.nulls_first)
-                      for name, o in zip(names, order, strict=True))  # fmt: skip
-    by = f" ORDER BY {terms}" if terms else ""
-    return replace(asked, arguments=(*asked.arguments, *refs), over=f"(PARTITION BY key{by} {_frame_text(frame)})")
+@dataclass(frozen=True)
+class _Asking:
+    """The rows that Spark is asked about: their columns, those of the partition, and those that tell rows apart."""
+
+    columns: tuple[Column, ...]
+    partition: tuple[int, ...]
+    key: tuple[int, ...] | None
+
+    def asked(self, call: WindowedCall, order: tuple[Order, ...]) -> tuple[SparkAggregate, tuple[int, ...]]:
+        """What Spark is asked, and the columns by which what it says is told apart within a partition: where values of
+        the order make the frame, rows that are equal in these have the same frame."""
+        (asked,) = call.arguments
+        assert isinstance(asked, SparkAggregate)
+        frame = call.form.frame
+        listing = lists(asked.name)
+        if not listing and ((frame.start, frame.end) == (None, None) or (frame.unit == "RANGE" and not order)):
+            return asked, ()
+        by = tuple(dict.fromkeys(term.index for term in order))
+        known = self.key is not None and set(self.key) <= {*self.partition, *by}
+        place = call.place or (None, None)
+        if (frame.unit == "ROWS" or listing) and not known:
+            what = f"no key tells apart the rows of a frame of {asked.name}"
+            if self.key is not None:
+                what = f"which rows come first in a frame of {asked.name} is chance; order by a key too"
+            raise NotSupported(what, *place)
+        told = by if frame.unit == "RANGE" else self.key or ()
+        if any(self.columns[i].type.is_interval or self.columns[i].type.is_nested for i in told):
+            raise NotSupported(f"{asked.name} OVER an order of intervals or nested values is not told apart", *place)
+        refs = self._refs(term.index for term in order)
+        names = [quoted(column_of(len(asked.arguments) + i, ref).name) for i, ref in enumerate(refs)]
+        terms = ", ".join(term_text(f"{name} ASC" if o.ascending else name, o.ascending, o.nulls_first)
+                          for name, o in zip(names, order, strict=True))  # fmt: skip
+        window = f"(PARTITION BY key{f' ORDER BY {terms}' if terms else ''} {_frame_text(call)})"
+        peers = ", ".join(names) if frame.unit == "RANGE" else ""
+        return replace(asked, arguments=(*asked.arguments, *refs), over=window, peers=peers), told
+
+    def _refs(self, indexes: Iterable[int]) -> list[ColumnRef]:
+        return [ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in ((i, self.columns[i]) for i in indexes)]
 
 
-def _frame_text(frame: Frame) -> str:
-    start, end = _bound_text(frame.start, "PRECEDING"), _bound_text(frame.end, "FOLLOWING")
+def _frame_text(call: WindowedCall) -> str:
+    frame: Frame = call.form.frame
+    ends = ((frame.start, "PRECEDING"), (frame.end, "FOLLOWING"))
+    start, end = (text or _bound_text(*at) for text, at in zip(call.form.texts, ends, strict=True))
     return f"{frame.unit} BETWEEN {start} AND {end}"
 
 

@@ -12,7 +12,7 @@ from viewkeeper.compiler.aggregates import UngroupedCall
 from viewkeeper.compiler.calls import AggregateFunction
 from viewkeeper.compiler.coercion import common_type
 from viewkeeper.compiler.conversion import Refused, converted
-from viewkeeper.compiler.range_bounds import Offset, offsets_of, range_bounds, terms_of
+from viewkeeper.compiler.range_bounds import BoundTexts, Offset, bound_texts, offsets_of, range_bounds, terms_of
 from viewkeeper.compiler.supported import FUNCTIONS
 from viewkeeper.errors import NotSupported
 from viewkeeper.plans.expressions import Expression, Literal, TextPlace
@@ -48,12 +48,13 @@ AROUND = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter, exp.WithinGroup)
 @dataclass(frozen=True)
 class OverForm:
     """What is written in a window function beside expressions: each term of its order as (ascending, NULLs first), its
-    frame, and its constant, if it has one."""
+    frame, and its constant, if it has one; `texts` are the bounds of a RANGE frame that Spark counts."""
 
     terms: tuple[tuple[bool, bool], ...]
     frame: Frame
     number: int | None
     ignore_nulls: bool
+    texts: BoundTexts = (None, None)
 
 
 @dataclass(frozen=True)
@@ -109,19 +110,23 @@ def windowed_call(
         raise Refused("NULL puts rows in no order; leave it out", NotSupported)
     directions = tuple((not term.args.get("desc"), bool(term.args.get("nulls_first"))) for term in terms)
     function, ignore, frame = function_of(node), isinstance(node.this, exp.IgnoreNulls), _frame(window)
-    bounds = range_bounds(node, window, order, bind, zone)
     kind = type(function)
+    texts: BoundTexts = (None, None)
+    bounds: tuple[Expression | None, Expression | None]
+    if kind is AggregateFunction and function.name == BY_SPARK:
+        bounds, texts = (None, None), bound_texts(window)
+    else:
+        bounds = range_bounds(node, window, order, bind, zone)
     if kind in FUNCTIONS or kind is AggregateFunction:
         if isinstance(node.this, (exp.IgnoreNulls, exp.RespectNulls)) or function.find(exp.Distinct):
             raise Refused("an aggregate OVER a window takes neither NULLS nor DISTINCT", NotSupported)
         call = bind(node.this)
         assert isinstance(call, UngroupedCall)
-        of_values = call.function == BY_SPARK and any(bound is not None for bound in bounds)
         of_partition = needs_all_values(call.function) and not order and frame is None
-        if of_values or not (call.function in (*OF_FRAMES, BY_SPARK) or of_partition):
+        if not (call.function in (*OF_FRAMES, BY_SPARK) or of_partition):
             raise Refused("such an aggregate OVER a window is not supported yet", NotSupported)
         arguments: tuple[Expression, ...] = () if call.argument is None else (call.argument,)
-        form = OverForm(directions, _given(frame, bool(order)), None, False)
+        form = OverForm(directions, _given(frame, bool(order)), None, False, texts)
         return WindowedCall(call.type, call.nullable, place, call.function, arguments, partition, order, bounds,
                             form, name)  # fmt: skip
     called = WINDOW_FUNCTIONS[kind]

@@ -92,6 +92,11 @@ MARKS = "marks"
 """The words in the meta of a call's node that stand between its arguments (FROM, IN ...) instead of commas."""
 
 
+def lists(name: str) -> bool:
+    """Whether an aggregate gives values in the order in which rows come."""
+    return name.lower() in LISTING
+
+
 class ScalarCall(exp.Expression, exp.Func):
     """`this`: the name in small letters."""
 

@@ -18,7 +18,7 @@ from sqlglot.tokens import Token, TokenType
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import VOID
 from viewkeeper.compiler.accounting import refuse_unaccounted
-from viewkeeper.compiler.calls import ScalarCall, has_unit
+from viewkeeper.compiler.calls import ScalarCall, has_unit, lists
 from viewkeeper.compiler.part_references import quoted
 from viewkeeper.compiler.relational import CHECKS, RELATIONAL, with_values
 from viewkeeper.compiler.source_text import QueryText, Script
@@ -29,9 +29,10 @@ from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.expressions import Expression, TextPlace
 from viewkeeper.plans.outside import BY_SPARK, SparkAggregate, SparkCall
 
-Typed = Callable[[str, tuple[Column, ...], bool], Column]
-"""What an expression over columns gives, or an aggregate (True) of them; raises DeclarationError where it cannot be
-said, does not follow from each row alone, or from the rows together, whatever their order."""
+Typed = Callable[[str, tuple[Column, ...], bool, bool], Column]
+"""What an expression over columns gives, or an aggregate (the first True) of them; raises DeclarationError where it
+cannot be said, does not follow from each row alone, or from the rows together: whatever their order, or in one (the
+second True)."""
 
 Bound = TypeVar("Bound")
 
@@ -78,7 +79,7 @@ class OutsideCalls:
             text = extremes_settled(text)
         try:
             columns = tuple(map(column_of, range(len(arguments)), arguments))
-            given = self.typed(text, columns, node.name in self.aggregates)
+            given = self.typed(text, columns, node.name in self.aggregates, _stands_in_order(node, tokens))
         except DeclarationError as refused:
             raise query.error(str(refused), node, NotSupported) from None
         place: TextPlace | None = query.place(node)
@@ -209,6 +210,12 @@ def _columns(source: Script, tokens: Sequence[Token]) -> list[exp.Column]:
     if tree.find(exp.Star, exp.Subquery, exp.Exists) or any(token.text.lower() in _OF_ROWS for token in tokens):
         raise source.error("rows, and not a value, in a call", tokens[0].start, NotSupported)
     return columns
+
+
+def _stands_in_order(node: exp.Expr, tokens: Sequence[Token]) -> bool:
+    """Whether the aggregate for which the name `node` stands lists values, OVER rows: in the order of these."""
+    call = node.parent
+    return call is not None and isinstance(call.parent, exp.Window) and lists(tokens[0].text)
 
 
 def _names_field(column: exp.Column, tokens: Sequence[Token]) -> bool:

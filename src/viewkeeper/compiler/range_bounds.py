@@ -14,6 +14,9 @@ from viewkeeper.errors import NotSupported
 from viewkeeper.functions.ends_of_years import HELD, held_name
 from viewkeeper.plans.expressions import Expression, FunctionCall, Literal
 
+BoundTexts = tuple[str | None, str | None]
+"""Where a frame begins and ends, in SQL; None where it is not so far away in values."""
+
 
 @dataclass(frozen=True)
 class Offset:
@@ -35,6 +38,19 @@ def offsets_of(window: exp.Window) -> tuple[Offset | None, Offset | None]:
         return None, None
     start, end = (_offset(spec, part) for part in ("start", "end"))
     return start, end
+
+
+def bound_texts(window: exp.Window) -> BoundTexts:
+    """How the bounds of a RANGE frame are written, where they reach so far in values, for Spark.  Raises Refused."""
+    start, end = (None if each is None else _text(each) for each in offsets_of(window))
+    return start, end
+
+
+def _text(offset: Offset) -> str:
+    node = offset.node
+    if not isinstance(node, exp.Interval) and not (isinstance(node, exp.Literal) and not node.is_string):
+        raise Refused("such a bound of a RANGE frame is not supported yet", NotSupported)
+    return f"{node.sql('spark')} {'PRECEDING' if offset.sign < 0 else 'FOLLOWING'}"
 
 
 def _offset(spec: exp.Expr, part: str) -> Offset | None:

@@ -19,6 +19,7 @@ from viewkeeper.catalog.model import (
     kind_of,
 )
 from viewkeeper.compiler.bind import BoundView, bind_index, bind_table, bind_view, require_free
+from viewkeeper.compiler.calls import lists
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.parse_streams import AnyView
 from viewkeeper.compiler.scope import listed
@@ -155,8 +156,10 @@ class _AsDeclared:
         asked = [call for operator in plan.operators if isinstance(operator, SparkGroups) for call in operator.calls]
         for call in (*calls, *asked):
             if isinstance(call, SparkCall | SparkAggregate):
-                text = typed_by(call.sql, isinstance(call, SparkAggregate))
-                type_ = call.of_call if isinstance(call, SparkAggregate) else call.type
+                text, type_ = typed_by(call.sql, False, False), call.type
+                if isinstance(call, SparkAggregate):
+                    ordered = bool(call.over) and lists(call.name)
+                    text, type_ = typed_by(call.sql, True, ordered), call.of_call
                 self._columns[text] = (Column("value", type_, call.nullable),)
 
     def columns(

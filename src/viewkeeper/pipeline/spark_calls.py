@@ -19,7 +19,7 @@ from viewkeeper.compiler.part_references import quoted
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import CreateView
 from viewkeeper.compiler.ties import settled
-from viewkeeper.errors import DeclarationError, Error
+from viewkeeper.errors import DeclarationError, Error, NotSupported
 from viewkeeper.evaluation.error_codes import CODES, FUNCTION_RAISED, pack_error
 from viewkeeper.maintenance.operators.memo import NewValues
 from viewkeeper.maintenance.rules.rewriter import rewritten
@@ -27,7 +27,6 @@ from viewkeeper.maintenance.task import Sent
 from viewkeeper.maintenance.zones import OperatorFailed
 from viewkeeper.pipeline.work import Answers, QueryRaised, SparkQuestion
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.plans.order_dependence import needs_exact
 from viewkeeper.plans.outside import SparkAggregate, SparkCall, outside_call_in
 from viewkeeper.plans.relations import ComputedColumn, Project, Relation, expressions_of
 from viewkeeper.plans.subqueries import relations_in
@@ -58,15 +57,16 @@ def spark_version() -> str:
 
 def bind_with_spark_calls(
     catalog: Catalog, statement: CreateView, columns: Sequence[Column], analyst: Analyst
-) -> BoundView | None:
-    """CREATE VIEW where Spark computes some calls, and our own operators do the rest; None where that is not enough.
+) -> BoundView:
+    """CREATE VIEW where Spark computes some calls, and our own operators do the rest.
 
-    `columns` are those that Spark says the query has.
+    `columns` are those that Spark says the query has.  Raises NotSupported where that is not enough.
     """
 
-    def typed(sql: str, given: tuple[Column, ...], aggregate: bool) -> Column:
+    def typed(sql: str, given: tuple[Column, ...], aggregate: bool, ordered: bool) -> Column:
         by_rows = None if aggregate else ROWS
-        (column,) = analyst.columns(typed_by(sql, aggregate), {ROWS: given}, (), catalog.zone, by_rows, None, True)
+        query = typed_by(sql, aggregate, ordered)
+        (column,) = analyst.columns(query, {ROWS: given}, (), catalog.zone, by_rows, None, True)
         return column
 
     def bind(query: QueryText) -> BoundView:
@@ -75,11 +75,14 @@ def bind_with_spark_calls(
 
     try:
         bound = bind_with_outside_calls(statement.query, typed, spark_version(), bind)
-    except DeclarationError:  # Spark takes the query, so it is only that ours cannot be cut so
-        return None
-    same = [c.type for c in bound.columns] == [c.type for c in columns]
-    if bound.asked is None or not same or not _is_kept(bound.relation, catalog.zone):
-        return None
+    except DeclarationError as refused:  # Spark takes the query, so it is only that ours cannot be cut so
+        raise NotSupported(reason_of(refused)) from None
+    if bound.asked is None:
+        raise NotSupported("no text makes Spark settle ties as the view does")
+    if [c.type for c in bound.columns] != [c.type for c in columns]:
+        raise NotSupported("Spark gives its columns other types where it computes single calls")
+    if not _is_kept(bound.relation, catalog.zone):
+        raise NotSupported("a call stands where only rows of our own operators can be computed")
     assert isinstance(bound.relation, Project)
     if not statement.columns:
         names = tuple(column.name for column in columns)
@@ -87,17 +90,22 @@ def bind_with_spark_calls(
     return replace(bound, columns=bound.relation.columns)
 
 
-def typed_by(sql: str, aggregate: bool) -> str:
-    """The query by which Spark says what a call gives, or an aggregate.  What makes rows cannot stand there, nor can
-    what takes rows together where a call is meant."""
+def reason_of(refused: DeclarationError) -> str:
+    """Why something is refused, without a place."""
+    return str(refused).removesuffix(f" (line {refused.line}, column {refused.column})")
+
+
+def typed_by(sql: str, aggregate: bool, ordered: bool) -> str:
+    """The query by which Spark says what a call gives, or an aggregate, or one of rows in an order (`ordered`).  What
+    makes rows cannot stand there, nor can what takes rows together where a call is meant."""
+    if ordered:
+        return f"SELECT {sql} OVER (ORDER BY 1) AS value FROM {quoted(ROWS)}"
     clause = "HAVING" if aggregate else "WHERE"
     return f"SELECT {sql} AS value FROM {quoted(ROWS)} {clause} ({sql}) IS NOT NULL"
 
 
 def _is_kept(relation: Relation, zone: str) -> bool:
-    """Whether the rules have a place for all calls, and Spark can judge the view."""
-    if needs_exact(relation):
-        return False
+    """Whether the rules have a place for all calls."""
     whole = rewritten(relation, zone)[0]
     return all(
         isinstance(each, ComputedColumn) or all(outside_call_in(e) is None for e in expressions_of(each))

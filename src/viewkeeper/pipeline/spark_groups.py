@@ -119,7 +119,9 @@ class _Asked:
             rows = f"(SELECT key, {given} FROM {quoted(self.table)})"
             first = self.groups.operator.calls[numbers[0]]
             if first.told:
-                rows = f"(SELECT *, {first.sql} OVER {first.over} AS v FROM {rows})"
+                more = f", row_number() OVER (PARTITION BY key, {first.peers} ORDER BY key) AS n" if first.peers else ""
+                rows = f"(SELECT *, {first.sql} OVER {first.over} AS v{more} FROM {rows})"
+                rows += " WHERE n = 1" if first.peers else ""
             key, grouped = ("0L", "") if self.groups.operator.always else ("key", " GROUP BY key")
             yield f"SELECT {self.number}L AS of, {part}L AS part, {key} AS key, {values} FROM {rows}{grouped}"
 

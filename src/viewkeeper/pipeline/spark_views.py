@@ -17,7 +17,7 @@ from viewkeeper.compiler.statements import CreateView, column_names
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.compiler.ties import ties_broken
 from viewkeeper.errors import DeclarationError, Error, NotSupported
-from viewkeeper.pipeline.spark_calls import bind_with_spark_calls
+from viewkeeper.pipeline.spark_calls import bind_with_spark_calls, reason_of
 from viewkeeper.plans.relations import SparkQuery
 from viewkeeper.spark.parameters import Constant, constants
 from viewkeeper.streams.analyst import Analyst
@@ -53,11 +53,12 @@ def bind_any_view(catalog: Catalog, statement: CreateView, analyst: Analyst) -> 
         _refuse_hidden(asked)
     columns = asked.columns(statement.query.sql)
     names = column_names(statement.name, statement.columns, [column.name for column in columns])
-    bound = bind_with_spark_calls(catalog, statement, columns, analyst)
-    if bound is not None:
-        _refuse_twice(statement.query, bound.columns)
-        return bound
-    return _spark_view(statement, asked, columns, names)
+    try:
+        bound = bind_with_spark_calls(catalog, statement, columns, analyst)
+    except NotSupported as more:
+        return _spark_view(statement, asked, columns, names, str(more))
+    _refuse_twice(statement.query, bound.columns)
+    return bound
 
 
 @dataclass(frozen=True)
@@ -93,29 +94,34 @@ def _refuse_functions(catalog: Catalog, query: QueryText, refused: NotSupported)
     for node in query.tree.find_all(exp.Anonymous):
         if catalog.function(node.name) is not None:
             what = f"{node.name} is a Python function, which Spark does not know, and only Spark has the rest"
-            raise query.error(f"{what}: {_reason(refused)}; put the one into a view over the other", node, NotSupported)
+            raise query.error(
+                f"{what}: {reason_of(refused)}; put the one into a view over the other", node, NotSupported
+            )
 
 
 def _refuse_hidden(asked: _Asked) -> None:
     """Spark reads a stream's rows as those of a table."""
     for node in asked.query.tree.find_all(exp.Column):
         if node.name.upper() == PART_TIMESTAMP.name and any(isinstance(of, InParts) for of in asked.objects):
-            message = (f"Spark has a part in this view, and does not know PART_TIMESTAMP: {_reason(asked.refused)}; "
+            message = (f"Spark has a part in this view, and does not know PART_TIMESTAMP: {reason_of(asked.refused)}; "
                        "take PART_TIMESTAMP in a view of its own, under another name, and read that")  # fmt: skip
             raise asked.query.error(message, node, NotSupported)
 
 
 def _spark_view(
-    statement: CreateView, asked: _Asked, columns: tuple[Column, ...], names: tuple[str, ...]
+    statement: CreateView, asked: _Asked, columns: tuple[Column, ...], names: tuple[str, ...], more: str
 ) -> BoundView:  # fmt: skip
-    """CREATE VIEW as Spark understands its query, which has these columns."""
+    """CREATE VIEW as Spark understands its query, which has these columns; `more` is why nothing less than all of it is
+    Spark's."""
     query = statement.query
     sql = ties_broken(query, len(columns))
     asked.columns(sql, determined=True)
     columns = tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True))
     _refuse_twice(query, columns)
     objects = asked.objects
-    relation = SparkQuery(sql, tuple((of.name, of.id) for of in objects), columns, _reason(asked.refused))
+    reason = reason_of(asked.refused)
+    reason += "" if more == reason else f"; and {more}"
+    relation = SparkQuery(sql, tuple((of.name, of.id) for of in objects), columns, reason)
     key = tuple(range(len(columns)))
     reads = tuple(of.id for of in objects)
     return BoundView(statement.name.name, query.sql, relation, columns, key, False, reads, sql)
@@ -175,11 +181,6 @@ def _key(of: _Read) -> tuple[str, ...]:
     if isinstance(of, InParts) or (isinstance(of, View) and not of.unique):
         return ()
     return tuple(of.columns[i].name for i in of.key)
-
-
-def _reason(refused: NotSupported) -> str:
-    """Why the query is not made of our own operators, without a place."""
-    return str(refused).removesuffix(f" (line {refused.line}, column {refused.column})")
 
 
 def _refuse_twice(query: QueryText, columns: tuple[Column, ...]) -> None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.plans.expressions import Coalesce, ColumnRef, Compare, Expression, Literal, OuterColumn, TextPlace
-from viewkeeper.plans.outside import BY_SPARK
+from viewkeeper.plans.outside import SparkAggregate
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import (
+    AggregateCall,
     Filter,
     GroupBy,
     InnerJoin,
@@ -124,6 +125,8 @@ def require_separable(subquery: Subquery, *, condition: bool, negated: bool = Fa
     group = group_of_all(subquery.query)
     if group is not None and (subquery.outer or isinstance(subquery, ScalarSubquery)):
         for i, call in enumerate(group.calls.calls if group.rows.keys else ()):
+            if to_be_asked_of_none(call):
+                continue
             of_empty_group(group.calls, ColumnRef(call.type, call.nullable, call.place, i, call.function), i)
         return
     conditions = uncorrelated(subquery.query).conditions
@@ -160,11 +163,20 @@ def may_be_null(subquery: InSubquery) -> bool:
     return any(e.nullable for e in subquery.arguments) or any(c.nullable for c in subquery.query.columns)
 
 
+_KNOWN_OF_NONE = frozenset(("approx_count_distinct", "approx_percentile", "kurtosis", "percentile_approx", "skewness"))
+"""Aggregates of Spark's that give 0 of no rows where they are never NULL, and else NULL."""
+
+
+def to_be_asked_of_none(call: AggregateCall) -> bool:
+    """Whether only Spark can say what `call` gives of no rows."""
+    asked = call.argument
+    return isinstance(asked, SparkAggregate) and asked.name.lower() not in _KNOWN_OF_NONE
+
+
 def of_empty_group(group: GroupBy, column: ColumnRef, number: int) -> Expression:
     """`column`, which a call of `group` gives, with what the call gives of no rows where there was no group."""
     call = group.calls[number]
-    if call.function == BY_SPARK:
-        raise Correlated("what Spark says of no rows is not known here", call.place)
+    assert not to_be_asked_of_none(call), "of no rows Spark says itself what it gives"
     if call.nullable:
         return replace(column, nullable=True)
     if call.type != BIGINT:

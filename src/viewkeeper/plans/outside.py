@@ -51,7 +51,8 @@ class SparkAggregate(Expression):
     (`relations.AskedGroups`).
 
     With `over`, the window in parentheses, it is `sql OVER` that for each row of a group, listed with what tells the
-    row apart: `told` are the fields of a struct, behind which the value stands.
+    row apart: `told` are the fields of a struct, behind which the value stands.  With `peers`, columns that say the
+    same of a row's value, one of the rows that are equal in these is listed.
     """
 
     arguments: tuple[Expression, ...]
@@ -60,6 +61,7 @@ class SparkAggregate(Expression):
     version: str
     over: str = ""
     told: str = ""
+    peers: str = ""
 
     @property
     def of_call(self) -> Type:

@@ -308,14 +308,14 @@ class AskedGroups(Relation):
 @dataclass(frozen=True)
 class AskedOver(Relation):
     """Each row with what Spark says to each of `calls` behind it: of all rows of its partition, or of a frame in their
-    order (`SparkAggregate.over`).  Rows of one partition have equal columns `partition`; `key` tells rows apart (None:
-    they may be equal)."""
+    order (`SparkAggregate.over`).  Rows of one partition have equal columns `partition`; of what is said to the rows of
+    a partition the columns `told` (one tuple a call) tell the values apart."""
 
     input: Relation
     partition: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
     call_names: tuple[str, ...]
-    key: tuple[int, ...] | None
+    told: tuple[tuple[int, ...], ...]
 
     @property
     def columns(self) -> tuple[Column, ...]:  # type: ignore[override]

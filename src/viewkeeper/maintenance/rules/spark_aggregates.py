@@ -76,9 +76,13 @@ def _over(relation: AskedOver) -> Relation:
     rows = relation.input
     if rest:
         others = tuple(relation.call_names[i] for i in rest)
-        rows = replace(relation, calls=tuple(relation.calls[i] for i in rest), call_names=others)
+        told = tuple(relation.told[i] for i in rest)
+        rows = replace(relation, calls=tuple(relation.calls[i] for i in rest), call_names=others, told=told)
     calls, names = [relation.calls[i] for i in chosen], [relation.call_names[i] for i in chosen]
-    joined = _row_by_row(relation, rows, calls[0]) if ordered is not None else _of_partitions(relation, calls, names)
+    if ordered is not None:
+        joined = _row_by_row(relation, rows, calls[0], relation.told[ordered])
+    else:
+        joined = _of_partitions(relation, calls, names)
     behind = len(joined.columns) - len(chosen)
     width = len(relation.input.columns)
     places = {i: width + n for n, i in enumerate(rest)} | {i: behind + n for n, i in enumerate(chosen)}
@@ -106,24 +110,26 @@ def _of_partitions(relation: AskedOver, calls: Sequence[AggregateCall], names: S
     return joined_to_groups(relation.input, relation.partition, groups)
 
 
-def _row_by_row(relation: AskedOver, rows: Relation, call: AggregateCall) -> InnerJoin:
-    """`rows` with what is said of each: Spark lists it by partition, with the key of each row."""
-    asked, key = _asked_of(call), relation.key
-    assert key is not None, "only rows that can be told apart are asked about in their order"
+def _row_by_row(relation: AskedOver, rows: Relation, call: AggregateCall, key: tuple[int, ...]) -> InnerJoin:
+    """`rows` with what is said of each: Spark lists it by partition, with the columns `key` of each row."""
+    asked = _asked_of(call)
     told = [column_of(relation.input, i) for i in key]
     begin = len(asked.arguments)
     fields = [f"{quoted(argument_column(begin + i, ref).name)} AS k{i}" for i, ref in enumerate(told)]
     struct = struct_of((*((f"k{i}", ref.type) for i, ref in enumerate(told)), ("v", call.type)))
     listing = replace(asked, type=array_of(struct), arguments=(*asked.arguments, *told), told=", ".join(fields))
     groups = _groups(relation, [replace(call, argument=listing, type=listing.type, nullable=False)], ["rows"])
-    listed = Project(groups, (column_of(groups, len(groups.keys)),), ("rows",))
-    exploded = Explode(listed, 0, False)
-    element = column_of(exploded, 2)
+    # What tells rows apart may do so only within their partition.
+    width = len(groups.keys)
+    exploded = Explode(groups, width, False)
+    partition = tuple(column_of(exploded, i) for i in range(width))
+    element = column_of(exploded, width + 2)
     names = [*(f"k{i}" for i in range(len(told))), "v"]
     nullable = [*(ref.nullable for ref in told), call.nullable]
     values = (field(element, name, call.place) for name in names)
     outputs = tuple(replace(value, nullable=may) for value, may in zip(values, nullable, strict=True))
-    return joined_to_groups(rows, key, Project(exploded, outputs, tuple(names)))
+    listed = Project(exploded, (*partition, *outputs), (*(f"p{i}" for i in range(width)), *names))
+    return joined_to_groups(rows, (*relation.partition, *key), listed)
 
 
 _TRUE = Literal(BOOLEAN, False, None, True)

@@ -6,6 +6,7 @@ what it is tied by.  What it computes of its groups is computed for the rows tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from viewkeeper.plans.correlation import (
     handed,
     of_empty_group,
     placed,
+    to_be_asked_of_none,
     uncorrelated,
 )
 from viewkeeper.plans.expressions import (
@@ -117,10 +119,19 @@ def _grouped(
 
 
 def _of_group(left: Relation, subquery: Subquery, group: GroupOfAll) -> tuple[Relation, Expression]:
-    joined, columns = _grouped(left, subquery.outer, group.rows, group.calls.calls)
-    of_calls: list[Expression] = [*columns]
+    calls = group.calls.calls
+    by_spark = [i for i, call in enumerate(calls) if to_be_asked_of_none(call)] if group.rows.keys else []
+    counted = (*calls, AggregateCall("count_star", None, BIGINT, False, subquery.place)) if by_spark else calls
+    joined, columns = _grouped(left, subquery.outer, group.rows, counted)
+    of_calls: list[Expression] = [*columns[: len(calls)]]
+    if by_spark:
+        joined, said = _said_of_none(joined, group.rows, [calls[i] for i in by_spark])
+        missing = IsNull(BOOLEAN, False, None, columns[-1])
+        for i, none in zip(by_spark, said, strict=True):
+            of_calls[i] = Case(none.type, calls[i].nullable, subquery.place, ((missing, none),), columns[i])
     if group.rows.keys:
-        of_calls = [of_empty_group(group.calls, column, i) for i, column in enumerate(columns)]
+        for i in (i for i in range(len(calls)) if i not in by_spark):
+            of_calls[i] = of_empty_group(group.calls, columns[i], i)
     outputs = [handed(placed(output, of_calls), subquery.outer) for output in group.outputs]
     tests = tuple(handed(placed(test, of_calls), subquery.outer) for test in group.tests)
     there = tests[0] if len(tests) == 1 else And(BOOLEAN, True, subquery.place, tests)
@@ -134,6 +145,17 @@ def _of_group(left: Relation, subquery: Subquery, group: GroupOfAll) -> tuple[Re
     equal = tuple(comparison("=", a, b, subquery.place) for a, b in pairs)
     value = equal[0] if len(equal) == 1 else And(BOOLEAN, True, subquery.place, equal)
     return joined, _case(subquery, value, _FALSE, there) if tests else value
+
+
+def _said_of_none(
+    left: Relation, rows: Uncorrelated, calls: Sequence[AggregateCall]
+) -> tuple[Relation, list[ColumnRef]]:  # fmt: skip
+    """`left` with what Spark says to `calls` where there are no rows, and where that stands."""
+    names = tuple(f"none{i}" for i in range(len(calls)))
+    right = GroupBy(Filter(rows.relation, _FALSE), (), (), tuple(calls), names)
+    width = len(left.columns)
+    said = [ColumnRef(c.type, c.nullable, c.place, width + i, names[i]) for i, c in enumerate(calls)]
+    return InnerJoin(left, right, (), (), None), said
 
 
 def _case(subquery: Subquery, value: Expression, otherwise: Expression, *tests: Expression) -> Case:

@@ -14,6 +14,9 @@ _SAME = {"SubqueryAlias", "View", "Filter", "Sort", "LocalLimit", "GlobalLimit",
 _OF_RANK = {"Rank", "DenseRank", "PercentRank", "CumeDist"}
 """What treats equal rows alike."""
 
+_BY_PLACE = {"First", "Last", "CollectList", "CollectSet", "ListAgg"}
+"""Aggregates in whose answer it shows how the rows of a frame stand, though the order finds them equal."""
+
 _TIED = "{} depends on the order of rows that ORDER BY finds equal; add columns to it by which rows can be told apart{}"
 
 
@@ -45,7 +48,7 @@ def _tied_window(window: PlanNode, keys: Keys) -> Changing | None:
         ordered = [each for each in spec.children if each.name == "SortOrder"]
         name = function.name if function.name != "AggregateExpression" else function.children[0].name
         if not ordered or name in _OF_RANK or (function.name == "AggregateExpression" and not _by_rows(spec)
-                                               and name not in ("First", "Last")):  # fmt: skip
+                                               and name not in _BY_PLACE):  # fmt: skip
             continue
         if not _tells_apart(_attributes(spec.children), window.children[0], keys):
             return Changing(("over",), _TIED.format(f"{_in_sql(name)} OVER (...)", _advice(window.children[0], keys)))
