@@ -13,11 +13,13 @@ import pytest
 import viewkeeper
 from local_maintenance import catch_up
 from viewkeeper import Database, DeclarationError, InputError
-from viewkeeper.catalog.text_lengths import cut, cut_one
+from viewkeeper.catalog.text_lengths import fitted, fitted_one
+from viewkeeper.catalog.types import Type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+VARCHAR3 = Type("VARCHAR", 3)
 TEXTS = ["", " ", "ab", "abc", "ab ", "abc  ", "abcd", "a    ", "     ", "abc d", "abc\t", "é\U0001f600é",
          "é\U0001f600é ", "é\U0001f600éé", "abc\u00a0"]  # fmt: skip
 
@@ -31,14 +33,14 @@ def db(tmp_path: Path) -> Iterator[Database]:
 
 
 def test_one_text_and_many_are_cut_alike() -> None:
-    kept, too_long = cut(pa.array([*TEXTS, None], pa.large_string()), 3)
+    kept, too_long = fitted(pa.array([*TEXTS, None], pa.large_string()), VARCHAR3)
     assert [None if bad else text for text, bad in zip(kept.to_pylist(), too_long, strict=True)] == [
-        *(cut_one(text, 3) for text in TEXTS), None]  # fmt: skip
+        *(fitted_one(text, VARCHAR3) for text in TEXTS), None]  # fmt: skip
 
 
 @pytest.mark.spark
 def test_spark_cuts_and_refuses_alike(spark: SparkSession) -> None:
-    kept = {i: cut_one(text, 3) for i, text in enumerate(TEXTS)}
+    kept = {i: fitted_one(text, VARCHAR3) for i, text in enumerate(TEXTS)}
     spark.sql("CREATE TABLE as_varchar (i INT, v VARCHAR(3)) USING parquet")
     try:
         for i, text in enumerate(TEXTS):
@@ -56,7 +58,7 @@ def test_spark_cuts_and_refuses_alike(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_text_is_cut_or_refused_whichever_way_it_comes(db: Database, text: str) -> None:
-    t, kept = db.table("t"), cut_one(text, 3)
+    t, kept = db.table("t"), fitted_one(text, VARCHAR3)
     db.table("texts").put({"s": text})
     ways = [
         lambda: t.put({"k": text, "v": text}),

@@ -17,11 +17,16 @@ from viewkeeper.catalog.types import BIGINT, BINARY, INT, STRING, Type
 @stored(shared=True)
 @dataclass(frozen=True)
 class Column:
-    """A named, typed column; `nullable` is False only where NULL is impossible."""
+    """A named, typed column; `nullable` is False only where NULL is impossible.
+
+    `declared` is the type with its CHAR(n) and VARCHAR(n), where there are such: `type` has STRINGs for them.  It goes
+    with a column through queries as long as nothing is computed of it, as in Spark, which compares CHARs by it.
+    """
 
     name: str
     type: Type
     nullable: bool = True
+    declared: Type | None = None
 
 
 @stored(shared=True)
@@ -75,7 +80,7 @@ class ColumnDetails:
 
     `id` is the column's own, never given again in the table.  Of a column that was added later, `added` is the
     catalog's next id then, and `before` the physical value of rows that were written before.  `length` is the n of a
-    VARCHAR(n), which is a STRING to queries.
+    VARCHAR(n) that was declared before columns said so themselves.
     """
 
     default: Default | None = None
@@ -147,10 +152,12 @@ class Table:
         """Of each column."""
         return tuple(each.default for each in self.details) or (None,) * len(self.columns)
 
-    @property
-    def lengths(self) -> tuple[int | None, ...]:
-        """Of each column that is a VARCHAR."""
-        return tuple(each.length for each in self.details) or (None,) * len(self.columns)
+    @cached_property
+    def declared(self) -> tuple[Type | None, ...]:
+        """Of each column its type as it is declared, where that says how long texts are."""
+        lengths = [each.length for each in self.details] or [None] * len(self.columns)
+        return tuple(column.declared if length is None else Type("VARCHAR", length)
+                     for column, length in zip(self.columns, lengths, strict=True))  # fmt: skip
 
 
 @stored

@@ -21,7 +21,7 @@ and log blocks hold, chosen so that everything of fixed width is a plain number 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -38,7 +38,8 @@ from viewkeeper.catalog.codec import stored
 class Type:
     """A Spark SQL type: `name` in capitals; `precision` and `scale` for DECIMAL only.
 
-    `parts`, by name: of a STRUCT its fields, of an ARRAY `element`, of a MAP `key` and `value`.
+    CHAR(n) and VARCHAR(n), with n as `precision`, stand in declarations alone (`Column.declared`): what they hold is a
+    STRING.  `parts`, by name: of a STRUCT its fields, of an ARRAY `element`, of a MAP `key` and `value`.
     """
 
     name: str
@@ -51,6 +52,8 @@ class Type:
             return f"STRUCT<{', '.join(f'{_quoted(name)}: {part}' for name, part in self.parts)}>"
         if self.parts:
             return f"{self.name}<{', '.join(str(part) for _, part in self.parts)}>"
+        if self.name in DECLARED_TEXTS:
+            return f"{self.name}({self.precision})"
         return f"DECIMAL({self.precision},{self.scale})" if self.name == "DECIMAL" else self.name
 
     @property
@@ -101,6 +104,7 @@ class Type:
         return self.name in ("STRING", "BINARY")
 
 
+DECLARED_TEXTS = ("CHAR", "VARCHAR")
 INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 _MINUTE = 60_000_000
@@ -139,6 +143,14 @@ def array_of(element: Type) -> Type:
 def map_of(key: Type, value: Type) -> Type:
     """MAP<key, value>."""
     return Type("MAP", parts=(("key", key), ("value", value)))
+
+
+def as_held(declared: Type) -> Type:
+    """A declared type as queries see it: CHAR(n) and VARCHAR(n) are STRINGs."""
+    if declared.name in DECLARED_TEXTS:
+        return STRING
+    parts = tuple((name, as_held(part)) for name, part in declared.parts)
+    return replace(declared, parts=parts) if parts != declared.parts else declared
 
 
 def struct_of(fields: Iterable[tuple[str, Type]]) -> Type:
@@ -248,6 +260,13 @@ def of_parts(values: Sequence[Any], type_: Type) -> pa.Array:
     """
     form = form_of(type_)
     return nested.encoded(pa.array(values, nested.arrow_type(form)), form)
+
+
+def changed_within(array: pa.Array, type_: Type, change: Callable[[pa.Array, Type], pa.Array]) -> pa.Array:
+    """A physical array of a nested type, which may be a declared one, in which `change` is done to the physical values
+    that hold no others, each with its type.  Raises ValueError where a key then stands in a map twice."""
+    form = form_of(as_held(type_))
+    return nested.encoded(_inside(nested.decoded(array, form), type_, change), form)
 
 
 @cache

@@ -17,8 +17,9 @@ from viewkeeper.plans.expressions import (
     Literal,
     Several,
     TextPlace,
-    unless_null,
-)  # fmt: skip
+    declared_of,
+    unless_null,  # fmt: skip
+)
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import AggregateCall, GroupBy, Relation
 from viewkeeper.plans.rewriting import identity, rewrite, walk
@@ -191,7 +192,8 @@ class Grouping:
         form = identity(node)
         if form in self._positions:
             _, name = self._keys[form]
-            return ColumnRef(node.type, node.nullable, node.place, self._positions[form], name)
+            at = self._positions[form]
+            return ColumnRef(node.type, node.nullable, node.place, at, name, declared_of(node))
         if isinstance(node, UngroupedCall):
             first = self._calls.setdefault(form, node)
             index = len(self._keys) + len(self._marks) + list(self._calls).index(form)

@@ -11,7 +11,7 @@ from viewkeeper.compiler.calls import lists
 from viewkeeper.compiler.outside_calls import column_of
 from viewkeeper.compiler.part_references import quoted
 from viewkeeper.errors import NotSupported
-from viewkeeper.plans.expressions import ColumnRef
+from viewkeeper.plans.expressions import ColumnRef, reference_to
 from viewkeeper.plans.outside import BY_SPARK, SparkAggregate
 from viewkeeper.plans.relations import AggregateCall, AskedOver, Frame, Order, Relation
 from viewkeeper.plans.text import term_text
@@ -69,7 +69,7 @@ class _Asking:
         return replace(asked, arguments=(*asked.arguments, *refs), over=window, peers=peers), told
 
     def _refs(self, indexes: Iterable[int]) -> list[ColumnRef]:
-        return [ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in ((i, self.columns[i]) for i in indexes)]
+        return [reference_to(self.columns[i], i) for i in indexes]
 
 
 def _frame_text(call: WindowedCall) -> str:

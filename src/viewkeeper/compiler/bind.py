@@ -132,7 +132,9 @@ def bind_table(statement: CreateTable, zone: str) -> BoundTable:
             raise DeclarationError(f"{statement.name} has no column {name}" + known, *name.place)
         key.append(positions[name.name.lower()])
         _refuse_nested_key(name, statement.columns[key[-1]].type)
-    columns = (Column(c.name.name, c.type, c.nullable and i not in key) for i, c in enumerate(statement.columns))
+    columns = (
+        Column(c.name.name, c.type, c.nullable and i not in key, c.declared) for i, c in enumerate(statement.columns)
+    )
     for i in key:
         refuse_default_of_key(statement.columns[i].name, statement.columns[i].default)
     details = tuple(column_details(column, zone, i) for i, column in enumerate(statement.columns))
@@ -149,8 +151,8 @@ def column_details(column: ColumnDeclaration, zone: str, id_: int) -> ColumnDeta
     """What is declared of a column of a table beside its name and type; `id_` is its own."""
     default = None
     if column.default is not None:
-        default = bound_default(column.default, column.name, column.type, zone, column.length)
-    return ColumnDetails(default, id_, comment=column.comment, length=column.length)
+        default = bound_default(column.default, column.name, column.type, zone, column.declared)
+    return ColumnDetails(default, id_, comment=column.comment)
 
 
 def bind_index(catalog: Catalog, statement: CreateIndex) -> BoundIndex:

@@ -32,7 +32,7 @@ from viewkeeper.compiler.statements import (
 from viewkeeper.compiler.written_anew import NULL_VALUE, UNWRITTEN, WrittenAnew
 from viewkeeper.errors import DeclarationError
 from viewkeeper.plans.changes import DELETE, INSERT, NOTHING, TARGET_ID, UPDATE, BoundChange, ChangedRows
-from viewkeeper.plans.expressions import Case, ColumnRef, Expression, Literal, TextPlace
+from viewkeeper.plans.expressions import Case, ColumnRef, Expression, Literal, TextPlace, reference_to
 from viewkeeper.plans.relations import Constants, GroupBy, Project, Relation, Scan, UnionAll
 from viewkeeper.plans.rewriting import identity
 from viewkeeper.plans.subqueries import made_from
@@ -118,7 +118,7 @@ class _Binder:
             rows = binder.values(tree, typed=False)
         else:
             rows = binder.of_view(tree)
-        given = [ColumnRef(c.type, c.nullable, (1, 1), i, c.name) for i, c in enumerate(rows.columns)]
+        given = [reference_to(c, i, (1, 1)) for i, c in enumerate(rows.columns)]
         values: dict[int, Expression] = {}
         for i, value in zip(self._places(statement, rows), given, strict=True):
             values[i] = self._stored(query, i, value)
@@ -205,7 +205,7 @@ class _Binder:
             given = list(enumerate(answer.columns))[first:]
             shown = tuple(replace(column, name=column.name.replace(UNWRITTEN, "")) for column in answer.columns)
             return replace(answer, columns=shown), [(c.name, self._null() if c.name == NULL_VALUE else
-                             ColumnRef(c.type, c.nullable, None, i, c.name)) for i, c in given]  # fmt: skip
+                             reference_to(c, i)) for i, c in given]  # fmt: skip
         if anew.refused is not None:
             raise anew.refused
         relation = SelectBinder(query, self._names).query(query.tree).relation
@@ -284,7 +284,7 @@ class _Binder:
     def _old(self) -> list[Expression]:
         """The columns of a row as it is: the table stands first in FROM."""
         columns = enumerate(self._table.columns)
-        return [ColumnRef(column.type, column.nullable, None, i, column.name) for i, column in columns]
+        return [reference_to(column, i) for i, column in columns]
 
     def _identity(self) -> list[Expression]:
         """What tells a row of the table: its key, or its row id."""

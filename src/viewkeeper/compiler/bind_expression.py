@@ -24,6 +24,7 @@ from viewkeeper.compiler.calls import (
     is_negated,
     operands,
 )
+from viewkeeper.compiler.comparing import between, comparison_of, listed
 from viewkeeper.compiler.conversion import (
     TURNED,
     Refused,
@@ -54,7 +55,6 @@ from viewkeeper.plans.expressions import (
     Case,
     Coalesce,
     Expression,
-    In,
     IsNull,
     Literal,
     Not,
@@ -301,7 +301,7 @@ class ExpressionBinder:
         left, right = self.bind(node.this, clause), self.bind(node.expression, clause)
         operator = INFIX[type(node)]
         if operator not in ("+", "-", "*", "/", "%"):
-            return compared(operator, left, right, self._place(node), self.zone)
+            return comparison_of(operator, left, right, self._place(node), self.zone)
         found = timed(operator, left, right, self._place(node), self.zone)
         return found or arithmetic(operator, left, right, self._place(node), self.zone)
 
@@ -310,7 +310,7 @@ class ExpressionBinder:
 
     def _not_equal(self, node: exp.Expr, clause: Clause) -> Expression:
         left, right = self.bind(node.this, clause), self.bind(node.expression, clause)
-        return compared("<>", left, right, self._place(node), self.zone)
+        return comparison_of("<>", left, right, self._place(node), self.zone)
 
     def _connected(self, node: exp.Expr, clause: Clause) -> Expression:
         kind = And if isinstance(node, exp.And) else Or
@@ -366,18 +366,11 @@ class ExpressionBinder:
         if not node.expressions:
             raise Refused("IN needs at least one value")
         parts = [self.bind(part, clause) for part in (node.this, *node.expressions)]
-        argument, *options = to_common(parts, "IN", self.zone)
-        nullable = any(part.nullable for part in (argument, *options))
-        if all(isinstance(option, Literal) for option in options):
-            return In(BOOLEAN, nullable, self._place(node), argument, tuple(options))
-        tests = tuple(compared("=", argument, option, self._place(node), self.zone) for option in options)
-        return tests[0] if len(tests) == 1 else Or(BOOLEAN, nullable, self._place(node), tests)
+        return listed(parts, self._place(node), self.zone)
 
     def _between(self, node: exp.Expr, clause: Clause) -> Expression:
         value, low, high = (self.bind(node.args[part], clause) for part in ("this", "low", "high"))
-        place = self._place(node)
-        both = (compared(">=", value, low, place, self.zone), compared("<=", value, high, place, self.zone))
-        return And(BOOLEAN, any(each.nullable for each in both), place, both)
+        return between(value, low, high, self._place(node), self.zone)
 
     def _case(self, node: exp.Expr, clause: Clause) -> Expression:
         operand = self.bind(node.this, clause) if node.this else None
@@ -393,7 +386,7 @@ class ExpressionBinder:
     def _when(self, node: exp.Expr, operand: Expression | None, clause: Clause) -> Expression:
         if operand is None:
             return self.predicate(node, clause, "WHEN")
-        return compared("=", operand, self.bind(node, clause), self._place(node), self.zone)
+        return comparison_of("=", operand, self.bind(node, clause), self._place(node), self.zone)
 
     def _coalesce(self, node: exp.Expr, clause: Clause) -> Expression:
         parts = [self.bind(part, clause) for part in (node.this, *node.expressions)]

@@ -11,6 +11,7 @@ from viewkeeper.catalog.model import Column
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.bind_generators import LateralItem, lateral_item, with_item
 from viewkeeper.compiler.bind_subquery import require_kept
+from viewkeeper.compiler.comparing import comparison_of
 from viewkeeper.compiler.conversion import Refused, compared
 from viewkeeper.compiler.joining import ToJoin, filtered, joined
 from viewkeeper.compiler.namespace import Derived, Namespace
@@ -18,7 +19,7 @@ from viewkeeper.compiler.outer import Outer
 from viewkeeper.compiler.scope import FromItem, Scope, ShownColumn, Unresolved, did_you_mean, shown_of
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.errors import NotSupported
-from viewkeeper.plans.expressions import Coalesce, ColumnRef, Compare, Expression
+from viewkeeper.plans.expressions import Coalesce, ColumnRef, Compare, Expression, reference_to
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import Constants, Relation, Scan
 from viewkeeper.plans.rewriting import conjuncts, references, renumber
@@ -144,7 +145,8 @@ class _Reading:
         if item.alias and any(item.alias.lower() == other.item.alias.lower() for other in self.waiting):
             raise around.query.error(f"{item.alias} stands twice in FROM; give each an alias of its own", join.this)
         names = _common_names(around.query, join, before, item)
-        keys = [self._equal(name, before, item, join) for name in names]
+        sides = [self._sides(name, before, item, join) for name in names]
+        keys = [self._equal(both, join, comparison_of) for both in sides]
         names = [before.find(name)[0] for name in names]
         on = Scope([*before.items, item], before.merged)
         conditions = (*keys, *_on(around, join, on, kind))
@@ -160,12 +162,13 @@ class _Reading:
         else:
             self.end = item.offset
         if kind == "FULL" and keys:
-            waiting.merged, waiting.values = self._both(names, keys)
+            as_they_are = [self._equal(both, join, compared) for both in sides]
+            waiting.merged, waiting.values = self._both(names, as_they_are)
             items.append(waiting.merged)
         self.scope = _scope(items, before, waiting, names)
 
-    def _equal(self, name: str, before: Scope, item: FromItem, join: exp.Expr) -> Compare:
-        """That the column `name` is the same on both sides, as USING has it."""
+    def _sides(self, name: str, before: Scope, item: FromItem, join: exp.Expr) -> list[ColumnRef]:
+        """The column `name` of USING on both sides."""
         query, sides = self._around.query, []
         place = query.place(join.this)
         for scope in (before, Scope([item])):
@@ -173,9 +176,14 @@ class _Reading:
                 index, column = scope.resolve(name, None)
             except Unresolved as problem:
                 raise query.error(str(problem), join.this) from None
-            sides.append(ColumnRef(column.type, column.nullable, place, index, name))
+            sides.append(reference_to(column, index, place, name))
+        return sides
+
+    def _equal(self, sides: Sequence[ColumnRef], join: exp.Expr, compare: Callable[..., Compare]) -> Compare:
+        """That `sides` are the same."""
+        query, (left, right) = self._around.query, sides
         try:
-            return compared("=", sides[0], sides[1], place, self._around.names.zone)
+            return compare("=", left, right, query.place(join.this), self._around.names.zone)
         except Refused as refused:
             raise query.error(str(refused), join.this, refused.kind) from None
 

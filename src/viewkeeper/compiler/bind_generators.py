@@ -21,7 +21,7 @@ from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.errors import NotSupported
 from viewkeeper.functions.nested_parts import FIELD
 from viewkeeper.functions.registry import FUNCTIONS
-from viewkeeper.plans.expressions import ColumnRef, Expression, Literal, TextPlace
+from viewkeeper.plans.expressions import ColumnRef, Expression, Literal, TextPlace, reference_to
 from viewkeeper.plans.relations import Constants, Explode, Project, Relation
 from viewkeeper.plans.rewriting import renumber
 
@@ -57,14 +57,14 @@ class Generator:
 
     def over(self, rows: Relation) -> Relation:
         """`rows` with these columns behind their own."""
-        own = [ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(rows.columns)]
+        own = [reference_to(c, i) for i, c in enumerate(rows.columns)]
         names = tuple(column.name for column in rows.columns)
         if isinstance(self.argument, ColumnRef):
             exploded = Explode(rows, self.argument.index, self.outer)
         else:
             computed = Project(rows, (*own, self.argument), (*names, "argument"))
             exploded = Explode(computed, len(own), self.outer)
-        *_, place, element = (ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(exploded.columns))
+        *_, place, element = (reference_to(c, i) for i, c in enumerate(exploded.columns))
         shown: list[Expression] = [place] if self.placed else []
         for i in range(len(self.shown) - self.placed):
             number = Literal(INT, False, None, i)

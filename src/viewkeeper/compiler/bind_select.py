@@ -32,7 +32,7 @@ from viewkeeper.compiler.supported import is_all
 from viewkeeper.compiler.view_key import view_key
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.correlation import is_correlated
-from viewkeeper.plans.expressions import ColumnRef, Expression
+from viewkeeper.plans.expressions import ColumnRef, Expression, reference_to
 from viewkeeper.plans.relations import Filter, Limit, Order, Project, Query, Relation
 from viewkeeper.plans.rewriting import conjuncts, identity
 from viewkeeper.plans.subqueries import ScalarSubquery, made_from, subqueries_in
@@ -95,7 +95,7 @@ class SelectBinder:
         rest = tuple(Order(i, True, True) for i in range(query.visible) if i not in ordered)
         first = Limit(query.relation, (*query.order, *rest), query.limit, query.offset)
         shown = query.relation.columns[: query.visible]
-        outputs = tuple(ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(shown))
+        outputs = tuple(reference_to(c, i) for i, c in enumerate(shown))
         return Project(first, outputs, tuple(column.name for column in shown))
 
     def query(self, node: exp.Expr) -> Query:
@@ -254,7 +254,7 @@ class SelectBinder:
             names = [node.alias]
         if len(names) != len(columns):
             raise self._query.error(f"the generator gives {len(columns)} columns, not {len(names)}", node)
-        refs = [ColumnRef(c.type, c.nullable, generator.place, behind + i, c.name) for i, c in enumerate(columns)]
+        refs = [reference_to(c, behind + i, generator.place) for i, c in enumerate(columns)]
         return [_Output(name, _unnamed(node), ref) for name, ref in zip(names, refs, strict=True)]
 
     def _outputs(
@@ -302,7 +302,7 @@ class SelectBinder:
             kind = NotSupported if nested else DeclarationError
             raise self._query.error(str(problem), node, kind) from None
         place = self._query.place(node)
-        return [_Output(n, node, ColumnRef(c.type, c.nullable, place, i, n)) for i, n, c in columns]
+        return [_Output(n, node, reference_to(c, i, place, n)) for i, n, c in columns]
 
     def _grouping(
         self, binder: ExpressionBinder, group: exp.Group | None, outputs: list[_Output],

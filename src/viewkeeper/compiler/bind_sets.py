@@ -12,7 +12,7 @@ from viewkeeper.compiler.coercion import common_type_of_all
 from viewkeeper.compiler.conversion import Refused, converted, to_common
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.errors import NotSupported
-from viewkeeper.plans.expressions import ColumnRef, Expression, Literal
+from viewkeeper.plans.expressions import Expression, Literal, reference_to
 from viewkeeper.plans.relations import Constants, GroupBy, Project, Relation, SetOperation, UnionAll
 
 _ONE_ROW = Constants(((),), ())
@@ -33,7 +33,7 @@ def set_operation(query: QueryText, node: exp.SetOperation, left: Relation, righ
     names = tuple(column.name for column in left.columns)
     sides = []
     for side in (left, right):
-        columns = tuple(ColumnRef(c.type, c.nullable, query.place(node), i, c.name) for i, c in enumerate(side.columns))
+        columns = tuple(reference_to(c, i, query.place(node)) for i, c in enumerate(side.columns))
         try:
             outputs = tuple(converted(c, t, zone) for c, t in zip(columns, targets, strict=True))
         except Refused as refused:
@@ -48,7 +48,7 @@ def set_operation(query: QueryText, node: exp.SetOperation, left: Relation, righ
 
 def distinct(rows: Relation) -> Project:
     """Each row once: one row for each group of equal ones."""
-    columns = tuple(ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(rows.columns))
+    columns = tuple(reference_to(c, i) for i, c in enumerate(rows.columns))
     names = tuple(c.name for c in rows.columns)
     return Project(GroupBy(rows, columns, names, (), ()), columns, names)
 

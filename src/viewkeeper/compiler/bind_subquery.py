@@ -13,7 +13,7 @@ from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.errors import NotSupported
 from viewkeeper.evaluation import constant_folding
 from viewkeeper.plans.correlation import Correlated, require_separable
-from viewkeeper.plans.expressions import And, ColumnRef, Expression, Not, Or, TextPlace
+from viewkeeper.plans.expressions import And, ColumnRef, Expression, Not, Or, TextPlace, reference_to
 from viewkeeper.plans.relations import Project, Relation
 from viewkeeper.plans.subqueries import Exists, InSubquery, ScalarSubquery, Subquery, subqueries_in
 
@@ -95,7 +95,7 @@ def member(
         if target is None:
             raise Refused(f"{argument.type} and {column.type} cannot be compared")
         left.append(converted(argument, target, zone))
-        right.append(converted(ColumnRef(column.type, column.nullable, place, i, column.name), target, zone))
+        right.append(converted(reference_to(column, i, place), target, zone))
     if any(not isinstance(each, ColumnRef) for each in right):
         query = Project(query, tuple(right), tuple(column.name for column in columns))
     nullable = any(each.nullable for each in (*left, *right))

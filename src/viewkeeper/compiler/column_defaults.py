@@ -8,7 +8,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from viewkeeper.catalog.model import Catalog, Default
-from viewkeeper.catalog.text_lengths import cut_one
+from viewkeeper.catalog.text_lengths import fitted_one
 from viewkeeper.catalog.types import VOID, Type, physical_type, to_logical
 from viewkeeper.compiler.bind_select import SelectBinder
 from viewkeeper.compiler.conversion import Refused, can_be_stored, converted
@@ -21,10 +21,10 @@ from viewkeeper.plans.relations import Constants, Project
 
 
 def bound_default(
-    query: QueryText, column: Identifier, type_: Type, zone: str, length: int | None = None
+    query: QueryText, column: Identifier, type_: Type, zone: str, declared: Type | None = None
 ) -> Default | None:
-    """The default that `query`, a SELECT without FROM, says for a column of `type_` (with `length`, a VARCHAR); None is
-    NULL.
+    """The default that `query`, a SELECT without FROM, says for a column of `type_`, which may be `declared` with a
+    length; None is NULL.
 
     Raises DeclarationError or NotSupported, with the place, where it is no constant, or none that the column takes.
     """
@@ -50,8 +50,8 @@ def bound_default(
         message = f"the DEFAULT of {column} raises {raised}; write a value that a {type_} can hold"
         raise query.error(message, query.tree)
     physical = values[0].as_py()
-    if length is not None and physical is not None and (physical := cut_one(physical, length)) is None:
-        raise query.error(f"the DEFAULT of {column} is longer than VARCHAR({length})", query.tree)
+    if declared is not None and physical is not None and (physical := fitted_one(physical, declared)) is None:
+        raise query.error(f"the DEFAULT of {column} is longer than {declared}", query.tree)
     return None if physical is None else Default(query.sql, physical)
 
 

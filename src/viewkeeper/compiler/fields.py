@@ -13,7 +13,7 @@ from viewkeeper.compiler.forms import called
 from viewkeeper.compiler.scope import Scope, Unresolved
 from viewkeeper.errors import NotSupported
 from viewkeeper.functions.nested_parts import FIELD, ITEM, VALUE
-from viewkeeper.plans.expressions import ColumnRef, Expression, Literal, TextPlace
+from viewkeeper.plans.expressions import Expression, Literal, TextPlace, reference_to
 
 
 def dotted(node: exp.Expr) -> list[str]:
@@ -69,7 +69,7 @@ def reference(scope: Scope, node: exp.Expr, place: TextPlace | None) -> Expressi
     """What a name means for the rows of `scope`; raises Unresolved, and Refused for a field that is not there."""
     index, column, fields = found_in(scope, node)
     named = dotted(node)[-1 - len(fields)]
-    return with_fields(ColumnRef(column.type, column.nullable, place, index, named), fields, place)
+    return with_fields(reference_to(column, index, place, named), fields, place)
 
 
 def shown(scope: Scope, node: exp.Expr) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from viewkeeper.compiler.scope import FromItem
-from viewkeeper.plans.expressions import ColumnRef, Compare, Expression
+from viewkeeper.plans.expressions import Compare, Expression, reference_to
 from viewkeeper.plans.relations import Filter, InnerJoin, OuterJoin, Project, Relation
 from viewkeeper.plans.rewriting import conjunction, references, renumber
 from viewkeeper.plans.subqueries import has_subquery
@@ -91,7 +91,7 @@ def _as_written(waiting: list[ToJoin], where: tuple[Expression, ...]) -> Relatio
         relation = (InnerJoin(relation, other, left, right, rest) if each.kind == "INNER"
                     else OuterJoin(relation, other, left, right, rest, each.kind))  # fmt: skip
         if each.merged is not None:
-            plain = [ColumnRef(c.type, c.nullable, None, n, c.name) for n, c in enumerate(relation.columns)]
+            plain = [reference_to(c, n) for n, c in enumerate(relation.columns)]
             names = tuple(column.name for column in relation.columns) + each.merged.names
             relation = Project(relation, (*plain, *each.values), names)
     return filtered(relation, where)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from viewkeeper.plans.expressions import Expression, OuterColumn, TextPlace
+from viewkeeper.plans.expressions import Expression, OuterColumn, TextPlace, declared_of
 from viewkeeper.plans.rewriting import identity
 
 
@@ -28,4 +28,5 @@ class Outer:
         if identity(value) not in known:
             known.append(identity(value))
             self.values.append(value)
-        return OuterColumn(value.type, value.nullable, place, known.index(identity(value)), node.name)
+        at = known.index(identity(value))
+        return OuterColumn(value.type, value.nullable, place, at, node.name, declared_of(value))

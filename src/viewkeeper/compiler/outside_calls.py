@@ -26,7 +26,7 @@ from viewkeeper.compiler.supported import refuse_unsupported
 from viewkeeper.compiler.syntax import query_tokens, syntax_tree
 from viewkeeper.compiler.ties import closing, extremes_settled
 from viewkeeper.errors import DeclarationError, NotSupported
-from viewkeeper.plans.expressions import Expression, TextPlace
+from viewkeeper.plans.expressions import Expression, TextPlace, as_column, declared_of
 from viewkeeper.plans.outside import BY_SPARK, SparkAggregate, SparkCall
 
 Typed = Callable[[str, tuple[Column, ...], bool, bool], Column]
@@ -89,12 +89,12 @@ class OutsideCalls:
 
 def column_of(number: int, argument: Expression) -> Column:
     """The column that argument `number` is to whoever computes a call."""
-    return Column(_name(number, argument), argument.type, argument.nullable)
+    return as_column(_name(number, argument), argument)
 
 
 def _name(number: int, argument: Expression) -> str:
     """It says the type, so that one text has one meaning."""
-    return f"{number} {argument.type}"
+    return f"{number} {declared_of(argument) or argument.type}"
 
 
 def bind_with_outside_calls(query: QueryText, typed: Typed, version: str, bind: Callable[[QueryText], Bound]) -> Bound:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from viewkeeper.compiler.asked_over import asked_over
 from viewkeeper.compiler.bind_over import WindowedCall
-from viewkeeper.plans.expressions import ColumnRef, Expression, TextPlace
+from viewkeeper.plans.expressions import ColumnRef, Expression, TextPlace, reference_to
 from viewkeeper.plans.outside import BY_SPARK
 from viewkeeper.plans.relations import (
     Order,
@@ -33,9 +33,7 @@ def windowed(
 class _Windowing:
     def __init__(self, input_: Relation, key: tuple[int, ...] | None, named: Callable[[int], str | None]) -> None:
         self._input, self._key, self._named = input_, key, named
-        self._columns: list[Expression] = [
-            ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(input_.columns)
-        ]
+        self._columns: list[Expression] = [reference_to(c, i) for i, c in enumerate(input_.columns)]
         self._at: dict[Expression, int] = {}
 
     def of(self, expressions: Sequence[Expression]) -> tuple[Relation, list[Expression]]:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from sqlglot.tokens import TokenType
 
-from viewkeeper.catalog.types import STRING
 from viewkeeper.compiler.parse_changes import ChangeReader
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import (
@@ -63,18 +62,8 @@ class TableReader(ChangeReader):
 
     def _table_column(self) -> ColumnDeclaration:
         name = self._identifier("a column")
-        length = self._varchar()
-        type_ = self._type() if length is None else STRING
-        return self._options(ColumnDeclaration(name, type_, True, length=length))
-
-    def _varchar(self) -> int | None:
-        """The n of VARCHAR(n), if it stands here."""
-        if not self._take("VARCHAR"):
-            return None
-        self._expect("(")
-        length = self._number()
-        self._expect(")")
-        return length
+        type_, declared = self._declared_type()
+        return self._options(ColumnDeclaration(name, type_, True, declared=declared))
 
     def _options(self, column: ColumnDeclaration) -> ColumnDeclaration:
         """What stands behind a column's type, in any order."""

@@ -34,14 +34,14 @@ class Statement:
 
 @dataclass(frozen=True)
 class ColumnDeclaration:
-    """`default` is a SELECT of the constant, without FROM; `length` is the n of a VARCHAR(n), whose type is STRING."""
+    """`default` is a SELECT of the constant, without FROM; `declared` is as in `catalog.model.Column`."""
 
     name: Identifier
     type: Type
     nullable: bool
     default: QueryText | None = None
     comment: str | None = None
-    length: int | None = None
+    declared: Type | None = None
 
 
 @dataclass(frozen=True)

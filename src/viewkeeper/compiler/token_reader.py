@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from sqlglot.tokens import Token, TokenType
@@ -13,6 +14,7 @@ from viewkeeper.catalog.types import (
     BOOLEAN,
     DATE,
     DAY_TIME,
+    DECLARED_TEXTS,
     DOUBLE,
     FLOAT,
     INT,
@@ -25,6 +27,7 @@ from viewkeeper.catalog.types import (
     TINYINT,
     Type,
     array_of,
+    as_held,
     decimal,
     map_of,
     struct_of,
@@ -43,8 +46,7 @@ _TYPES = {
 }  # fmt: skip
 _DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
 _OTHER_TYPES = {
-    "VARCHAR": "use STRING (VARCHAR(n) is a type of a table's columns)",
-    "CHAR": "use STRING, or VARCHAR(n), which do not fill up texts with blanks",
+    "VARCHAR": "use STRING (VARCHAR(n) is a type of columns)", "CHAR": "use STRING (CHAR(n) is a type of columns)",
     "TEXT": "use STRING", "DATETIME": "use TIMESTAMP",
     "VARIANT": "it is not supported yet",
 }  # fmt: skip
@@ -56,17 +58,28 @@ class TokenReader:
     def __init__(self, source: Script, tokens: Sequence[Token]) -> None:
         self._source, self._tokens, self._next = source, tokens, 0
         self._if_absent: Identifier | None = None
+        self._texts: tuple[str, ...] = ()
 
     def _column(self) -> ColumnDeclaration:
-        return self._nullability(ColumnDeclaration(self._identifier("a column"), self._type(), True))
+        name = self._identifier("a column")
+        type_, declared = self._declared_type()
+        return self._nullability(ColumnDeclaration(name, type_, True, declared=declared))
 
     def _nullability(self, column: ColumnDeclaration) -> ColumnDeclaration:
         if self._take("NOT"):
             self._expect("NULL")
-            return ColumnDeclaration(column.name, column.type, False)
+            return replace(column, nullable=False)
         if self._peek() not in ("", ",", ")", "PRIMARY KEY"):
             raise self._refusal(f"{self._peek()} is not supported in a column of a stream; there is NOT NULL")
         return column
+
+    def _declared_type(self) -> tuple[Type, Type | None]:
+        """The type of a column, and as it is declared where it says how long texts are (`Column.declared`)."""
+        self._texts = DECLARED_TEXTS
+        declared = self._type()
+        self._texts = ()
+        held = as_held(declared)
+        return held, None if held == declared else declared
 
     def _type(self) -> Type:
         token = self._tokens[self._next] if self._next < len(self._tokens) else None
@@ -78,6 +91,8 @@ class TokenReader:
             return _TYPES[word]
         if word in _DECIMALS:
             return self._decimal()
+        if (name := "CHAR" if word == "CHARACTER" else word) in self._texts:
+            return self._text_type(name)
         if word in ("ARRAY", "MAP", "STRUCT"):
             return self._nested(word)
         if word == "INTERVAL":
@@ -88,6 +103,15 @@ class TokenReader:
         known = ", ".join(dict.fromkeys(map(str, _TYPES.values())))
         advice = _OTHER_TYPES.get(word, f"there are {known}, DECIMAL, INTERVAL, ARRAY, MAP and STRUCT")
         raise self._refusal(f"the type {token.text} is not supported; {advice}")
+
+    def _text_type(self, name: str) -> Type:
+        self._expect("(")
+        length = self._number()
+        if length < 1:
+            self._next -= 1
+            raise self._failure(f"{name}({length}): the length is at least 1", expected=False)
+        self._expect(")")
+        return Type(name, length)
 
     def _nested(self, word: str) -> Type:
         self._expect("<")

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.arrow_tables import logical_table
 from viewkeeper.catalog.model import Column, Table
-from viewkeeper.catalog.text_lengths import cut
+from viewkeeper.catalog.text_lengths import fitted
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.changes.layout import is_null, numbers
 from viewkeeper.changes.operations import DELETE, PUT, Operations, TableForm
@@ -81,7 +81,7 @@ class _RowsChanged:
         becoming, inserted = (_joined(each, row_types) for each in (found.becoming, found.inserted))
         deleted = _take(deleted, np.unique(self._encoded(deleted), return_index=True)[1])
         written = [pa.concat_arrays(both) for both in zip(becoming, inserted, strict=True)]
-        self._cut(written)
+        self._fit(written)
         for i in self._table.key:
             written[i] = canonical(written[i])
         self._require_values(written)
@@ -138,15 +138,22 @@ class _RowsChanged:
                 why = "is in the key" if i in self._table.key else "is NOT NULL"
                 raise InputError(f"{self._table.name}{where}: the column {column.name} would be NULL, and {why}")
 
-    def _cut(self, written: RowColumns) -> None:
-        """Cuts off what a VARCHAR does not keep; raises InputError where that is more than blanks."""
-        for i, length in enumerate(self._table.lengths):
-            if length is not None:
-                written[i], too_long = cut(written[i], length)
-                if too_long.any():
-                    text, name = written[i][int(too_long.argmax())].as_py(), self._table.columns[i].name
-                    message = f"{self._table.name}: a text for the column {name}, which begins with {text!r}, is longer"
-                    raise InputError(f"{message} than VARCHAR({length})")
+    def _fit(self, written: RowColumns) -> None:
+        """Cuts off what VARCHARs do not keep, and fills up CHARs; raises InputError where more than blanks would go."""
+        for i, declared in enumerate(self._table.declared):
+            if declared is None:
+                continue
+            name = self._table.columns[i].name
+            try:
+                written[i], too_long = fitted(written[i], declared)
+            except ValueError as reason:
+                raise InputError(f"{self._table.name}: the column {name} is a {declared}, and {reason}") from None
+            if too_long.any():
+                at = int(too_long.argmax())
+                text = logical_table([self._table.columns[i]], [written[i].slice(at, 1)], self._zone)[0][0].as_py()
+                what = "a text" if isinstance(text, str) else "a text within a value"
+                message = f"{self._table.name}: {what} for the column {name}, which begins with {text!r}, is longer"
+                raise InputError(f"{message} than {declared}")
 
     def _encoded(self, identity: RowColumns) -> np.ndarray:
         """Keys as bytes, or row ids: what can be compared."""

@@ -18,7 +18,7 @@ from viewkeeper.maintenance.outer_joins import outer_join
 from viewkeeper.maintenance.sharing import MEMBER, Current, SharedPlan, WantedArgument
 from viewkeeper.maintenance.stream_columns import as_key, column_of, shifted, with_identity
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.plans.expressions import ColumnRef, Expression, Several, unless_null
+from viewkeeper.plans.expressions import ColumnRef, Expression, Several, reference_to, unless_null
 from viewkeeper.plans.kept_calls import KeptCall
 from viewkeeper.plans.key_functions import FirstRows, OrderedBy, ValueCall, ValuesOfGroup, WindowRows, placed_call
 from viewkeeper.plans.outside import OutsideCall, SparkInput
@@ -111,7 +111,7 @@ class PlanBuilder(SharedPlan):
         if isinstance(relation, Filter):
             predicate, relation = relation.predicate, relation.input
         if outputs is None:
-            outputs = tuple(ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(relation.columns))
+            outputs = tuple(reference_to(c, i) for i, c in enumerate(relation.columns))
         # An output that can raise is computed as the query is written, whether or not anything above needs it.
         computed = set(needed) | {i for i, e in enumerate(outputs) if can_raise(e)}
         return self._lower_linear(
@@ -389,9 +389,7 @@ class PlanBuilder(SharedPlan):
         identify = identify or any(map(call_can_raise, relation.calls))
         shown = {i for i in needed if i < width}
         used = set[int]().union(*(call.columns for call in relation.calls))
-        partition = [
-            ColumnRef(columns[i].type, columns[i].nullable, None, i, columns[i].name) for i in relation.partition
-        ]
+        partition = [reference_to(columns[i], i) for i in relation.partition]
         stream = self._side(relation.input, met_keys(partition), shown | used, identify=identify)
         zone = 1 + self.operators[stream[0].operator].zone
         reach = reach_of_calls(relation.calls, relation.first)

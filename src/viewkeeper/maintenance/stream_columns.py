@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from viewkeeper.catalog.types import BIGINT, INT
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.plans.expressions import ColumnRef, Expression
+from viewkeeper.plans.expressions import ColumnRef, Expression, reference_to
 from viewkeeper.plans.outside import Bits
 
 
 def column_of(operator: plan.Operator, position: int) -> ColumnRef:
     """A column of what an operator yields, its member column not counted."""
     column = operator.columns[position + operator.member]
-    return ColumnRef(column.type, column.nullable, None, position, column.name)
+    return reference_to(column, position)
 
 
 def as_key(column: Expression) -> Expression:

@@ -80,8 +80,8 @@ def _with_default(catalog: Catalog, table: Table, statement: SetDefault) -> Tabl
         refuse_default_of_key(statement.column, statement.default)
     default = None
     if statement.default is not None:
-        type_, length = table.columns[i].type, table.lengths[i]
-        default = bound_default(statement.default, statement.column, type_, catalog.zone, length)
+        type_, declared = table.columns[i].type, table.declared[i]
+        default = bound_default(statement.default, statement.column, type_, catalog.zone, declared)
     details = list(table.details)
     details[i] = replace(details[i], default=default)
     return replace(table, details=tuple(details))
@@ -101,7 +101,7 @@ def _with_added(
         if not column.nullable and before is None:
             message = f"{column.name} is NOT NULL, and the rows of {table.name} have no value for it; add a DEFAULT"
             raise DeclarationError(message, *column.name.place)
-        columns.append(Column(column.name.name, column.type, column.nullable))
+        columns.append(Column(column.name.name, column.type, column.nullable, column.declared))
         details.append(replace(said, added=catalog.next_id, before=before))
     new, state = range(len(table.columns), len(columns)), table.stored.state
     places = tuple(len(state.columns) + at for at in range(len(new)))

@@ -98,7 +98,7 @@ class _Asked:
                 assert isinstance(argument, ColumnRef)
                 column = column_of(n, argument)
                 names[column.name] = argument.index
-                self._read[argument.index] = Column(f"a{argument.index}", column.type)
+                self._read[argument.index] = Column(f"a{argument.index}", column.type, True, column.declared)
             # Calls stand in one SELECT as long as one name means one thing.
             window = f"{call.sql} OVER {call.over}" if call.told else ""
             for at, (known, numbers) in enumerate(self._selects):

@@ -10,7 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.catalog.types import BIGINT
-from viewkeeper.plans.expressions import Coalesce, ColumnRef, Compare, Expression, Literal, OuterColumn, TextPlace
+from viewkeeper.plans.expressions import (
+    Coalesce,
+    ColumnRef,
+    Compare,
+    Expression,
+    Literal,
+    OuterColumn,
+    TextPlace,
+    declared_of,
+    reference_to,
+)
 from viewkeeper.plans.outside import SparkAggregate
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import (
@@ -95,9 +105,7 @@ def group_of_all(query: Relation) -> GroupOfAll | None:
     if rows.conditions:
         raise Correlated("what it aggregates is tied to the query around by more than equalities",
                          next((c.place for c in rows.conditions), None))  # fmt: skip
-    outputs: tuple[Expression, ...] = tuple(
-        ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(query.columns)
-    )
+    outputs: tuple[Expression, ...] = tuple(reference_to(c, i) for i, c in enumerate(query.columns))
     tests: tuple[Expression, ...] = ()
     for each in reversed(chain):
         if isinstance(each, Filter):
@@ -239,7 +247,7 @@ def _of_project(relation: Project) -> Uncorrelated:
     for index in sorted(_named(below)):
         if index not in at:
             at[index] = len(outputs)
-            outputs.append(ColumnRef(columns[index].type, columns[index].nullable, None, index, columns[index].name))
+            outputs.append(reference_to(columns[index], index))
             names.append(columns[index].name)
     return _renumbered(Project(below.relation, tuple(outputs), tuple(names)), below, at)
 
@@ -258,9 +266,9 @@ def _of_group(relation: GroupBy) -> Uncorrelated:
     width, calls = len(relation.keys), len(relation.calls)
     columns = grouped.columns
     order = [*range(width), *range(width + len(more), width + len(more) + calls), *range(width, width + len(more))]
-    outputs = tuple(ColumnRef(columns[i].type, columns[i].nullable, None, i, columns[i].name) for i in order)
+    outputs = tuple(reference_to(columns[i], i) for i in order)
     keys = tuple(
-        (around, ColumnRef(here.type, here.nullable, here.place, width + calls + i, f"key{i}"))
+        (around, ColumnRef(here.type, here.nullable, here.place, width + calls + i, f"key{i}", declared_of(here)))
         for i, (around, here) in enumerate(below.keys)
     )
     return Uncorrelated(Project(grouped, outputs, tuple(columns[i].name for i in order)), keys)
@@ -303,7 +311,7 @@ def _shown_first(rows: Uncorrelated, first: Sequence[int]) -> Uncorrelated:
     """The same rows with their columns `first` in front."""
     columns = rows.relation.columns
     order = [*first, *(i for i in range(len(columns)) if i not in first)]
-    outputs = tuple(ColumnRef(columns[i].type, columns[i].nullable, None, i, columns[i].name) for i in order)
+    outputs = tuple(reference_to(columns[i], i) for i in order)
     project = Project(rows.relation, outputs, tuple(columns[i].name for i in order))
     return _renumbered(project, rows, {index: i for i, index in enumerate(order)})
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from viewkeeper.catalog.codec import stored
+from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BOOLEAN, Type
 
 TextPlace = tuple[int, int]
@@ -42,7 +43,7 @@ class Expression:
 
 _PLAIN = frozenset((
     "type", "nullable", "place", "index", "name", "value", "function", "tried", "operator", "sql", "version",
-    "object", "columns", "names", "key_names", "call_names", "kind",
+    "object", "columns", "names", "key_names", "call_names", "kind", "declared",
 ))  # fmt: skip
 """The fields of expressions and relations that hold neither."""
 
@@ -61,10 +62,11 @@ def operands(class_: type) -> tuple[str, ...]:
 @stored
 @dataclass(frozen=True)
 class ColumnRef(Expression):
-    """The input's column number `index`; for a join, the left columns come first."""
+    """The input's column number `index`; for a join, the left columns come first.  `declared` is the column's."""
 
     index: int
     name: str
+    declared: Type | None = None
 
 
 @stored
@@ -74,6 +76,7 @@ class OuterColumn(Expression):
 
     index: int
     name: str
+    declared: Type | None = None
 
 
 @stored
@@ -208,6 +211,21 @@ class Several(Expression):
     """The arguments of COUNT(DISTINCT x, y), as one; it has no value of its own."""
 
     arguments: tuple[Expression, ...]
+
+
+def reference_to(column: Column, index: int, place: TextPlace | None = None, name: str | None = None) -> ColumnRef:
+    """The input's column number `index`, which is `column`, by its own name where no other is given."""
+    return ColumnRef(column.type, column.nullable, place, index, column.name if name is None else name, column.declared)
+
+
+def declared_of(expression: Expression) -> Type | None:
+    """How a column was declared (`Column.declared`); None of whatever is computed."""
+    return expression.declared if isinstance(expression, ColumnRef | OuterColumn) else None
+
+
+def as_column(name: str, expression: Expression) -> Column:
+    """The column that `expression` makes."""
+    return Column(name, expression.type, expression.nullable, declared_of(expression))
 
 
 def comparison(operator: str, left: Expression, right: Expression, place: TextPlace | None = None) -> Compare:

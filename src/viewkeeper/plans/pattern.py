@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column, HelperPlan, PartPlan
 from viewkeeper.catalog.types import Type
-from viewkeeper.plans.expressions import Expression, TextPlace
+from viewkeeper.plans.expressions import Expression, TextPlace, as_column
 from viewkeeper.plans.text import expression_text
 
 
@@ -83,7 +83,7 @@ class BoundPattern:
     @property
     def columns(self) -> tuple[Column, ...]:
         """What the view's rows hold."""
-        return tuple(Column(n, e.type, e.nullable) for n, e in zip(self.names, self.outputs, strict=True))
+        return tuple(map(as_column, self.names, self.outputs))
 
 
 @stored

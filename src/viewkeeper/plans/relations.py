@@ -13,7 +13,7 @@ from typing import Any
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, INT, Type, struct_of
-from viewkeeper.plans.expressions import Expression, Literal, TextPlace, operands
+from viewkeeper.plans.expressions import Expression, Literal, TextPlace, as_column, operands
 from viewkeeper.plans.outside import SparkAggregate
 from viewkeeper.plans.product_sums import VARIANCES
 from viewkeeper.plans.value_functions import needs_all_values
@@ -68,7 +68,7 @@ class Project(Relation):
 
     @property
     def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
-        return tuple(Column(n, e.type, e.nullable) for n, e in zip(self.names, self.outputs, strict=True))
+        return tuple(map(as_column, self.names, self.outputs))
 
 
 @stored
@@ -146,7 +146,7 @@ class GroupBy(Relation):
 
     @property
     def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
-        keys = tuple(Column(n, e.type, e.nullable) for n, e in zip(self.key_names, self.keys, strict=True))
+        keys = tuple(map(as_column, self.key_names, self.keys))
         return keys + tuple(Column(n, c.type, c.nullable) for n, c in zip(self.call_names, self.calls, strict=True))
 
 
@@ -298,7 +298,7 @@ class AskedGroups(Relation):
 
     @property
     def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
-        keys = tuple(Column(n, e.type, e.nullable) for n, e in zip(self.key_names, self.keys, strict=True))
+        keys = tuple(map(as_column, self.key_names, self.keys))
         # Where it raised there is no value.
         values = tuple(Column(f"value {i}", call.type) for i, call in enumerate(self.calls))
         return (*keys, *values, Column("error", BIGINT, False))

@@ -59,7 +59,7 @@ def renumber(expression: Expression, position: Mapping[int, int]) -> Expression:
         if not isinstance(node, ColumnRef):
             return None
         index = position[node.index]
-        return node if index == node.index else ColumnRef(node.type, node.nullable, node.place, index, node.name)
+        return node if index == node.index else replace(node, index=index)
 
     return rewrite(expression, change)
 
@@ -67,7 +67,8 @@ def renumber(expression: Expression, position: Mapping[int, int]) -> Expression:
 def identity(expression: Expression) -> Expression:
     """Equal for two expressions that say the same, wherever and in whatever case of letters they are written."""
     if isinstance(expression, ColumnRef):
-        return ColumnRef(expression.type, expression.nullable, None, expression.index, "")
+        of = expression
+        return ColumnRef(of.type, of.nullable, None, of.index, "", of.declared)
     changed = _rewritten_below(expression, identity)
     if expression.place is not None:
         changed["place"] = None

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from viewkeeper.catalog.arrow_tables import interval_type
+from viewkeeper.catalog.arrow_tables import declared_text, interval_type
 from viewkeeper.compiler.part_references import quoted
-from viewkeeper.spark.types import spark_type
+from viewkeeper.spark.types import metadata_of, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -110,7 +110,7 @@ def local(session: SparkSession, table: pa.Table, schema: StructType) -> DataFra
     if not any(months):
         return session.createDataFrame(table, schema)
     names = [f"c{i}" for i in range(len(months))]
-    given = StructType([StructField(name, IntegerType() if month else field.dataType, field.nullable)
+    given = StructType([StructField(name, IntegerType() if month else field.dataType, field.nullable, field.metadata)
                         for name, month, field in zip(names, months, schema.fields, strict=True)])  # fmt: skip
     frame = session.createDataFrame(table.rename_columns(names), given)
     columns = [f.expr(f"make_ym_interval(0, {name})").cast(field.dataType) if month else f.col(name)
@@ -134,4 +134,5 @@ def _schema(table: pa.Table) -> StructType:
     for field, arrow in zip(found.fields, table.schema, strict=True):
         if (interval := interval_type(arrow)) is not None:
             field.dataType = spark_type(interval)
+        field.metadata = metadata_of(declared_text(arrow))
     return found

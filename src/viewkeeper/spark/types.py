@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import (
@@ -61,6 +61,8 @@ def catalog_type(type_: types.DataType) -> Type | None:
     """The catalog's type for Spark's; None where a column cannot have it."""
     from pyspark.sql import types
 
+    if isinstance(type_, (types.CharType, types.VarcharType)):  # these stand in what columns are declared as alone
+        return Type(type_.typeName().upper(), type_.length)
     if isinstance(type_, types.DecimalType):
         return decimal(type_.precision, type_.scale)
     if isinstance(type_, (types.DayTimeIntervalType, types.YearMonthIntervalType)):
@@ -90,4 +92,22 @@ def schema(columns: Sequence[Column]) -> types.StructType:
     """The schema of a DataFrame with these columns."""
     from pyspark.sql import types
 
-    return types.StructType([types.StructField(c.name, spark_type(c.type), c.nullable) for c in columns])
+    return types.StructType([types.StructField(c.name, spark_type(c.type), c.nullable, metadata_of(c.declared))
+                             for c in columns])  # fmt: skip
+
+
+_DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+"""By this in the metadata of a column Spark knows how it was declared: `CharVarcharUtils`."""
+
+
+def metadata_of(declared: Type | str | None) -> dict[str, Any]:
+    """What Spark is told of a column that is declared so (`Column.declared`)."""
+    return {} if declared is None else {_DECLARED: str(declared)}
+
+
+def declared_in(field: types.StructField) -> Type | None:
+    """How the column was declared (`Column.declared`) that comes out of a query as `field`."""
+    from pyspark.sql.types import DataType
+
+    text = (field.metadata or {}).get(_DECLARED)
+    return None if text is None else catalog_type(DataType.fromDDL(text))

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from viewkeeper.catalog.text_lengths import cut
+from viewkeeper.catalog.text_lengths import fitted
 from viewkeeper.catalog.time_zones import to_utc
 from viewkeeper.catalog.types import INTERVALS, TIMESTAMP_NTZ, Type, logical_type, of_parts, physical_type, type_of
 from viewkeeper.catalog.types import to_physical as arrow_to_physical
@@ -25,7 +25,7 @@ from viewkeeper.changes.layout import numbers
 from viewkeeper.changes.verify import outside_time
 from viewkeeper.files import Texts
 from viewkeeper.stores.texts import plain, reader
-from viewkeeper.stores.value_conversion import Converter, ValueRefused, no_longer, to_parts, to_physical
+from viewkeeper.stores.value_conversion import Converter, ValueRefused, to_parts, to_physical
 
 BLOCK_ROWS = 1024
 """`each` looks so many values through one by one where one among them is bad."""
@@ -49,19 +49,16 @@ class BadValue(Exception):
 
 
 class ColumnIntake:
-    """Takes values for one column of `type_`, with `length` a VARCHAR; naive times are in `zone`.  The methods
-    `from_...` raise BadValue.
+    """Takes values for one column of `type_`, which may be `declared` with the lengths of texts (`Column.declared`);
+    naive times are in `zone`.  The methods `from_...` raise BadValue.
 
     `one` converts a single Python value, `read` one text in a file; both raise Refused.
     """
 
-    def __init__(self, type_: Type, zone: str, length: int | None = None) -> None:
-        self.type, self.zone, self.length = type_, zone, length
-        self.one = to_physical(type_, zone)
-        self.read = reader(type_, to_parts(type_, zone))
-        if length is not None:
-            self.one, self.read = no_longer(self.one, length), no_longer(self.read, length)
-        self._parts = to_parts(type_, zone)
+    def __init__(self, type_: Type, zone: str, declared: Type | None = None) -> None:
+        self.type, self.zone, self.declared = type_, zone, declared
+        self.one, self._parts = to_physical(declared or type_, zone), to_parts(declared or type_, zone)
+        self.read = reader(type_, self._parts)
         self._logical, self._physical = logical_type(type_, zone), physical_type(type_)
 
     def from_values(self, values: Sequence[Any]) -> pa.Array:
@@ -164,8 +161,8 @@ class ColumnIntake:
     def _in_range(self, column: pa.Array) -> pa.Array:
         if self.type.is_interval and (numbers(column) % INTERVALS[self.type.name]).any():
             raise ValueError(f"no {self.type}")
-        if self.length is not None:
-            column, too_long = cut(column, self.length)
+        if self.declared is not None:
+            column, too_long = fitted(column, self.declared)
             if too_long.any():
                 raise ValueError("too long")
         timed = self.type.name in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")

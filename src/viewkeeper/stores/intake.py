@@ -53,8 +53,8 @@ class TableIntake:
 
     def __init__(self, form: TableForm, zone: str) -> None:
         self.form, self.table = form, form.table
-        self.intakes = [ColumnIntake(type_, zone, length)
-                        for type_, length in zip(form.types, form.table.lengths, strict=True)]  # fmt: skip
+        self.intakes = [ColumnIntake(type_, zone, declared)
+                        for type_, declared in zip(form.types, form.table.declared, strict=True)]  # fmt: skip
         self.names = ColumnNames(self.table.name, self.table.columns)
         self._everything = tuple(range(len(form.types)))
         needed = form.required if form.keyless else form.key
@@ -239,8 +239,8 @@ class TableIntake:
         else:
             key = {name: columns[k][at].as_py() for k, name in names.items() if columns and k in columns}
         described = ", ".join(f"{name} = {value!r}" for name, value in key.items())
-        column = self.table.columns[i]
-        why = (f" ({described})" if described else "") + f", column {column.name} {column.type}: {reason}"
+        column, declared = self.table.columns[i], self.table.declared[i]
+        why = (f" ({described})" if described else "") + f", column {column.name} {declared or column.type}: {reason}"
         return InputError(self.table.name + why) if at is None else RowError(f"{self.table.name}, ", at, why)
 
 

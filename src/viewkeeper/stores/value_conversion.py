@@ -17,9 +17,18 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from viewkeeper.catalog.text_lengths import cut_one
+from viewkeeper.catalog.text_lengths import fitted_one
 from viewkeeper.catalog.time_zones import limits
-from viewkeeper.catalog.types import INTEGER_BITS, INTERVALS, Type, of_parts, physical_type, to_logical
+from viewkeeper.catalog.types import (
+    DECLARED_TEXTS,
+    INTEGER_BITS,
+    INTERVALS,
+    Type,
+    as_held,
+    of_parts,
+    physical_type,
+    to_logical,
+)  # fmt: skip
 from viewkeeper.changes.layout import scaled, unscaled
 from viewkeeper.errors import Error
 from viewkeeper.files import Number
@@ -42,7 +51,8 @@ class ValueRefused(Exception):
 
 
 def to_physical(type_: Type, zone: str) -> Converter:
-    """What makes a physical value of `type_` of a Python value that is not None; naive times are in `zone`."""
+    """What makes a physical value of `type_`, which may be a declared one, of a Python value that is not None; naive
+    times are in `zone`."""
     if type_.is_integer:
         return _integer(INTEGER_BITS[type_.name])
     if type_.is_decimal:
@@ -53,7 +63,9 @@ def to_physical(type_: Type, zone: str) -> Converter:
         return _interval(type_)
     if type_.is_nested:
         convert = to_parts(type_, zone)
-        return lambda value: of_parts([convert(value)], type_)[0].as_py()
+        return lambda value: of_parts([convert(value)], as_held(type_))[0].as_py()
+    if type_.name in DECLARED_TEXTS:
+        return _text_of(type_)
     return _CONVERTERS[type_.name]
 
 
@@ -225,14 +237,14 @@ def _string(value: Any) -> str:
     return str(value)
 
 
-def no_longer(convert: Converter, length: int) -> Converter:
-    """`convert`, for a VARCHAR of `length`."""
+def _text_of(declared: Type) -> Converter:
+    """A text for a VARCHAR or CHAR."""
 
     def converted(value: Any) -> str:
-        text: str = convert(value)
-        kept = cut_one(text, length)
+        text = _string(value)
+        kept = fitted_one(text, declared)
         if kept is None:
-            raise ValueRefused(f"{text!r} has {len(text)} characters, more than VARCHAR({length})")
+            raise ValueRefused(f"{text!r} has {len(text)} characters, more than {declared}")
         return kept
 
     return converted

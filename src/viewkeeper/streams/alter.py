@@ -119,7 +119,7 @@ def _same_columns(catalog: Catalog, old: PartView, new: PartView, name: Identifi
     if len(old.columns) != len(new.columns):
         raise DeclarationError(f"{old.name} has {len(old.columns)} columns, and its new definition "
                                f"{len(new.columns)}; {advice}", *name.place)  # fmt: skip
-    columns = tuple(Column(one.name, one.type, one.nullable or other.nullable)
+    columns = tuple(replace(one, nullable=one.nullable or other.nullable)
                     for one, other in zip(old.columns, new.columns, strict=True))  # fmt: skip
     loose = [one.name for one, both in zip(old.columns, columns, strict=True) if one.nullable != both.nullable]
     users = users_of_parts(catalog, {old.id})

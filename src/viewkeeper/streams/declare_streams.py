@@ -79,7 +79,7 @@ class Nothing:
 def declare_stream(catalog: Catalog, statement: CreateStream) -> Catalog:
     """The catalog with the stream; raises DeclarationError."""
     require_free(catalog, statement.name)
-    columns = tuple(Column(each.name.name, each.type, each.nullable) for each in statement.columns)
+    columns = tuple(Column(each.name.name, each.type, each.nullable, each.declared) for each in statement.columns)
     for each in statement.columns:
         if each.type.is_nested or each.type.is_interval:
             raise NotSupported(f"{each.name} is of type {each.type}, which streams do not have yet", *each.name.place)

@@ -155,11 +155,12 @@ def _describe(version: Version, name: str) -> Result:
         columns, key = found.columns, found.key
         note = _key_note(found)
     details = (found.details if isinstance(found, Table) else ()) or (ColumnDetails(),) * len(columns)
+    texts = found.declared if isinstance(found, Table) else [column.declared for column in columns]
     rows = [{"col_name": column.name, "nullable": column.nullable,
-             "data_type": str(column.type).lower() if detail.length is None else f"varchar({detail.length})",
+             "data_type": str(declared or column.type).lower(),
              "key": key.index(i) + 1 if i in key else None, "comment": detail.comment,
              "default": None if detail.default is None else detail.default.text}
-            for i, (column, detail) in enumerate(zip(columns, details, strict=True))]  # fmt: skip
+            for i, (column, detail, declared) in enumerate(zip(columns, details, texts, strict=True))]  # fmt: skip
     schema = {"col_name": pa.string(), "data_type": pa.string(), "nullable": pa.bool_(), "key": pa.int32(),
               "default": pa.string(), "comment": pa.string()}  # fmt: skip
     if isinstance(found, Table | View) and found.comment is not None:

@@ -17,6 +17,7 @@ from viewkeeper.evaluation.evaluate import predicate
 from viewkeeper.plans.expressions import ColumnRef, Compare, Expression
 from viewkeeper.plans.relations import (
     Constants,
+    Explode,
     Filter,
     GroupBy,
     InnerJoin,
@@ -148,6 +149,10 @@ def _visit(relation: Relation, needed: set[int], terms: tuple[Expression, ...], 
             used = set(relation.partition).union(*(call.columns for call in relation.calls))
             below = {i for i in needed if i < len(relation.input.columns)}
             _visit(relation.input, below | used, (), found)
+        case Explode():
+            width = len(relation.input.columns)
+            below = {i for i in needed if i < width} | {relation.index}
+            _visit(relation.input, below, _within(terms, range(width)), found)
         case _:
             raise AssertionError(f"nothing is known of {type(relation).__name__}")
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
+from viewkeeper.catalog.text_lengths import fitted_one
 from viewkeeper.checker.tables import table_of
 
 
@@ -32,7 +33,7 @@ class TableSchema:
     @property
     def sql(self) -> str:
         """Its CREATE TABLE statement."""
-        parts = [f"{c.name} {c.type}{'' if c.nullable or i in self.key else ' NOT NULL'}"
+        parts = [f"{c.name} {c.declared or c.type}{'' if c.nullable or i in self.key else ' NOT NULL'}"
                  for i, c in enumerate(self.columns)]  # fmt: skip
         if self.key:
             parts.append(f"PRIMARY KEY ({', '.join(self.key_names)})")
@@ -110,6 +111,7 @@ class Base:
         return taken
 
     def _put(self, schema: TableSchema, rows: dict[Any, dict[str, Any]], row: dict[str, Any]) -> None:
+        row = _fitted(schema, row)
         key = self._new_row() if not schema.key else _key_of(schema, row)
         old = rows.get(key, dict.fromkeys(schema.names))
         new = {**old, **row}
@@ -130,7 +132,8 @@ class Base:
         return table_of(schema.columns, self.rows(table), zone)
 
     def get(self, table: str, *key: Any) -> dict[str, Any] | None:
-        return self._rows[table].get(tuple(canonical(value) for value in key))
+        schema = self.schemas[table]
+        return self._rows[table].get(_key_of(schema, dict(zip(schema.key_names, key, strict=True))))
 
 
 def canonical(value: Any) -> Any:
@@ -140,8 +143,16 @@ def canonical(value: Any) -> Any:
     return math.nan if math.isnan(value) else value + 0.0
 
 
+def _fitted(schema: TableSchema, row: dict[str, Any]) -> dict[str, Any]:
+    """`row` as it is stored: texts of CHARs are filled up."""
+    declared = {column.name: column.declared for column in schema.columns}
+    return {name: value if value is None or (of := declared[name]) is None else fitted_one(value, of)
+            for name, value in row.items()}  # fmt: skip
+
+
 def _key_of(schema: TableSchema, row: dict[str, Any]) -> tuple[Any, ...]:
-    key = tuple(canonical(row.get(name)) for name in schema.key_names)
+    row = _fitted(schema, {name: row.get(name) for name in schema.key_names})
+    key = tuple(canonical(row[name]) for name in schema.key_names)
     if None in key:
         raise Refused(f"{schema.name}: NULL in the key")
     return key
@@ -151,6 +162,7 @@ def _delete(schema: TableSchema, rows: dict[Any, dict[str, Any]], row: dict[str,
     if schema.key:
         rows.pop(_key_of(schema, row), None)
         return
+    row = _fitted(schema, row)
     wanted = [canonical(row[name]) for name in schema.names]
     same = (key for key, held in rows.items() if [canonical(value) for value in held.values()] == wanted)
     rows.pop(next(same, None), None)

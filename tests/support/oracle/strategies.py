@@ -93,13 +93,20 @@ def values(type_: Type, nullable: bool = True, extremes: bool = False) -> st.Sea
 
 
 @st.composite
+def _columns(draw: st.DrawFn, name: str, type_: Type, nullable: bool) -> Column:
+    """A column; some of texts are CHARs or VARCHARs."""
+    declared = pick(draw, [None, Type("CHAR", 3), Type("CHAR", 4), Type("VARCHAR", 3)]) if type_ == STRING else None
+    return Column(name, type_, nullable, declared)
+
+
+@st.composite
 def table_schemas(draw: st.DrawFn, name: str, keyless: bool = True) -> TableSchema:
     """A table with an integer column `j` to join by, and a key of one or two columns (or, if `keyless`, of none)."""
     sizes = [1, 1, 1, 2, 2] + ([0] if keyless else [])
-    key = [Column(f"k{i}", pick(draw, KEY_TYPES), False) for i in range(pick(draw, sizes))]
+    key = [draw(_columns(f"k{i}", pick(draw, KEY_TYPES), False)) for i in range(pick(draw, sizes))]
     join = Column("j", pick(draw, INTEGERS), draw(st.booleans()))
     types = draw(st.lists(st.sampled_from(COLUMN_TYPES), min_size=1, max_size=4))
-    others = [Column(f"c{i}", type_, pick(draw, [True, True, False])) for i, type_ in enumerate(types)]
+    others = [draw(_columns(f"c{i}", type_, pick(draw, [True, True, False]))) for i, type_ in enumerate(types)]
     columns = draw(st.permutations([*key, join, *others]))
     position = {column.name: i for i, column in enumerate(columns)}
     return TableSchema(name, tuple(columns), tuple(position[column.name] for column in key))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from viewkeeper.maintenance.rules.rule import Rule
-from viewkeeper.plans.expressions import ColumnRef, Expression
+from viewkeeper.plans.expressions import ColumnRef, Expression, reference_to
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import InnerJoin, OuterJoin, Project, Relation
 from viewkeeper.plans.rewriting import renumber
@@ -40,7 +40,7 @@ def _apply(relation: Relation) -> Relation | None:
 def _computed(side: Relation, keys: Sequence[Expression]) -> tuple[Relation, tuple[Expression, ...]]:
     if not any(can_raise(key) for key in keys):
         return side, tuple(keys)
-    columns = tuple(ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(side.columns))
+    columns = tuple(reference_to(c, i) for i, c in enumerate(side.columns))
     names = tuple(c.name for c in side.columns) + tuple(f"key{i}" for i in range(len(keys)))
     computed = tuple(
         ColumnRef(key.type, key.nullable, key.place, len(columns) + i, f"key{i}") for i, key in enumerate(keys)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from viewkeeper.catalog.types import BOOLEAN, INT
 from viewkeeper.maintenance.rules.null_safe_keys import Pair, never_null
 from viewkeeper.maintenance.rules.rule import Rule
-from viewkeeper.plans.expressions import ColumnRef, Expression, IsNull, Literal, Several, unless_null
+from viewkeeper.plans.expressions import ColumnRef, Expression, IsNull, Literal, Several, reference_to, unless_null
 from viewkeeper.plans.relations import GroupBy, InnerJoin, Project, Relation
 from viewkeeper.plans.rewriting import identity
 
@@ -85,7 +85,7 @@ def joined_to_groups(left: Relation, keys: Sequence[int], right: Relation) -> In
 def column_of(relation: Relation, position: int) -> ColumnRef:
     """Its column there."""
     column = relation.columns[position]
-    return ColumnRef(column.type, column.nullable, None, position, column.name)
+    return reference_to(column, position)
 
 
 DISTINCT_AGGREGATES = Rule("distinct aggregates", _apply)

@@ -6,7 +6,7 @@ from viewkeeper.maintenance.rules.conjuncts import filtered
 from viewkeeper.maintenance.rules.rule import Rule
 from viewkeeper.maintenance.rules.subquery_terms import semi_join, term_of
 from viewkeeper.plans.correlation import group_of_all, is_correlated, may_be_null, uncorrelated
-from viewkeeper.plans.expressions import ColumnRef
+from viewkeeper.plans.expressions import reference_to
 from viewkeeper.plans.relations import Filter, Relation
 from viewkeeper.plans.subqueries import InSubquery
 
@@ -21,7 +21,7 @@ def _apply(relation: Relation) -> Relation | None:
         return None
     if is_correlated(query) and group_of_all(query) is not None:
         return None
-    columns = (ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(query.columns))
+    columns = (reference_to(c, i) for i, c in enumerate(query.columns))
     equal = tuple(zip(arguments, columns, strict=True))
     left = filtered(relation.input, term.before)
     return filtered(semi_join(left, uncorrelated(query), term.subquery.outer, equal, anti=term.negated), term.after)

@@ -12,7 +12,7 @@ from viewkeeper.maintenance.rules.rule import Rule
 from viewkeeper.maintenance.rules.subquery_terms import first_columns, semi_join, term_of
 from viewkeeper.maintenance.rules.three_valued import with_rows_and_nulls
 from viewkeeper.plans.correlation import group_of_all, is_correlated, uncorrelated
-from viewkeeper.plans.expressions import And, ColumnRef, IsNull, Not, Or
+from viewkeeper.plans.expressions import And, IsNull, Not, Or, reference_to
 from viewkeeper.plans.relations import Filter, Relation
 from viewkeeper.plans.subqueries import InSubquery
 
@@ -27,7 +27,7 @@ def _apply(relation: Relation) -> Relation | None:
         return None
     (argument,), (column,) = term.subquery.arguments, query.columns
     rows = uncorrelated(query)
-    equal = ((argument, ColumnRef(column.type, column.nullable, None, 0, column.name)),)
+    equal = ((argument, reference_to(column, 0)),)
     left = semi_join(filtered(relation.input, term.before), rows, outer, equal, anti=True)
     both, has_rows, has_nulls = with_rows_and_nulls(left, rows, outer)
     is_null = IsNull(BOOLEAN, False, None, argument)

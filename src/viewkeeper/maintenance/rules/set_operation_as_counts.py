@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from viewkeeper.catalog.types import BIGINT, BOOLEAN
 from viewkeeper.maintenance.rules.rule import Rule
-from viewkeeper.plans.expressions import And, Arithmetic, Case, ColumnRef, Expression, Literal, comparison
+from viewkeeper.plans.expressions import And, Arithmetic, Case, ColumnRef, Expression, Literal, comparison, reference_to
 from viewkeeper.plans.relations import (
     AggregateCall,
     Filter,
@@ -22,7 +22,7 @@ def _apply(relation: Relation) -> Relation | None:
         return None
     width = len(relation.columns)
     rows = UnionAll((_marked(relation.left, 0), _marked(relation.right, 1)))
-    columns = tuple(ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(rows.columns))
+    columns = tuple(reference_to(c, i) for i, c in enumerate(rows.columns))
     calls = tuple(AggregateCall("count", column, BIGINT, False, None) for column in columns[width:])
     names = tuple(c.name for c in rows.columns)
     counted: Relation = GroupBy(rows, columns[:width], names[:width], calls, names[width:])
@@ -33,13 +33,13 @@ def _apply(relation: Relation) -> Relation | None:
     else:
         there = comparison(">" if relation.kind == "INTERSECT" else "=", right, _number(0))
         counted = Filter(counted, And(BOOLEAN, False, None, (here, there)))
-    shown = tuple(ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(relation.columns))
+    shown = tuple(reference_to(c, i) for i, c in enumerate(relation.columns))
     return Project(counted, shown, tuple(c.name for c in relation.columns))
 
 
 def _marked(side: Relation, which: int) -> Relation:
     """The rows of a side, and two columns of which the one of this side is not NULL."""
-    columns = tuple(ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(side.columns))
+    columns = tuple(reference_to(c, i) for i, c in enumerate(side.columns))
     marks = tuple(Literal(BOOLEAN, i != which, None, True if i == which else None) for i in (0, 1))
     return Project(side, columns + marks, (*(c.name for c in side.columns), "left", "right"))
 

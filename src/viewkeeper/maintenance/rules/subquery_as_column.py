@@ -35,6 +35,8 @@ from viewkeeper.plans.expressions import (
     OnlyRow,
     Or,
     comparison,
+    declared_of,
+    reference_to,
 )
 from viewkeeper.plans.relations import (
     AggregateCall,
@@ -114,7 +116,7 @@ def _grouped(
     ]
     if not keys:
         return InnerJoin(left, right, (), (), None), columns
-    found = tuple(ColumnRef(k.type, k.nullable, None, i, names[i]) for i, k in enumerate(keys))
+    found = tuple(ColumnRef(k.type, k.nullable, None, i, names[i], declared_of(k)) for i, k in enumerate(keys))
     return OuterJoin(left, right, tuple(handed(a, outer) for a, _ in rows.keys), found, None, "LEFT"), columns
 
 
@@ -183,10 +185,7 @@ def _exists(left: Relation, subquery: Exists, rows: Uncorrelated) -> tuple[Relat
 
 
 def _member(left: Relation, subquery: InSubquery, rows: Uncorrelated) -> tuple[Relation, Expression]:
-    columns = [
-        ColumnRef(c.type, c.nullable, None, i, c.name)
-        for i, c in enumerate(rows.relation.columns[: len(subquery.arguments)])
-    ]
+    columns = [reference_to(c, i) for i, c in enumerate(rows.relation.columns[: len(subquery.arguments)])]
     certain = not any(each.nullable for each in (*subquery.arguments, *columns))
     matching = replace(rows, keys=rows.keys + tuple(zip(subquery.arguments, columns, strict=True)))
     one = (AggregateCall("count_star", None, BIGINT, False, subquery.place),)

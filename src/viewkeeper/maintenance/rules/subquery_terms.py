@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.maintenance.rules.conjuncts import filtered
 from viewkeeper.plans.correlation import Uncorrelated, handed
-from viewkeeper.plans.expressions import ColumnRef, Expression, Literal, Not, comparison
+from viewkeeper.plans.expressions import ColumnRef, Expression, Literal, Not, comparison, reference_to
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import AggregateCall, Filter, GroupBy, OuterJoin, Project, Relation
 from viewkeeper.plans.rewriting import conjunction, conjuncts, renumber
@@ -70,5 +70,5 @@ def is_positive(number: Expression) -> Expression:
 def first_columns(relation: Relation, of: Relation) -> Project:
     """`relation` with the columns of `of` alone, which are its first."""
     columns = of.columns
-    outputs = tuple(ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(columns))
+    outputs = tuple(reference_to(c, i) for i, c in enumerate(columns))
     return Project(relation, outputs, tuple(c.name for c in columns))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from viewkeeper.catalog.types import BIGINT, BOOLEAN
 from viewkeeper.maintenance.rules.subquery_terms import is_positive
 from viewkeeper.plans.correlation import Uncorrelated, handed
-from viewkeeper.plans.expressions import Coalesce, ColumnRef, Expression, Literal, comparison
+from viewkeeper.plans.expressions import Coalesce, ColumnRef, Expression, Literal, comparison, reference_to
 from viewkeeper.plans.relations import AggregateCall, GroupBy, InnerJoin, OuterJoin, Project, Relation
 
 
@@ -23,7 +23,7 @@ def with_rows_and_nulls(
     keys = tuple(here for _, here in rows.keys)
     names = tuple(f"key{i}" for i in range(len(keys)))
     grouped = GroupBy(rows.relation, keys, names, calls, ("rows", "values"))
-    shown = [ColumnRef(c.type, c.nullable, None, i, c.name) for i, c in enumerate(grouped.columns)]
+    shown = [reference_to(c, i) for i, c in enumerate(grouped.columns)]
     # As truth values, so that nothing changes where only the numbers do.
     tests = (is_positive(shown[-2]), comparison(">", shown[-2], shown[-1]))
     right = Project(grouped, (*shown[:-2], *tests), (*names, "has rows", "has nulls"))

@@ -60,7 +60,7 @@ class Conversion:
 
     def __init__(self, stream: Stream, zone: str, now: float) -> None:
         self._stream, self._zone, self._now = stream, zone, now
-        self._intakes = [ColumnIntake(column.type, zone) for column in stream.columns]
+        self._intakes = [ColumnIntake(column.type, zone, column.declared) for column in stream.columns]
 
     def rows(self, given: Given, watermark: int | None) -> tuple[ConvertedRows, Rejects]:
         """The good rows of a batch, and the bad ones."""

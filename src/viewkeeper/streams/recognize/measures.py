@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot.tokens import Token
 
@@ -12,7 +13,7 @@ from viewkeeper.compiler.aggregates import UngroupedCall
 from viewkeeper.compiler.bind_expression import Clause, ExpressionBinder
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.errors import NotSupported
-from viewkeeper.plans.expressions import ColumnRef, Expression
+from viewkeeper.plans.expressions import ColumnRef, Expression, reference_to
 from viewkeeper.plans.match import MatchElement, MatchSlot
 from viewkeeper.plans.rewriting import rewrite, walk
 from viewkeeper.streams.recognize.expressions import Navigation, NavigationReader, VariableScope, expression_tree
@@ -37,7 +38,7 @@ class MeasureBinder:
         self._sure = [i in sure for i in range(len(variables))]
         size = len(columns)
         self._offsets = {
-            name: (size * (1 + i), tuple(Column(c.name, c.type, c.nullable or i not in sure) for c in columns))
+            name: (size * (1 + i), tuple(replace(c, nullable=c.nullable or i not in sure) for c in columns))
             for i, name in enumerate(variables)
         }
         self._behind = size * (1 + len(variables))
@@ -51,7 +52,7 @@ class MeasureBinder:
     def keys(self) -> list[Expression]:
         """The partition columns as values of a match."""
         columns = [self._columns[i] for i in self._partition]
-        return [ColumnRef(column.type, column.nullable, None, i, column.name) for i, column in enumerate(columns)]
+        return [reference_to(column, i) for i, column in enumerate(columns)]
 
     def bind(self, tokens: Sequence[Token]) -> Expression:
         """One measure."""
@@ -102,14 +103,14 @@ class MeasureBinder:
         if navigation.function == "STAR":
             raise self._query.error_at("a variable's .* can stand in COUNT only", node.place)
         at, column = self._column(navigation)
-        argument = ColumnRef(column.type, column.nullable, None, at, column.name)
+        argument = reference_to(column, at)
         return self._slot(navigation.function.lower(), self._variable(navigation), argument, navigation.offset, node)
 
     def _of_row(self, node: ColumnRef) -> tuple[int | None, Expression]:
         """Whose row a column is of, and the column of that row."""
         variable, at = divmod(node.index, len(self._columns))
         column = self._columns[at]
-        return variable - 1 if variable else None, ColumnRef(column.type, column.nullable, None, at, column.name)
+        return variable - 1 if variable else None, reference_to(column, at)
 
     def _aggregate(self, call: UngroupedCall) -> Expression:
         if call.argument is None:

@@ -19,7 +19,7 @@ from viewkeeper.errors import DeclarationError
 from viewkeeper.spark.asking import ask, one_query, parsed
 from viewkeeper.spark.parameters import Constant
 from viewkeeper.spark.tables import local
-from viewkeeper.spark.types import catalog_type, schema
+from viewkeeper.spark.types import catalog_type, declared_in, schema
 from viewkeeper.streams.analyst import Keys, NotByRows
 from viewkeeper.streams.spark.by_rows import not_by_rows
 from viewkeeper.streams.spark.failures import failures, raise_unless_of_query, refusal
@@ -186,5 +186,5 @@ def _columns(query: HiddenQuery, frame: DataFrame, nested: bool) -> tuple[Column
                           "convert it to a type that a column can have")  # fmt: skip
             type_name = written.upper()
             raise DeclarationError(f"the column {name} is of type {type_name}, which no column can have; {advice}")
-        found.append(Column(name, type_, field.nullable))
+        found.append(Column(name, type_, field.nullable, declared_in(field)))
     return tuple(found)
