@@ -11,7 +11,7 @@ from viewkeeper.errors import DeclarationError, NotSupported
 
 
 def test_most_are_native_and_all_others_are_spark_s_to_judge() -> None:
-    """Of 224 that were asked, 120 were native when they were first kept; one is no SQL of Spark's."""
+    """Of 224 that were asked, 120 were native when they were first kept."""
     catalog = catalog_of(";".join(map(analysts.create, analysts.TABLES)))
     native, refused = set(), set()
     for name, query in analysts.queries().items():
@@ -25,4 +25,4 @@ def test_most_are_native_and_all_others_are_spark_s_to_judge() -> None:
         except DeclarationError:
             refused.add(name)
     assert len(analysts.queries()) == 224 and len(native) >= 120
-    assert refused == {"x18"}, "payload:ref"
+    assert not refused

@@ -331,7 +331,9 @@ class SelectBinder:
                 raise self._query.error(_IN_GROUP_BY, node)
             keys.append(key)
             names.append(name)
-        if group is None or not sets:
+        if group is None or not any(sets):
+            if group is not None and len(sets) > 1:
+                raise self._query.error("several sets without keys are not supported", group, NotSupported)
             return Grouping(keys, names)
         with self._placed(group):
             require_nullable(keys)

@@ -11,7 +11,15 @@ from sqlglot.tokens import Token, TokenType
 from viewkeeper.compiler.bind_over import FUNCTION_PARTS, WINDOW_FUNCTIONS, function_of
 from viewkeeper.compiler.calls import AggregateFunction, GeneratorCall, SortedCall
 from viewkeeper.compiler.source_text import QueryText, written_name
-from viewkeeper.compiler.supported import ADMITTED, FUNCTIONS, NOT_DETERMINISTIC, function_refused, is_all
+from viewkeeper.compiler.supported import (
+    ADMITTED,
+    FUNCTIONS,
+    NOT_DETERMINISTIC,
+    cast_type,
+    function_refused,
+    is_all,
+    typed_literal,
+)
 from viewkeeper.errors import NotSupported
 
 _SET_OPERATION = frozenset(("this", "expression", "distinct", "order", "limit", "offset", "with_"))
@@ -155,12 +163,31 @@ def _check_lateral(query: QueryText, node: exp.Expr) -> None:
         raise query.error("LATERAL is not supported like this yet", node, NotSupported)
 
 
+def _check_qualify(query: QueryText, node: exp.Expr) -> None:
+    over = {id(function_of(window)) for window in node.find_all(exp.Window)}
+    for call in node.find_all(AggregateFunction, *FUNCTIONS, exp.AggFunc):
+        if id(call) not in over and type(call) not in (exp.Coalesce, *WINDOW_FUNCTIONS):
+            message = "an aggregate cannot stand in QUALIFY; put it into the SELECT list, and name it here"
+            raise query.error(message, call, NotSupported)
+
+
+def _check_field(query: QueryText, node: exp.Expr) -> None:
+    if isinstance(node.expression, exp.Func):
+        raise query.error("a function has a name of one part here", node, NotSupported)
+
+
+def _check_cast(query: QueryText, node: exp.Expr) -> None:
+    written = type(node) is exp.Cast and not node._meta and isinstance(node.this, exp.Literal)
+    if written and node.this.is_string and typed_literal(node) is None and cast_type(node.args["to"]) is not None:
+        raise query.error("there is no literal of this type; write CAST(... AS the type)", node, NotSupported)
+
+
 CHECKS: dict[type[exp.Expr], Callable[[QueryText, exp.Expr], None]] = {
     exp.Join: _check_join, exp.Subquery: _check_subquery, exp.Select: _check_query, exp.Values: _check_query,
     exp.Union: _check_query, exp.Intersect: _check_query, exp.Except: _check_query, exp.Tuple: _check_tuple,
     exp.Group: _check_group, exp.Window: _check_window, exp.Order: _check_order,
     exp.Anonymous: _check_call, GeneratorCall: _check_generator, exp.Lateral: _check_lateral,
-    exp.Aliases: _check_names,
+    exp.Aliases: _check_names, exp.Qualify: _check_qualify, exp.Dot: _check_field, exp.Cast: _check_cast,
     **dict.fromkeys(WINDOW_FUNCTIONS, _check_windowed),
 }  # fmt: skip
 """How what `RELATIONAL` admits is checked further."""

@@ -33,7 +33,7 @@ from viewkeeper.catalog.types import (
 )  # fmt: skip
 from viewkeeper.compiler.calls import OPERATORS, SCALARS, ScalarCall, has_unit
 from viewkeeper.compiler.source_text import QueryText, raw_text, written_name
-from viewkeeper.errors import NotSupported
+from viewkeeper.errors import DeclarationError, NotSupported
 
 ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     kind: frozenset(parts.split())
@@ -247,7 +247,9 @@ def _check_column(query: QueryText, node: exp.Expr) -> None:
 def _check_alias(query: QueryText, node: exp.Expr) -> None:
     of_field = isinstance(node.parent, ScalarCall) and node.parent.name == "struct"
     if not (of_field or isinstance(node.parent, exp.Select)):
-        raise query.error("an alias can stand behind a whole output only", node)
+        of_rows = node.find_ancestor(exp.Values, exp.Select)  # VALUES 1, 2 AS v is read as if 2 were called v
+        kind = NotSupported if isinstance(of_rows, exp.Values) else DeclarationError
+        raise query.error("an alias can stand behind a whole output only", node, kind)
     if isinstance(node.args["alias"], exp.Placeholder):
         raise query.error("a parameter is a value, and no name", node)
 

@@ -143,7 +143,8 @@ def query_tokens(query: QueryText) -> list[Token]:
 
 def spark_alone(tokens: Sequence[Token]) -> Token | None:
     """Where something begins that Spark's grammar has and sqlglot's has not: `|>`, `>>>`, `X '1F'` with a blank, texts
-    of several kinds side by side, `value:field`, a function named by IDENTIFIER(...), INTERVAL of several units."""
+    of several kinds side by side, `value:field`, a function named by IDENTIFIER(...), INTERVAL of several units, MAX
+    RECURSION LEVEL."""
     subscript = 0
     kinds = [*(token.token_type for token in tokens), None, None]
     for i, token in enumerate(tokens):
@@ -156,7 +157,7 @@ def spark_alone(tokens: Sequence[Token]) -> Token | None:
         field = after == TokenType.COLON and kind in _VALUE_ENDS and third in _FIELD_BEGINS and not subscript
         if field and tokens[i + 1].start == token.end + 1:  # else it may be a parameter
             return tokens[i + 1]
-        if (kind, after) in _MIXED_TEXTS:
+        if (kind, after) in _MIXED_TEXTS or (token.text.upper() == "RECURSION" and after == TokenType.VAR):
             return token
         if kind == TokenType.INTERVAL and kinds[i + 2 : i + 5] == _NEXT_UNIT:
             return token
@@ -167,7 +168,7 @@ _MIXED_TEXTS = {(TokenType.RAW_STRING, TokenType.STRING), (TokenType.STRING, Tok
 _OPENING = (TokenType.STRING, TokenType.L_PAREN)
 _CALLED_SO = {("X", TokenType.STRING), ("IDENTIFIER", TokenType.L_PAREN)}
 _VALUE_ENDS = (TokenType.R_PAREN, TokenType.VAR, TokenType.R_BRACKET)
-_FIELD_BEGINS = (TokenType.VAR, TokenType.L_BRACKET)
+_FIELD_BEGINS = (TokenType.VAR, TokenType.L_BRACKET, TokenType.REF)
 _NEXT_UNIT = [TokenType.VAR, TokenType.NUMBER, TokenType.VAR]
 
 

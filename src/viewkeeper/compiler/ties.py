@@ -24,6 +24,8 @@ from viewkeeper.plans.value_functions import EXTREMES_BY
 
 _WHOLE = " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
+_ORDERING = (TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET)
+
 Edit = tuple[int, int, str]
 """The characters from one offset in a query up to another, and what stands there instead."""
 
@@ -101,7 +103,10 @@ def _of_limit(query: QueryText, outputs: int) -> list[Edit]:
     tokens = query_tokens(query)
     for i, token in enumerate(tokens):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        if depth == 0 and token.token_type == TokenType.ORDER_BY:
+        follows = tokens[i + 1].token_type if i + 1 < len(tokens) else None
+        if depth == 0 and token.token_type == TokenType.PIPE_GT and follows not in _ORDERING:
+            order, end = False, None  # whatever follows has other columns
+        elif depth == 0 and token.token_type == TokenType.ORDER_BY:
             order, end = tokens[i + 1].token_type != TokenType.ALL, None
         elif depth == 0 and token.token_type in (TokenType.LIMIT, TokenType.OFFSET) and order and end is None:
             piped = tokens[i - 1].token_type == TokenType.PIPE_GT

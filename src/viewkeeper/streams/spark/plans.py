@@ -47,6 +47,7 @@ def plan_of(java_plan: Any) -> PlanNode:
 
 def _tree(items: list[dict[str, Any]]) -> PlanNode:
     """The tree whose nodes stand in `items`, each before its children."""
+    items = [item for item in items if not item["class"].endswith(".PipeOperator")]  # it passes on what is below it
     nodes = [PlanNode(item["class"], item) for item in items]
     open_: list[tuple[PlanNode, int]] = []
     for node, item in zip(nodes, items, strict=True):
