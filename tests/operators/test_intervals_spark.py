@@ -53,7 +53,8 @@ ROWS: list[tuple[Any, ...]] = [
 ]  # fmt: skip
 
 OF_A_ROW = """
-b - a, a - b, p - q, u - v, a - p, q - a, a - u, v - b, -d, -m, d + h, h - s, m + y, y - m, d * n, n * h, l * d, m * n,
+b - a, a - b, p - q, u - v, a - p, q - a, a - u, v - b, -d, -m, negative(d), negative(m), d + h, h - s,
+m + y, y - m, d * n, n * h, l * d, m * n,
 d / 2, s / n, h / -7, m / n, y / -2, d > h, d = INTERVAL '168' HOUR, m < INTERVAL '1' YEAR, s BETWEEN h AND d,
 coalesce(d, INTERVAL '1' MINUTE), CASE WHEN n > 1 THEN h ELSE d END, nullif(m, y), d IN (INTERVAL '3' DAY, h),
 p + INTERVAL '24' HOUR, p + INTERVAL '1' DAY, q - INTERVAL '49' HOUR, INTERVAL '3' MONTH + p, u + INTERVAL '25' HOUR,

@@ -39,8 +39,9 @@ MOMENTS = [
 BY = [f"{function}({value}, {by})" for function in ("min_by", "max_by") for value in ("s", "id", "d", "p")
       for by in ("b", "i", "d", "p", "s", "struct(b, d)")]  # fmt: skip
 BY += ["max_by(DISTINCT i, l) FILTER (WHERE d < 100)", "min_by(upper(s), i / 2) FILTER (WHERE (b))",
-       "min_by(i + 1, CAST(id AS STRING))", "min_by(struct(d, s), b).s", "max_by(struct(d, s), l).d"]  # fmt: skip
-"""What stands beside the least or the greatest value; many are tied."""
+       "min_by(i + 1, CAST(id AS STRING))", "min_by(struct(d, s), b).s", "max_by(struct(d, s), l).d",
+       "mode(s)", "mode(i)", "mode(p, false)", "mode(b) FILTER (WHERE l > 1)"]  # fmt: skip
+"""What stands beside the least or the greatest value, or is there most often; many are tied."""
 
 OF_ALL_VALUES = [
     "median(i)", "median(p)", "median(d)", "median(DISTINCT i)", "percentile(l, 0.3)", "percentile(i, 1)",

@@ -13,14 +13,14 @@ CREATE TABLE u (g STRING, name STRING);
 
 QUERIES = {
     "one": "SELECT g, approx_count_distinct(s) AS n FROM t GROUP BY g",
-    "mixed": "SELECT g, h, count(*) AS c, approx_percentile(n, array(0.5, 1.0)) AS b, sum(m) AS m, median(n) AS mid, "
+    "mixed": "SELECT g, h, count(*) AS c, mode(x) AS b, max_by(s, h, 2) AS k, sum(m) AS m, median(n) AS mid, "
              "count(DISTINCT s) AS d, bool_or(n > 1), approx_count_distinct(n) FROM t GROUP BY g, h",
     "filtered": "SELECT h, approx_count_distinct(n) FILTER (WHERE s <> 'a') AS f, count_if(n = 1) AS one, "
                 "sum(DISTINCT n) AS s, kurtosis(0 * n) AS k FROM t GROUP BY h",
     "around": "SELECT upper(g) AS g, round(approx_count_distinct(n) / 2.0, 1) + max(n) AS v, "
               "size(collect_set(s)) AS k FROM t WHERE n IS NOT NULL GROUP BY upper(g) "
               "HAVING approx_count_distinct(n, 0.01) > 0 OR upper(g) IS NULL",
-    "whole": "SELECT approx_count_distinct(s) AS n, approx_percentile(n, 0.5) AS h FROM t WHERE n > 2",
+    "whole": "SELECT approx_count_distinct(s) AS n, mode(x) AS h FROM t WHERE n > 2",
     "whole_beside": "SELECT count(*) AS c, approx_count_distinct(s) AS n, median(n) AS m FROM t WHERE n > 2",
     "joined": "SELECT u.name, approx_count_distinct(n) AS n, count(*) AS c FROM t JOIN u ON t.g = u.g GROUP BY u.name",
     "sets": "SELECT g, n, approx_count_distinct(s) AS d, count(*) AS c FROM t GROUP BY ROLLUP (g, n)",
@@ -34,7 +34,7 @@ QUERIES = {
     "running": "SELECT id, s, approx_count_distinct(n) OVER (PARTITION BY g ORDER BY id DESC NULLS LAST) AS a, "
                "approx_count_distinct(s) FILTER (WHERE n > 1) OVER (PARTITION BY g ORDER BY h, n DESC) + 1 AS b, "
                "approx_count_distinct(n) OVER (PARTITION BY g) AS c, count(*) OVER (PARTITION BY g) AS d, "
-               "approx_percentile(n, 0.5) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS e FROM t",
+               "percentile(n, 0.3, 2) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS e FROM t",
     "ranged": "SELECT id, h, n, approx_count_distinct(s) OVER (PARTITION BY g ORDER BY n RANGE BETWEEN 1 PRECEDING AND "
               "CURRENT ROW) AS a, kurtosis(0 * n) OVER (ORDER BY m DESC RANGE BETWEEN 0.5 PRECEDING AND "
               "UNBOUNDED FOLLOWING) AS b, "

@@ -304,8 +304,9 @@ class _Check:
 
 
 def _takes_extremes(relation: Relation) -> bool:
-    """Whether it has calls of min_by or max_by."""
-    return isinstance(relation, GroupBy) and any(call.function in EXTREMES_BY for call in relation.calls)
+    """Whether it has calls of min_by, max_by or mode."""
+    settled = {*EXTREMES_BY, "mode"}
+    return isinstance(relation, GroupBy) and any(call.function in settled for call in relation.calls)
 
 
 def _named_as(view: View, answer: Any) -> Any:

@@ -76,7 +76,7 @@ def aggregate(
         raise Refused(f"{function} stands with WITHIN GROUP (ORDER BY ...)", NotSupported)
     written = WrittenAggregate(function, [bind(each) for each in given], distinct, name, place, zone)
     count, make = _MAKE[function]
-    if len(given) != count:
+    if len(given) != count and (function, len(given)) != ("mode", 1):
         raise Refused(f"{function} takes {count} argument{'s' * (count > 1)} here", NotSupported)
     return make(written)
 
@@ -117,8 +117,7 @@ def _joined(
 def _in_order(written: WrittenAggregate, *, descending: bool) -> UngroupedCall:
     """`function(...) WITHIN GROUP (ORDER BY the first argument)`.  Raises Refused."""
     if written.function == "mode" and len(written.arguments) == 1:
-        least = Literal(BOOLEAN, False, written.place, True)
-        plain = _mode(replace(written, arguments=(*written.arguments, least)))
+        plain = _mode(written)
         return replace(plain, function="mode desc") if descending else plain
     if written.function not in ("percentile_cont", "percentile_disc") or len(written.arguments) != 2:
         raise Refused(f"{written.function} WITHIN GROUP is not supported yet", NotSupported)
@@ -216,11 +215,11 @@ def _percentile(written: WrittenAggregate) -> UngroupedCall:
 
 
 def _mode(written: WrittenAggregate) -> UngroupedCall:
-    """The value that is there most often, the least of several."""
+    """The value that is there most often, the least of several: without TRUE behind it, Spark takes any."""
     _refuse_distinct(written)
-    argument, least = written.arguments
-    if not isinstance(least, Literal) or least.value is not True:
-        raise Refused("mode takes TRUE as its second argument: the least of several values", NotSupported)
+    argument, *more = written.arguments
+    if more and not (isinstance(more[0], Literal) and isinstance(more[0].value, bool)):
+        raise Refused("mode takes TRUE or FALSE as its second argument", NotSupported)
     if argument.type.is_float or argument.type == VOID:
         raise Refused(f"mode of a {argument.type} is not supported yet", NotSupported)
     return UngroupedCall(argument.type, True, written.place, "mode", argument, written.name)

@@ -37,7 +37,7 @@ from viewkeeper.compiler.conversion import (
 )  # fmt: skip
 from viewkeeper.compiler.forms import bound_call, negated
 from viewkeeper.compiler.grouping_sets import mark
-from viewkeeper.compiler.intervals import WrittenInterval, interval, opposite, timed
+from viewkeeper.compiler.intervals import WrittenInterval, interval, timed
 from viewkeeper.compiler.names import INFIX, Namer
 from viewkeeper.compiler.outer import Outer
 from viewkeeper.compiler.scope import Scope, Unresolved
@@ -341,8 +341,7 @@ class ExpressionBinder:
         return IsNull(BOOLEAN, False, self._place(node), self.bind(node.this, clause))
 
     def _negate(self, node: exp.Expr, clause: Clause) -> Expression:
-        bound = self.bind(node.this, clause)
-        return (opposite if bound.type.is_interval else negated)(bound, self._place(node), self.zone)
+        return negated(self.bind(node.this, clause), self._place(node), self.zone)
 
     def _queried(self, node: exp.Expr) -> tuple[Relation, list[Expression]]:
         """A subquery's rows, and what it is handed in."""

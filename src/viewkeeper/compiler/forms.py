@@ -100,11 +100,18 @@ def _is_not_null(arguments: Arguments, place: TextPlace | None, zone: str) -> Ex
 
 def negated(argument: Expression, place: TextPlace | None, zone: str) -> Expression:
     """Unary minus."""
+    if argument.type.is_interval:
+        return opposite(argument, place, zone)
     if argument.type in (VOID, STRING):
         argument = converted(argument, DOUBLE, zone)
     if not argument.type.is_number:
         raise Refused(f"- needs a number, not {argument.type}")
     return Negate(argument.type, argument.nullable, place, argument)
+
+
+def opposite(argument: Expression, place: TextPlace | None, zone: str) -> Expression:
+    """Unary minus of an interval."""
+    return called(FUNCTIONS["opposite interval"], "-", [argument], place, zone)
 
 
 def _array(arguments: Arguments, place: TextPlace | None, zone: str) -> Expression:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from viewkeeper.catalog.types import BIGINT, DATE, INT, TIMESTAMP, Type
 from viewkeeper.compiler.coercion import common_type
 from viewkeeper.compiler.conversion import Refused, converted
-from viewkeeper.compiler.forms import called, later_date
+from viewkeeper.compiler.forms import called, later_date, opposite
 from viewkeeper.errors import NotSupported
 from viewkeeper.functions.moments import DAY_US
 from viewkeeper.functions.registry import FUNCTIONS
@@ -107,11 +107,6 @@ def _of_intervals(
         raise _not_for(operator, left, right)
     name = "sum of intervals" if operator == "+" else "difference of intervals"
     return called(FUNCTIONS[name], operator, [converted(side, both, zone) for side in (left, right)], place, zone)
-
-
-def opposite(argument: Expression, place: TextPlace | None, zone: str) -> Expression:
-    """Unary minus of an interval."""
-    return called(FUNCTIONS["opposite interval"], "-", [argument], place, zone)
 
 
 def _counted_on_by_row(moment: Expression, interval: Expression, place: TextPlace | None, zone: str) -> Expression:

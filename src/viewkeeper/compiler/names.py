@@ -97,7 +97,9 @@ class Namer:
             distinct = next((each for each in node.expressions if isinstance(each, exp.Distinct)), None)
             listed = ", ".join(map(self.name, (distinct or node).expressions))
             if node.name == "mode" and len(node.expressions) == 2:
-                return f"mode() WITHIN GROUP (ORDER BY {self.name(node.expressions[0])} DESC)"
+                value, least = node.expressions
+                name = self.name(value)
+                return f"mode({name})" if least == exp.false() else f"mode() WITHIN GROUP (ORDER BY {name} DESC)"
             listed += ", 1" * (node.name == "percentile")  # how often each value counts
             return f"{_SHOWN_AS.get(node.name, node.name)}({'' if distinct is None else 'DISTINCT '}{listed})"
         if isinstance(node, (ScalarCall, SortedCall)):

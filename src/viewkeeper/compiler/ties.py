@@ -3,7 +3,7 @@ Spark is asked.
 
 The outermost ORDER BY with LIMIT is settled by all outputs.  A window function is settled by the key of the rows that
 it is computed of, or by all their columns where they have none; `over.windowed` says so.  min_by and max_by are settled
-by the value that they give: of equal ones it is the least, or the greatest.
+by the value that they give: of equal ones it is the least, or the greatest.  mode is settled by the least.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def ties_broken(query: QueryText, outputs: int) -> str:
 
 
 def extremes_settled(text: str) -> str:
-    """An expression whose calls of min_by and max_by are settled."""
+    """An expression whose calls of min_by, max_by and mode are settled."""
     for start, end, instead in sorted(_of_extremes(text, tokenize(Script(text))), reverse=True):
         text = text[:start] + instead + text[end:]
     return text
@@ -62,18 +62,25 @@ def _of_query(query: QueryText) -> list[Edit]:
 
 
 def _of_extremes(text: str, tokens: Sequence[Token]) -> Iterator[Edit]:
-    """The second argument of min_by and max_by becomes a struct of both, and rows where it is NULL are left out."""
+    """The second argument of min_by and max_by becomes a struct of both, and rows where it is NULL are left out; mode
+    takes the least of several."""
     for i, (token, after) in enumerate(pairwise(tokens)):
-        if token.text.lower() not in EXTREMES_BY or after.token_type != TokenType.L_PAREN:
+        name = token.text.lower()
+        if (name not in EXTREMES_BY and name != "mode") or after.token_type != TokenType.L_PAREN:
             continue
         last, first = closing(tokens, i + 1), i + 2 + (tokens[i + 2].token_type in (TokenType.DISTINCT, TokenType.ALL))
         commas = [
             n for n in range(first, last) if tokens[n].token_type == TokenType.COMMA and _depth(tokens, first, n) == 0
         ]
-        if token.token_type == TokenType.IDENTIFIER or len(commas) != 1:
+        if token.token_type == TokenType.IDENTIFIER:
+            continue
+        if name == "mode":
+            yield from _of_mode(tokens, first, last, commas)
+            continue
+        if len(commas) not in (1, 2):
             continue
         value = text[tokens[first].start : tokens[commas[0]].start].strip()
-        begin, end = tokens[commas[0] + 1].start, tokens[last].start
+        begin, end = tokens[commas[0] + 1].start, tokens[[*commas, last][1]].start
         there = f"({text[begin:end].strip()}) IS NOT NULL"
         yield begin, begin, "struct("
         yield end, end, f", {value})"
@@ -83,6 +90,13 @@ def _of_extremes(text: str, tokens: Sequence[Token]) -> Iterator[Edit]:
             yield end, end, ")"
         else:
             yield tokens[last].end + 1, tokens[last].end + 1, f" FILTER (WHERE {there})"
+
+
+def _of_mode(tokens: Sequence[Token], first: int, last: int, commas: Sequence[int]) -> Iterator[Edit]:
+    if not commas and first < last:
+        yield tokens[last].start, tokens[last].start, ", true"
+    elif len(commas) == 1 and tokens[commas[0] + 1].text.lower() == "false":
+        yield tokens[commas[0] + 1].start, tokens[commas[0] + 1].end + 1, "true"
 
 
 def _depth(tokens: Sequence[Token], first: int, behind: int) -> int:

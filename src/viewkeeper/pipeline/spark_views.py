@@ -115,7 +115,14 @@ def _spark_view(
     Spark's."""
     query = statement.query
     sql = ties_broken(query, len(columns))
-    asked.columns(sql, determined=True)
+    try:
+        asked.columns(sql, determined=True)
+    except DeclarationError as error:
+        if "INVALID_ORDERING_TYPE" not in str(error):
+            raise
+        message = ("which of several values min_by and max_by give is settled by the values, and one of these has a "
+                   "map in it, and so no order; let them give map_entries(...) of it")  # fmt: skip
+        raise DeclarationError(message, error.line, error.column) from None
     columns = tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True))
     _refuse_twice(query, columns)
     objects = asked.objects
@@ -161,11 +168,13 @@ class _Asked:
 
     def columns(self, sql: str, *, determined: bool = False) -> tuple[Column, ...]:
         """The columns of `sql`, which is the query or begins like it; if it is to be `determined`, only where its rows
-        settle what comes first in every order that matters."""
+        settle what comes first in every order that matters, else in those of lists."""
         tables = {of.name: of.columns for of in self.objects}
-        keys = {of.name.lower(): _key(of) for of in self.objects} if determined else None
+        keys = {of.name.lower(): _key(of) for of in self.objects}
         try:
-            return self.analyst.columns(sql, tables, (), self.catalog.zone, None, keys, True, self.parameters)
+            return self.analyst.columns(
+                sql, tables, (), self.catalog.zone, None, keys, True, self.parameters, determined
+            )
         except DeclarationError as error:
             message, place = str(error), self.query.source.place(self.query.start)
             if error.line is not None and error.column is not None:

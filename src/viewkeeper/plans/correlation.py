@@ -171,7 +171,7 @@ def may_be_null(subquery: InSubquery) -> bool:
     return any(e.nullable for e in subquery.arguments) or any(c.nullable for c in subquery.query.columns)
 
 
-_KNOWN_OF_NONE = frozenset(("approx_count_distinct", "approx_percentile", "kurtosis", "percentile_approx", "skewness"))
+_KNOWN_OF_NONE = frozenset(("approx_count_distinct", "kurtosis", "skewness"))
 """Aggregates of Spark's that give 0 of no rows where they are never NULL, and else NULL."""
 
 

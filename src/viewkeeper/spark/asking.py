@@ -124,7 +124,8 @@ def deepest(error: Exception) -> str:
 _OF_VALUES = frozenset(
     (
         "ArithmeticException", "DateTimeException", "IllegalArgumentException", "IllegalFormatConversionException",
-        "IndexOutOfBoundsException", "MissingFormatArgumentException", "NumberFormatException",
+        "IndexOutOfBoundsException", "JsonEOFException", "JsonParseException",
+        "MissingFormatArgumentException", "NumberFormatException",
         "PatternSyntaxException", "StringIndexOutOfBoundsException", "UnknownFormatConversionException",
     )
 )  # fmt: skip

@@ -24,14 +24,15 @@ class Analyst(Protocol):
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
         zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
-        parameters: Mapping[str, Constant] | None = None,
+        parameters: Mapping[str, Constant] | None = None, settled: bool = True,
     ) -> tuple[Column, ...]:  # fmt: skip
         """The columns of the query `sql`, where the names in it are tables of these shapes; those of `timed` (None:
         all) have a hidden PART_TIMESTAMP besides.
 
         Raises DeclarationError, with the place in `sql` where one is known; NotByRows where the query takes rows of the
         table `by_rows`, which it reads once, together.  With `keys`, also where the answer depends on the order of rows
-        that an ORDER BY finds equal.  Arrays, structs and maps are types of columns if `nested`.
+        that an ORDER BY finds equal; of a query whose own orders are not `settled` yet, only where a list's does.
+        Arrays, structs and maps are types of columns if `nested`.
         `parameters` are the values of `:name` in `sql`.
         """
 
@@ -46,12 +47,12 @@ class LazyAnalyst:
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
         zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
-        parameters: Mapping[str, Constant] | None = None,
+        parameters: Mapping[str, Constant] | None = None, settled: bool = True,
     ) -> tuple[Column, ...]:  # fmt: skip
         """As `Analyst.columns`."""
         if self._made is None:
             self._made = self._make()
-        return self._made.columns(sql, tables, timed, zone, by_rows, keys, nested, parameters)
+        return self._made.columns(sql, tables, timed, zone, by_rows, keys, nested, parameters, settled)
 
 
 class NoAnalyst:
@@ -60,7 +61,7 @@ class NoAnalyst:
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
         zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
-        parameters: Mapping[str, Constant] | None = None,
+        parameters: Mapping[str, Constant] | None = None, settled: bool = True,
     ) -> tuple[Column, ...]:  # fmt: skip
         """Raises Error."""
         raise Error("this view's query is analysed by Spark, which this process does not have; "

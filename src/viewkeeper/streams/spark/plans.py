@@ -166,6 +166,11 @@ _FIRST = "which row it takes is chance; use min_by or max_by, or write it OVER (
 _LISTED = "the order of its values is chance; put sort_array(...) around it, or WITHIN GROUP (ORDER BY ...) after it"
 
 _BINS = "its bins depend on how Spark splits the rows; use count(*) ... GROUP BY width_bucket(...) instead"
+_SPLIT = "its answer depends on how Spark splits the rows; use"
+_RANKED = f"{_SPLIT} percentile, which is exact"
+_COUNTED = f"{_SPLIT} approx_count_distinct, or theta_sketch_agg"
+_EQUALLY_MANY = "which of those that are there as often it takes is chance; use count(*) ... GROUP BY"
+_ROUNDED = "it is rounded in the order in which the rows come; make rows of it by posexplode, and sum those up"
 _VECTOR = "without an initialization vector the value is another one each time; give one, or the mode 'ECB'"
 
 _FUNCTIONS: dict[str, tuple[tuple[str, ...], str]] = {
@@ -181,7 +186,18 @@ _FUNCTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "SparkPartitionID": (("spark_partition_id",), _WHERE), "InputFileName": (("input_file_name",), _WHERE),
     "InputFileBlockStart": (("input_file_block_start",), _WHERE),
     "InputFileBlockLength": (("input_file_block_length",), _WHERE),
+    "CurrentTimeZone": (("current_timezone",), _WHO), "CurrentPath": (("current_path",), _WHO),
     "HistogramNumeric": (("histogram_numeric",), _BINS),
+    "ApproximatePercentile": (("approx_percentile", "percentile_approx"), _RANKED),
+    **{f"Kll{kind}Agg{of.title()}": ((f"kll_{kind.lower()}_agg_{of}",), _RANKED)
+       for kind in ("Sketch", "Merge") for of in ("bigint", "double", "float")},
+    "HllSketchAgg": (("hll_sketch_agg",), _COUNTED), "HllUnionAgg": (("hll_union_agg",), _COUNTED),
+    **{f"Tuple{kind}Agg{of.title()}": ((f"tuple_{kind.lower()}_agg_{of}",), f"{_SPLIT} theta_sketch_agg")
+       for kind in ("Sketch", "Union", "Intersection") for of in ("double", "integer")},
+    "ApproxTopK": (("approx_top_k",), _EQUALLY_MANY),
+    "ApproxTopKAccumulate": (("approx_top_k_accumulate",), _EQUALLY_MANY),
+    "ApproxTopKCombine": (("approx_top_k_combine",), _EQUALLY_MANY),
+    "VectorSum": (("vector_sum",), _ROUNDED), "VectorAvg": (("vector_avg",), _ROUNDED),
     "Measure": (("measure",), "it is for views of metrics, which are none of this database's; write the aggregate"),
     "CallMethodViaReflection": (("reflect", "java_method"), "what a Java method answers is not known; leave it out"),
     "TryReflect": (("try_reflect",), "what a Java method answers is not known; leave it out"),
@@ -190,7 +206,7 @@ _FUNCTIONS: dict[str, tuple[tuple[str, ...], str]] = {
 }  # fmt: skip
 _TAKES_FIRST = {"First": ("first", "first_value"), "Last": ("last", "last_value"), "AnyValue": ("any_value",)}
 _LISTS = {"CollectList": ("collect_list", "array_agg"), "CollectSet": ("collect_set",),
-          "ListAgg": ("listagg", "string_agg")}  # fmt: skip
+          "CollectUnion": ("collect_union",), "ListAgg": ("listagg", "string_agg")}  # fmt: skip
 _UNORDERED = {"SortArray", "ArraySort", "Size", "ArrayMin", "ArrayMax", "ArrayContains", "ArraySize", "Cardinality"}
 _PASSED = {"Project", "LocalLimit", "GlobalLimit", "Offset", "Filter", "SubqueryAlias"}
 
@@ -250,8 +266,14 @@ def _is_ordered_window(above: tuple[PlanNode, ...]) -> bool:
 def _is_put_in_order(node: PlanNode, above: tuple[PlanNode, ...]) -> bool:
     if _is_ordered_window(above) or any(child.name == "SortOrder" for child in (*node.children, *node.inside)):
         return True
-    parents = [each.name for each in reversed(above) if each.name != "AggregateExpression"]
-    return bool(parents) and parents[0] in _UNORDERED
+    parent = next((each for each in reversed(above) if each.name != "AggregateExpression"), None)
+    if parent is None or parent.name not in _UNORDERED:
+        return False
+    return parent.name != "ArraySort" or [each.name for each, _ in parent.children[1].walk()][:2] == _BY_VALUE
+
+
+_BY_VALUE = ["LambdaFunction", "If"]
+"""How the order begins that array_sort has of itself; one's own may find different values equal."""
 
 
 def _asks_for_rows(node: PlanNode, above: tuple[PlanNode, ...]) -> bool:

@@ -14,15 +14,20 @@ _SAME = {"SubqueryAlias", "View", "Filter", "Sort", "LocalLimit", "GlobalLimit",
 _OF_RANK = {"Rank", "DenseRank", "PercentRank", "CumeDist"}
 """What treats equal rows alike."""
 
-_BY_PLACE = {"First", "Last", "CollectList", "CollectSet", "ListAgg"}
+_BY_PLACE = {"First", "Last", "AnyValue", "CollectList", "CollectSet", "CollectUnion", "ListAgg"}
 """Aggregates in whose answer it shows how the rows of a frame stand, though the order finds them equal."""
 
 _TIED = "{} depends on the order of rows that ORDER BY finds equal; add columns to it by which rows can be told apart{}"
 
 
-def undetermined(analysed: PlanNode, keys: Keys) -> Changing | None:
-    """Where the answer depends on the order of rows that an ORDER BY finds equal."""
+def undetermined(analysed: PlanNode, keys: Keys, settled: bool = True) -> Changing | None:
+    """Where the answer depends on the order of rows that an ORDER BY finds equal; if the query's own orders are not
+    `settled` yet, only of those WITHIN GROUP."""
     for node, _ in analysed.walk():
+        if node.name in ("Aggregate", "Window") and (listed := _tied_list(node, keys)) is not None:
+            return listed
+        if not settled:
+            continue
         if node.name in ("GlobalLimit", "Offset"):
             sort = _sort_below(node)
             if sort is not None and not _tells_apart(_attributes(sort.inside), sort.children[0], keys):
@@ -42,6 +47,25 @@ def _sort_below(limit: PlanNode) -> PlanNode | None:
     return node if node.name == "Sort" else None
 
 
+def _tied_list(node: PlanNode, keys: Keys) -> Changing | None:
+    """listagg(...) WITHIN GROUP in an order that finds different texts equal."""
+    for call in (each for top in node.inside for each, _ in top.walk() if each.name == "ListAgg"):
+        value, terms = call.children[0], [each for each in call.children if each.name == "SortOrder"]
+        ordered = _attributes(terms)
+        if not terms or value in [term.children[0] for term in terms]:
+            continue
+        if not _within(value) <= ordered and not _tells_apart(ordered, node.children[0], keys):
+            names = ("listagg", "string_agg")
+            what = "depends on the order of texts that its ORDER BY finds equal; add the text itself to it"
+            return Changing(names, what, named=True)
+    return None
+
+
+def _within(value: PlanNode) -> set[int]:
+    """The columns of which a value is made."""
+    return {_id(node) for node, _ in value.walk() if node.name == "AttributeReference"}
+
+
 def _tied_window(window: PlanNode, keys: Keys) -> Changing | None:
     for expression in (each for top in window.inside for each, _ in top.walk() if each.name == "WindowExpression"):
         function, spec = expression.children
@@ -50,6 +74,8 @@ def _tied_window(window: PlanNode, keys: Keys) -> Changing | None:
         if not ordered or name in _OF_RANK or (function.name == "AggregateExpression" and not _by_rows(spec)
                                                and name not in _BY_PLACE):  # fmt: skip
             continue
+        if name == "ListAgg" and any(each.name == "SortOrder" for each in function.children[0].children):
+            continue  # it has an order of its own
         if not _tells_apart(_attributes(spec.children), window.children[0], keys):
             return Changing(("over",), _TIED.format(f"{_in_sql(name)} OVER (...)", _advice(window.children[0], keys)))
     return None
@@ -57,7 +83,7 @@ def _tied_window(window: PlanNode, keys: Keys) -> Changing | None:
 
 def _in_sql(name: str) -> str:
     """What a function is called whose class is called `name`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().replace("list_agg", "listagg")
 
 
 def _by_rows(spec: PlanNode) -> bool:
