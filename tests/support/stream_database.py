@@ -47,7 +47,7 @@ class DuckAnalyst:
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
         zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
-        parameters: object = None, settled: bool = True,
+        parameters: object = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         with duck() as connection:
             for name, columns in tables.items():

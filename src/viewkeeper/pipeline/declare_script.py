@@ -165,7 +165,7 @@ class _AsDeclared:
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
         zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
-        parameters: Mapping[str, Constant] | None = None, settled: bool = True,
+        parameters: Mapping[str, Constant] | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         if sql not in self._columns:  # so Spark has refused it then
             raise DeclarationError("Spark computes no such call")

@@ -20,7 +20,7 @@ from viewkeeper.errors import DeclarationError, Error, NotSupported
 from viewkeeper.pipeline.spark_calls import bind_with_spark_calls, reason_of
 from viewkeeper.plans.relations import SparkQuery
 from viewkeeper.spark.parameters import Constant, constants
-from viewkeeper.streams.analyst import Analyst
+from viewkeeper.streams.analyst import Analyst, Keys
 
 
 @dataclass(frozen=True)
@@ -170,11 +170,9 @@ class _Asked:
         """The columns of `sql`, which is the query or begins like it; if it is to be `determined`, only where its rows
         settle what comes first in every order that matters, else in those of lists."""
         tables = {of.name: of.columns for of in self.objects}
-        keys = {of.name.lower(): _key(of) for of in self.objects}
+        keys = Keys({of.name.lower(): _key(of) for of in self.objects}, determined)
         try:
-            return self.analyst.columns(
-                sql, tables, (), self.catalog.zone, None, keys, True, self.parameters, determined
-            )
+            return self.analyst.columns(sql, tables, (), self.catalog.zone, None, keys, True, self.parameters)
         except DeclarationError as error:
             message, place = str(error), self.query.source.place(self.query.start)
             if error.line is not None and error.column is not None:

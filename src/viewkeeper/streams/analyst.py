@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from viewkeeper.catalog.model import Column
 from viewkeeper.errors import Error, NotSupported
 from viewkeeper.spark.parameters import Constant
 
-Keys = Mapping[str, Sequence[str]]
-"""The columns by which the rows of a table or view can be told apart, by its name in small letters; none: there are no
-such columns."""
+
+@dataclass(frozen=True)
+class Keys:
+    """The columns by which the rows of a table or view can be told apart, by its name in small letters; none: there are
+    no such columns.  `settled`: ties in the query's own orders are broken in its text."""
+
+    of: Mapping[str, Sequence[str]]
+    settled: bool = True
 
 
 class NotByRows(NotSupported):
@@ -24,16 +30,15 @@ class Analyst(Protocol):
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
         zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
-        parameters: Mapping[str, Constant] | None = None, settled: bool = True,
+        parameters: Mapping[str, Constant] | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         """The columns of the query `sql`, where the names in it are tables of these shapes; those of `timed` (None:
         all) have a hidden PART_TIMESTAMP besides.
 
         Raises DeclarationError, with the place in `sql` where one is known; NotByRows where the query takes rows of the
         table `by_rows`, which it reads once, together.  With `keys`, also where the answer depends on the order of rows
-        that an ORDER BY finds equal; of a query whose own orders are not `settled` yet, only where a list's does.
-        Arrays, structs and maps are types of columns if `nested`.
-        `parameters` are the values of `:name` in `sql`.
+        that an ORDER BY finds equal; where these are not `settled` yet, only where a list's does.
+        Arrays, structs and maps are types of columns if `nested`.  `parameters` are the values of `:name` in `sql`.
         """
 
 
@@ -47,12 +52,12 @@ class LazyAnalyst:
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
         zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
-        parameters: Mapping[str, Constant] | None = None, settled: bool = True,
+        parameters: Mapping[str, Constant] | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         """As `Analyst.columns`."""
         if self._made is None:
             self._made = self._make()
-        return self._made.columns(sql, tables, timed, zone, by_rows, keys, nested, parameters, settled)
+        return self._made.columns(sql, tables, timed, zone, by_rows, keys, nested, parameters)
 
 
 class NoAnalyst:
@@ -61,7 +66,7 @@ class NoAnalyst:
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
         zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
-        parameters: Mapping[str, Constant] | None = None, settled: bool = True,
+        parameters: Mapping[str, Constant] | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         """Raises Error."""
         raise Error("this view's query is analysed by Spark, which this process does not have; "

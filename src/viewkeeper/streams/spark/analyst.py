@@ -63,7 +63,7 @@ class SparkAnalyst:
     def columns(
         self, sql: str, tables: Mapping[str, tuple[Column, ...]], timed: Collection[str] | None = None,
         zone: str = "UTC", by_rows: str | None = None, keys: Keys | None = None, nested: bool = False,
-        parameters: Mapping[str, Constant] | None = None, settled: bool = True,
+        parameters: Mapping[str, Constant] | None = None,
     ) -> tuple[Column, ...]:  # fmt: skip
         """The columns of a query (`PartQuery.sql`) over tables of these shapes, as Spark names and types them.
 
@@ -86,7 +86,7 @@ class SparkAnalyst:
                     if by_rows is not None:
                         self._refuse_taking_together(query, plan, by_rows)
                     self._refuse_changing(query, plan, analysed.deterministic())
-                    if keys is not None and (tied := undetermined(plan, keys, settled)) is not None:
+                    if keys is not None and (tied := undetermined(plan, keys)) is not None:
                         raise _changing(query, tied)
                     return _columns(query, frame, nested)
             except failures() as error:

@@ -20,13 +20,13 @@ _BY_PLACE = {"First", "Last", "AnyValue", "CollectList", "CollectSet", "CollectU
 _TIED = "{} depends on the order of rows that ORDER BY finds equal; add columns to it by which rows can be told apart{}"
 
 
-def undetermined(analysed: PlanNode, keys: Keys, settled: bool = True) -> Changing | None:
+def undetermined(analysed: PlanNode, keys: Keys) -> Changing | None:
     """Where the answer depends on the order of rows that an ORDER BY finds equal; if the query's own orders are not
-    `settled` yet, only of those WITHIN GROUP."""
+    settled yet, only of those WITHIN GROUP."""
     for node, _ in analysed.walk():
         if node.name in ("Aggregate", "Window") and (listed := _tied_list(node, keys)) is not None:
             return listed
-        if not settled:
+        if not keys.settled:
             continue
         if node.name in ("GlobalLimit", "Offset"):
             sort = _sort_below(node)
@@ -159,8 +159,8 @@ def _keys(node: PlanNode, keys: Keys) -> Iterator[frozenset[int]]:
         name = str(node.fields["identifier"]["name"]).lower()
         output = _output(node.children[0]) or {}
         places = {column.lower(): id_ for id_, column in output.items()}
-        if keys.get(name) and all(column.lower() in places for column in keys[name]):
-            yield frozenset(places[column.lower()] for column in keys[name])
+        if keys.of.get(name) and all(column.lower() in places for column in keys.of[name]):
+            yield frozenset(places[column.lower()] for column in keys.of[name])
     elif node.name in _SAME - {"Deduplicate"}:
         yield from _keys(node.children[-1], keys)
     elif node.name == "Window":
