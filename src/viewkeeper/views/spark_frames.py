@@ -24,6 +24,7 @@ from viewkeeper.plans.references import Reference
 from viewkeeper.spark.asking import ask, one_query, parsed, refused
 from viewkeeper.spark.parameters import Constant, constants
 from viewkeeper.spark.processes import loss_named
+from viewkeeper.spark.refused_types import unread_column
 from viewkeeper.spark.sessions import active, own_session
 from viewkeeper.spark.tables import answer_of, from_file
 from viewkeeper.streams.spark.failures import (
@@ -192,6 +193,8 @@ def _run(session: SparkSession, version: Version, text: str, parameters: Mapping
             if plan is not None:
                 _refuse(asked, foreign_function(plan, spark_functions(session)), "function of Spark's own")
                 _refuse(asked, outside(plan_of(answer._jdf.queryExecution().analyzed())), "part of this database")
+            if (unread := unread_column(answer.schema)) is not None:
+                raise Error(unread)
             return Result(answer_of(answer, version.catalog.zone))
         finally:
             for name in (*meant_here, *parts):

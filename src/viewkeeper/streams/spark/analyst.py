@@ -18,10 +18,12 @@ from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.errors import DeclarationError
 from viewkeeper.spark.asking import ask, one_query, parsed
 from viewkeeper.spark.parameters import Constant
+from viewkeeper.spark.refused_types import why_no_column
 from viewkeeper.spark.tables import local
 from viewkeeper.spark.types import catalog_type, declared_in, schema
 from viewkeeper.streams.analyst import Keys, NotByRows
 from viewkeeper.streams.spark.by_rows import not_by_rows
+from viewkeeper.streams.spark.collations import shown_by_chance
 from viewkeeper.streams.spark.failures import failures, raise_unless_of_query, refusal
 from viewkeeper.streams.spark.hidden import HiddenQuery, without_hidden
 from viewkeeper.streams.spark.plans import (
@@ -41,17 +43,6 @@ from viewkeeper.streams.spark.ties import undetermined
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_ADVICE = {
-    "void": "NULL alone, or nothing, has no type; write CAST(... AS a type)",
-    "array": "take an element, or make a row of each with explode",
-    "map": "take a value by its key, or make a row of each entry with explode",
-    "struct": "select its fields one by one",
-    "interval": "use two TIMESTAMPs, or a number of seconds",
-    "time": "use a TIMESTAMP, or a number of seconds",
-    "variant": "take a value out of it with variant_get",
-    "string": "write COLLATE UTF8_BINARY behind it",
-}
 
 
 class SparkAnalyst:
@@ -119,7 +110,7 @@ class SparkAnalyst:
         if other is not None:
             raise DeclarationError(f"the query reads what is not in this database ({other}); a view can read its "
                                    "streams, views and tables alone")  # fmt: skip
-        found = changing(plan, deterministic)
+        found = changing(plan, deterministic) or shown_by_chance(plan)
         if found is not None:
             raise _changing(query, found)
 
@@ -180,11 +171,6 @@ def _columns(query: HiddenQuery, frame: DataFrame, nested: bool) -> tuple[Column
     for field in frame.schema.fields:
         name, type_ = query.shown(field.name), catalog_type(field.dataType)
         if type_ is None or ((type_.is_nested or type_.is_interval) and not nested):
-            written = field.dataType.simpleString()
-            kind = field.dataType.typeName().split("(")[0].split(" ")[0]
-            advice = next((text for key, text in _ADVICE.items() if kind.startswith(key) or key in written),
-                          "convert it to a type that a column can have")  # fmt: skip
-            type_name = written.upper()
-            raise DeclarationError(f"the column {name} is of type {type_name}, which no column can have; {advice}")
+            raise DeclarationError(why_no_column(name, field.dataType, nested))
         found.append(Column(name, type_, field.nullable, declared_in(field)))
     return tuple(found)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from viewkeeper.streams.analyst import Keys
+from viewkeeper.streams.spark.collations import is_collated
 from viewkeeper.streams.spark.plans import Changing, PlanNode
 
 _SAME = {"SubqueryAlias", "View", "Filter", "Sort", "LocalLimit", "GlobalLimit", "Offset", "Distinct", "Deduplicate",
@@ -95,11 +96,12 @@ def _by_rows(spec: PlanNode) -> bool:
 
 
 def _attributes(terms: Sequence[PlanNode]) -> set[int]:
-    """The columns that stand as terms of an order, or of a partition, themselves."""
+    """The columns that stand as terms of an order, or of a partition, themselves; not texts that are other than equal
+    where a collation finds them so."""
     found = set()
     for term in terms:
         inner = term.children[0] if term.name == "SortOrder" else term
-        if inner.name == "AttributeReference":
+        if inner.name == "AttributeReference" and not is_collated(inner):
             found.add(_id(inner))
     return found
 
