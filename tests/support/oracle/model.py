@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -100,14 +100,16 @@ class Base:
         self._rows[operation.table] = rows
 
     def taken(self, batch: Sequence[Operation]) -> list[Operation]:
-        """Applies the operations of `batch` that a store takes, and says which these are."""
+        """Applies the operations of `batch` that a store takes, and says which these are, as they come out of its log:
+        texts of CHARs filled up."""
         taken = []
         for operation in batch:
             try:
                 self.apply(operation)
             except Refused:
                 continue
-            taken.append(operation)
+            schema = self.schemas[operation.table]
+            taken.append(replace(operation, rows=tuple(_fitted(schema, row) for row in operation.rows)))
         return taken
 
     def _put(self, schema: TableSchema, rows: dict[Any, dict[str, Any]], row: dict[str, Any]) -> None:
