@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,7 @@ import pytest
 
 import viewkeeper
 from local_maintenance import catch_up
-from viewkeeper import Database, DeclarationError, InputError, NotSupported, ViewBroken
+from viewkeeper import Database, DeclarationError, InputError, ViewBroken
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,6 +52,30 @@ def test_what_only_spark_answers_is_inserted(db: Database, spark: SparkSession) 
     assert rows(db, "SELECT x FROM bag WHERE g = 'big'") == [(x,)]
 
 
+def test_defaults_and_nulls_stand_beside_what_only_spark_knows(db: Database) -> None:
+    db.sql("""CREATE TABLE d (id INT PRIMARY KEY, s STRING DEFAULT 'it''s', n SMALLINT DEFAULT 3, x FLOAT DEFAULT 0.5,
+              m DECIMAL(5,2) DEFAULT 1.5, day DATE DEFAULT DATE '2024-01-31', b BINARY DEFAULT X'00ff',
+              at TIMESTAMP DEFAULT TIMESTAMP '2024-07-01 12:00:00.5', ok BOOLEAN DEFAULT true,
+              w TIMESTAMP_NTZ DEFAULT TIMESTAMP_NTZ '2024-01-01', a ARRAY<INT>, e STRING)""")
+    db.sql("INSERT INTO d (id) VALUES (1)")
+    alike = ", ".join(["DEFAULT"] * 10)
+    db.sql(f"INSERT INTO d VALUES (length(soundex('a')) - 2, {alike}, DEFAULT), (3, soundex(:s), {alike})", s="abc")
+    one, two, three = rows(db, "SELECT * FROM d ORDER BY id")
+    assert two[1:] == one[1:] and three[2:] == one[2:] and three[1] == "A120"
+    db.sql("INSERT INTO d (id, s, n) SELECT 4, NULL, :n FROM t WHERE soundex(g) = 'A120'", n=None)
+    db.sql("INSERT INTO d BY NAME SELECT NULL AS x, length(soundex('a')) + 1 AS id, :n AS a", n=None)
+    assert rows(db, "SELECT id, s, n, x, a FROM d WHERE id > 3 ORDER BY id") == [
+        (4, None, None, 0.5, None), (5, "it's", 3, None, None)]  # fmt: skip
+    db.sql(
+        """MERGE INTO d USING (SELECT :id AS id, :none AS s, NULL AS n, soundex('a') AS e) AS c ON d.id = c.id
+              WHEN MATCHED AND soundex(d.s) = 'I320' THEN UPDATE SET s = c.s, n = c.n, e = c.e
+              WHEN NOT MATCHED THEN INSERT (id, e, s, n) VALUES (c.id, c.e, c.s, DEFAULT)""",
+        id=1,
+        none=None,
+    )
+    assert rows(db, "SELECT s, n, x, e FROM d WHERE id = 1") == [(None, None, 0.5, "A000")]
+
+
 @pytest.mark.parametrize(
     ("sql", "kind", "message"),
     [
@@ -61,7 +87,9 @@ def test_what_only_spark_answers_is_inserted(db: Database, spark: SparkSession) 
         ("INSERT INTO t (id, v) SELECT 9, concat(soundex('a'), '!')", InputError, r"VARCHAR\(4\)"),
         ("INSERT INTO t (id, n) SELECT 9, rand() > soundex('a')", DeclarationError, "rand"),
         ("INSERT INTO t (id, g) SELECT id + 9, soundex(g) FROM t LIMIT 1", DeclarationError, "LIMIT"),
-        ("INSERT INTO t (id, g) VALUES (9, soundex('a')), (8, DEFAULT)", NotSupported, "soundex"),
+        ("INSERT INTO t (id, v, g) VALUES (9, DEFAULT, soundex('a')), (8, DEFAULT,\n nothing)", DeclarationError,
+         r"nothing.*line 2, column 2"),
+        ("INSERT INTO t (id, g) VALUES (9, soundex('a')), (8, DEFAULT + 1)", DeclarationError, r"near \+"),
         ("INSERT INTO t (id, g) SELECT 9, soundex('a') FROM parquet.`/tmp/x`", DeclarationError, "no table or view"),
     ],
 )  # fmt: skip
@@ -70,3 +98,25 @@ def test_what_is_refused_or_raises_changes_nothing(db: Database, sql: str, kind:
     with pytest.raises(kind, match=message):
         db.sql(sql)
     assert rows(db, "SELECT id, g, n, v FROM t ORDER BY id") == before
+
+
+def test_each_is_one_step_beside_other_writers(db: Database) -> None:
+    """Two count on from what is there, one puts rows: what was changed meanwhile is read again, and nothing is lost."""
+    db.sql("CREATE TABLE log (id INT PRIMARY KEY, who STRING)")
+
+    def count(name: str) -> None:
+        for _ in range(4):
+            db.sql(
+                "INSERT INTO log SELECT coalesce(max(id), 0) + 1, concat(:by, left(soundex('a'), 0)) FROM log", by=name
+            )
+
+    def put() -> None:
+        for i in range(20):
+            db.table("log").put({"id": -i, "who": "put"})
+            time.sleep(0.05)
+
+    with ThreadPoolExecutor(3) as pool:
+        for done in [pool.submit(count, "a"), pool.submit(count, "b"), pool.submit(put)]:
+            done.result()
+    assert rows(db, "SELECT id FROM log ORDER BY id") == [(i,) for i in range(-19, 9)]
+    assert rows(db, "SELECT who, count(*) FROM log GROUP BY who ORDER BY who") == [("a", 4), ("b", 4), ("put", 20)]

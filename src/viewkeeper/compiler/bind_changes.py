@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
 from viewkeeper.catalog.model import Catalog, Column, Scannable, Table, kind_of
 from viewkeeper.catalog.types import BIGINT, BOOLEAN, INT, VOID
+from viewkeeper.compiler import literals
 from viewkeeper.compiler.bind_select import SelectBinder, unwrapped
 from viewkeeper.compiler.calls import GeneratorCall
 from viewkeeper.compiler.column_defaults import python_value
@@ -18,7 +19,7 @@ from viewkeeper.compiler.namespace import Beside, Derived
 from viewkeeper.compiler.nested_values import refuse_nested
 from viewkeeper.compiler.parse_changes import DEFAULT, MATCHED, NOT_MATCHED, TARGET
 from viewkeeper.compiler.scope import did_you_mean
-from viewkeeper.compiler.source_text import QueryText
+from viewkeeper.compiler.source_text import QueryText, offset_of
 from viewkeeper.compiler.statements import (
     Delete,
     Identifier,
@@ -29,7 +30,7 @@ from viewkeeper.compiler.statements import (
     RowStatement,
     Update,
 )
-from viewkeeper.compiler.written_anew import NULL_VALUE, UNWRITTEN, WrittenAnew
+from viewkeeper.compiler.written_anew import NULL_VALUE, UNWRITTEN, MadeText, Snippet, WrittenAnew, joined
 from viewkeeper.errors import DeclarationError
 from viewkeeper.plans.changes import DELETE, INSERT, NOTHING, TARGET_ID, UPDATE, BoundChange, ChangedRows
 from viewkeeper.plans.expressions import Case, ColumnRef, Expression, Literal, TextPlace, reference_to
@@ -86,6 +87,21 @@ def table_changed(catalog: Catalog, statement: RowStatement) -> Table:
     raise DeclarationError(f"{found.name} is a {kind_of(found)}, whose rows are not changed; {advice}", *name.place)
 
 
+def defaults_written(catalog: Catalog, statement: Insert) -> MadeText | None:
+    """The query of `statement` with constants in place of each DEFAULT in its VALUES; None where there is none."""
+    query, tree = statement.query, unwrapped(statement.query.tree)
+    if not isinstance(tree, exp.Values):
+        return None
+    found = list(_Binder(catalog, table_changed(catalog, statement)).defaults_in(statement, tree))
+    made, done = list[Snippet](), query.start
+    for node, constant in found:
+        at = offset_of(node)
+        assert at is not None, "the word DEFAULT has a place"
+        made += [(query.source.text[done:at], done), (constant, at)]
+        done = at + len("DEFAULT")
+    return joined(query.source, [*made, (query.source.text[done : query.end], done)]) if found else None
+
+
 class _Names(Beside):
     """A catalog, beside the table that is changed."""
 
@@ -110,7 +126,7 @@ class _Binder:
         binder, marks = SelectBinder(query, self._names), dict[int, Sequence[bool]]()
         rows: Relation
         if answer is not None:
-            rows = answer
+            rows = _shown(answer)
         elif statement.refused is not None:
             raise statement.refused
         elif isinstance(tree, exp.Values):
@@ -118,19 +134,18 @@ class _Binder:
             rows = binder.values(tree, typed=False)
         else:
             rows = binder.of_view(tree)
-        given = [reference_to(c, i, (1, 1)) for i, c in enumerate(rows.columns)]
+        columns = rows.columns if answer is None else answer.columns
         values: dict[int, Expression] = {}
-        for i, value in zip(self._places(statement, rows), given, strict=True):
-            values[i] = self._stored(query, i, value)
-            if value.index in marks:
-                rows, is_default = _beside(rows, marks[value.index])
+        for at, i in enumerate(self._places(statement, [c.name.removeprefix(NULL_VALUE) for c in columns])):
+            values[i] = self._stored(query, i, self._answered(columns[at], at, (1, 1)))
+            if at in marks:
+                rows, is_default = _beside(rows, marks[at])
                 values[i] = _chosen([is_default, None], [self._default(i), values[i]])
         outputs = [self._literal(INSERT), *self._row(values)]
         return ChangedRows(_project(rows, outputs), of_table=False, written=True)
 
-    def _places(self, statement: Insert, rows: Relation) -> list[int]:
-        """The columns of the table that the query's outputs are for."""
-        names = [column.name for column in rows.columns]
+    def _places(self, statement: Insert, names: Sequence[str]) -> list[int]:
+        """The columns of the table that the query's outputs, which have these names, are for."""
         if statement.by_name:
             places = [self._position(Identifier(name, statement.place)) for name in names]
         elif statement.columns:
@@ -203,9 +218,7 @@ class _Binder:
         if answer is not None:
             first = len(target_columns(self._table)) if of_table else 0
             given = list(enumerate(answer.columns))[first:]
-            shown = tuple(replace(column, name=column.name.replace(UNWRITTEN, "")) for column in answer.columns)
-            return replace(answer, columns=shown), [(c.name, self._null() if c.name == NULL_VALUE else
-                             reference_to(c, i)) for i, c in given]  # fmt: skip
+            return _shown(answer), [(c.name.removeprefix(NULL_VALUE), self._answered(c, i)) for i, c in given]
         if anew.refused is not None:
             raise anew.refused
         relation = SelectBinder(query, self._names).query(query.tree).relation
@@ -236,8 +249,20 @@ class _Binder:
                 return SelectBinder(replace(anew.rows, tree=tree), self._names).query(tree).relation
         return Scan(TARGET_ID, self._table.name, self._names.target.columns)
 
-    def _null(self) -> Expression:
-        return Literal(VOID, True, None, None)
+    def _answered(self, column: Column, i: int, place: TextPlace | None = None) -> Expression:
+        """Column `i` of what Spark answers; of one that is NULL in every row it does not say the type."""
+        if column.name.startswith(NULL_VALUE):
+            return Literal(VOID, True, place, None)
+        return reference_to(column, i, place)
+
+    def defaults_in(self, statement: Insert, values: exp.Values) -> Iterator[tuple[exp.Expr, str]]:
+        """Each DEFAULT in VALUES, and the constant that it is."""
+        places = self._positions_of(statement.columns) if statement.columns else range(len(self._table.columns))
+        for row in values.expressions:
+            for i, value in zip(places, row.expressions, strict=False):
+                if isinstance(value, exp.Column) and value.name == DEFAULT:
+                    default = self._default(i)
+                    yield value, f"CAST({literals.written(default.type, default.value)} AS {default.type})"
 
     def _assigned(
         self, query: QueryText, columns: Sequence[Identifier], values: Sequence[tuple[str, Expression]]
@@ -305,6 +330,11 @@ class _Binder:
 
     def _literal(self, action: int) -> Expression:
         return Literal(INT, False, None, action)
+
+
+def _shown(answer: Scan) -> Scan:
+    """What Spark answers, with names for people."""
+    return replace(answer, columns=tuple(replace(c, name=c.name.replace(UNWRITTEN, "")) for c in answer.columns))
 
 
 def _default_marks(tree: exp.Values) -> dict[int, Sequence[bool]]:

@@ -122,9 +122,11 @@ def written(type_: Type, value: Any) -> str:
         return f"DATE '{value.isoformat()}'"
     if type_ == TIMESTAMP:
         return f"TIMESTAMP_LTZ '{value.astimezone(UTC).isoformat(sep=' ')}'"
+    if type_.name == "TIMESTAMP_NTZ":
+        return f"TIMESTAMP_NTZ '{value.isoformat(sep=' ')}'"
     if type_ == DAY_TIME:
         return f"INTERVAL '{_day_time(value)}' DAY TO SECOND"
-    if type_ == DOUBLE:
+    if type_.is_float:
         return f"{value!r}D" if math.isfinite(value) else f"CAST('{value}' AS DOUBLE)"
     return f"{value:f}BD" if type_.is_decimal else str(value).upper()
 

@@ -67,8 +67,6 @@ class ChangeReader(StreamReader):
         try:
             query, parts = self._select()
         except NotSupported:
-            if any(token.text == DEFAULT for token in tokens):
-                raise
             (query, refused), parts = self._plain_query(tokens), None
         if parts is not None:
             raise self._source.error("parts of streams cannot be inserted yet", query.start, NotSupported)

@@ -44,14 +44,9 @@ class WrittenAnew:
 
     def selecting(self, source: Script, outputs: Sequence[str]) -> MadeText:
         """The query with `outputs` in front of the values."""
-        text, starts, places = "", list[int](), list[int]()
         first = self.values[0][1]
-        for piece, place in [("SELECT", first), *((f"{each},", first) for each in outputs), *self.values, *self.behind]:
-            text += " " if text else ""
-            starts.append(len(text))
-            places.append(place)
-            text += piece
-        return MadeText(source, Script(text, source.parameters), tuple(starts), tuple(places))
+        shown = ((f"{each},", first) for each in outputs)
+        return joined(source, [("SELECT", first), *shown, *self.values, *self.behind])
 
 
 @dataclass(frozen=True)
@@ -79,6 +74,17 @@ class MadeText:
             piece = max(bisect_right(self.starts, at) - 1, 0)
             place = self.source.place(min(self.places[piece] + at - self.starts[piece], len(self.source.text)))
         return type(error)(message, *(place or ()))
+
+
+def joined(source: Script, snippets: Sequence[Snippet]) -> MadeText:
+    """The text of `snippets`, which are pieces of that of `source`, or stand for such."""
+    text, starts, places = "", list[int](), list[int]()
+    for piece, place in snippets:
+        text += " " if text else ""
+        starts.append(len(text))
+        places.append(place)
+        text += piece
+    return MadeText(source, Script(text, source.parameters), tuple(starts), tuple(places))
 
 
 def pieces(source: Script, written: Sequence[Token], tokens: Sequence[Token]) -> list[Snippet]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from viewkeeper.catalog.arrow_tables import logical_table
 from viewkeeper.catalog.model import Catalog, Column, Table, View
-from viewkeeper.compiler.bind_changes import table_changed, target_columns
+from viewkeeper.compiler.bind_changes import defaults_written, table_changed, target_columns
 from viewkeeper.compiler.parse_changes import NOT_MATCHED, TARGET
 from viewkeeper.compiler.part_references import quoted
 from viewkeeper.compiler.statements import Insert, Merge, RowStatement
@@ -70,7 +70,14 @@ def answered_queries(
     would not be determined by the rows that it reads.
     """
     if isinstance(statement, Insert):
-        asked = determined_query(catalog, statement.query, refused, spark.analyst())
+        filled = defaults_written(catalog, statement)
+        try:
+            query = statement.query if filled is None else filled.query()
+            asked = determined_query(catalog, query, refused, spark.analyst())
+        except DeclarationError as error:
+            if error is refused or filled is None:
+                raise
+            raise filled.told(error) from None
         return (_answered(catalog, ANSWER_ID, asked, asked.columns, refused, spark),)
     table = table_changed(catalog, statement)
     columns = target_columns(table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -164,7 +164,7 @@ class _Asked:
     objects: list[_Read]
     refused: NotSupported
     analyst: Analyst
-    parameters: Mapping[str, Constant] = field(default_factory=dict)
+    parameters: Mapping[str, Constant] | None = None
 
     def columns(self, sql: str, *, determined: bool = False) -> tuple[Column, ...]:
         """The columns of `sql`, which is the query or begins like it; if it is to be `determined`, only where its rows

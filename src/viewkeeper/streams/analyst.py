@@ -38,7 +38,9 @@ class Analyst(Protocol):
         Raises DeclarationError, with the place in `sql` where one is known; NotByRows where the query takes rows of the
         table `by_rows`, which it reads once, together.  With `keys`, also where the answer depends on the order of rows
         that an ORDER BY finds equal; where these are not `settled` yet, only where a list's does.
-        Arrays, structs and maps are types of columns if `nested`.  `parameters` are the values of `:name` in `sql`.
+        Arrays, structs and maps are types of columns if `nested`.  `parameters` are the values of `:name` in `sql`,
+        None those of what is kept; else a column that is NULL in every row has `written_anew.NULL_VALUE` before its
+        name, and a type that says nothing.
         """
 
 

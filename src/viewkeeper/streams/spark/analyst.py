@@ -10,11 +10,12 @@ import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
 
 from viewkeeper.catalog.model import Column
-from viewkeeper.catalog.types import logical_type
+from viewkeeper.catalog.types import INT, logical_type
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.compiler.part_references import quoted
 from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.syntax import tokenize
+from viewkeeper.compiler.written_anew import NULL_VALUE
 from viewkeeper.errors import DeclarationError
 from viewkeeper.spark.asking import ask, one_query, parsed
 from viewkeeper.spark.parameters import Constant
@@ -79,7 +80,7 @@ class SparkAnalyst:
                     self._refuse_changing(query, plan, analysed.deterministic())
                     if keys is not None and (tied := undetermined(plan, keys)) is not None:
                         raise _changing(query, tied)
-                    return _columns(query, frame, nested)
+                    return _columns(query, frame, nested, parameters is not None)
             except failures() as error:
                 raise_unless_of_query(error)
                 raise refusal(error, query) from None
@@ -166,10 +167,12 @@ def _empty_tables(
             session.catalog.dropTempView(name)
 
 
-def _columns(query: HiddenQuery, frame: DataFrame, nested: bool) -> tuple[Column, ...]:
+def _columns(query: HiddenQuery, frame: DataFrame, nested: bool, void: bool) -> tuple[Column, ...]:
     found = []
     for field in frame.schema.fields:
         name, type_ = query.shown(field.name), catalog_type(field.dataType)
+        if void and field.dataType.typeName() == "void":
+            name, type_ = f"{NULL_VALUE}{name}", INT
         if type_ is None or ((type_.is_nested or type_.is_interval) and not nested):
             raise DeclarationError(why_no_column(name, field.dataType, nested))
         found.append(Column(name, type_, field.nullable, declared_in(field)))
