@@ -60,6 +60,25 @@ QUERIES = [
 ]
 
 
+ON_THE_DELTA = [
+    "SELECT k, filter(array(n, k), v -> v > k) AS x, count(*) FILTER (WHERE n > 1) OVER () AS y FROM l",
+    "SELECT k, from_json(j, 'a INT, b STRUCT<c: INT>').b.c + k AS x, from_json(j, 'a INT').a AS y FROM l",
+    "SELECT k, exists(array(n, 2), v -> v = k) AS x FROM l WHERE EXISTS (SELECT 1 FROM l AS m WHERE m.n = l.n)",
+]
+
+
+def test_functions_called_as_words_of_sql_and_fields_of_what_they_give_are_computed_on_the_delta(
+    database: Database,
+) -> None:
+    database.sql(";".join(f"CREATE VIEW v{i} AS {query}" for i, query in enumerate(ON_THE_DELTA)))
+    for row in ROWS:
+        database.table("l").put(row)
+    database.catch_up()
+    for report in database.check_all():
+        report.raise_if_wrong()
+        assert "MEMO" in database.explain(report.view) and "SPARK" not in database.explain(report.view)
+
+
 def test_what_spark_accepts_is_kept(database: Database) -> None:
     """All at once, beside a call that Spark computes for each value: none takes rows from another."""
     views = [*QUERIES, "SELECT k, soundex(s) AS x FROM l"]

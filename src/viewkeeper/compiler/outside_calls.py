@@ -152,20 +152,36 @@ def _calls(tokens: Sequence[Token]) -> list[CallSpan]:
             open_.append(i)
         elif token.token_type == TokenType.R_PAREN and open_:
             first = open_.pop() - 1
-            if first >= 0 and tokens[first].text.replace("_", "a").isalnum() and not _is_syntax(tokens[first]):
-                found.append((first, i))
+            if first >= 0 and tokens[first].text.replace("_", "a").isalnum() and not _is_syntax(tokens, first):
+                found.append((first, _behind_fields(tokens, i)))
     return found
 
 
-def _is_syntax(token: Token) -> bool:
-    return token.text.upper() in _SYNTAX
+def _is_syntax(tokens: Sequence[Token], at: int) -> bool:
+    """Whether the word `at` before a parenthesis is no function's; `filter` and `exists` may be."""
+    word = tokens[at].text.upper()
+    if word == "FILTER":
+        return at > 0 and tokens[at - 1].token_type == TokenType.R_PAREN
+    if word == "EXISTS":
+        return tokens[at + 2].token_type in _BEGINS_QUERY
+    return word in _SYNTAX
+
+
+_BEGINS_QUERY = (TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.FROM, TokenType.TABLE, TokenType.L_PAREN)
+
+
+def _behind_fields(tokens: Sequence[Token], last: int) -> int:
+    """Where a call ends that `last` closes: behind the fields that are taken of a struct."""
+    while [token.token_type for token in tokens[last + 1 : last + 3]] == [TokenType.DOT, TokenType.VAR]:
+        last += 2
+    return last
 
 
 _SYNTAX = frozenset(
     (
-        "ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CASE", "DISTINCT", "ELSE", "EXCEPT", "EXISTS", "FILTER", "FROM",
-        "GROUP", "HAVING", "IN", "INTERSECT", "JOIN", "LATERAL", "MINUS", "NOT", "ON", "OR", "OVER", "SELECT", "SOME",
-        "THEN", "UNION", "USING", "VALUES", "WHEN", "WHERE",
+        "ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CASE", "DISTINCT", "ELSE", "EXCEPT", "FROM", "GROUP", "HAVING",
+        "IN", "INTERSECT", "JOIN", "LATERAL", "MINUS", "NOT", "ON", "OR", "OVER", "SELECT", "SOME", "THEN", "UNION",
+        "USING", "VALUES", "WHEN", "WHERE",
     )
 )  # fmt: skip
 
@@ -207,7 +223,8 @@ def _columns(source: Script, tokens: Sequence[Token]) -> list[exp.Column]:
     columns = [column for column in tree.find_all(exp.Column) if id(column) not in units]
     if any(token.text.lower() == "arrays_zip" for token in tokens):
         raise source.error("a call that names fields as columns are called", tokens[0].start, NotSupported)
-    if tree.find(exp.Star, exp.Subquery, exp.Exists) or any(token.text.lower() in _OF_ROWS for token in tokens):
+    asks = any(isinstance(each.this, exp.Query) for each in tree.find_all(exp.Exists))
+    if asks or tree.find(exp.Star, exp.Subquery) or any(token.text.lower() in _OF_ROWS for token in tokens):
         raise source.error("rows, and not a value, in a call", tokens[0].start, NotSupported)
     return columns
 
