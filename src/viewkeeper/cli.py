@@ -8,6 +8,7 @@ from types import TracebackType
 
 import click
 
+from viewkeeper.commands.output import show_progress
 from viewkeeper.commands.programs import bench, demo
 from viewkeeper.commands.row_commands import get, load, put, sql
 from viewkeeper.commands.upkeep import catch_up, check, explain, init, maintain, rebase, rejected, status
@@ -25,6 +26,7 @@ def cli() -> None:
     viewkeeper catch-up --db shop
     viewkeeper get --db shop n 7
     """
+    show_progress()
 
 
 for _command in (demo, init, sql, load, put, get, maintain, catch_up, status, explain, check, rejected, rebase, bench):

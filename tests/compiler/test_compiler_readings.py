@@ -6,10 +6,12 @@ Every expectation here was compared with Spark.
 from __future__ import annotations
 
 import pytest
+import sqlglot.parser
 
 from compiler_catalog import catalog_of, query_of
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.compiler.parse import parse_script
+from viewkeeper.compiler.syntax import require_source
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.plans.expressions import Compare, Literal
 from viewkeeper.plans.relations import Filter, Project
@@ -176,3 +178,10 @@ def test_a_text_that_does_not_end_is_refused_where_it_begins(script: str, place:
 def test_a_refusal_shows_nothing_of_the_parser(query: str) -> None:
     """What is missing is said without classes and tokens of sqlglot."""
     assert "sqlglot" not in str(refusal(query)) and "Token" not in str(refusal(query))
+
+
+def test_a_compiled_sqlglot_is_named_with_the_remedy() -> None:
+    """Its classes cannot be inherited from, which Python says without saying of what."""
+    require_source(sqlglot.parser.__file__)
+    with pytest.raises(ImportError, match="uninstall the package sqlglotc"):
+        require_source("/lib/sqlglot/parser.cpython-311-x86_64-linux-gnu.so")

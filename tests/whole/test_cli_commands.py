@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import subprocess
@@ -16,9 +17,10 @@ from click.testing import CliRunner, Result
 import viewkeeper
 from local_maintenance import catch_up
 from viewkeeper.cli import cli
-from viewkeeper.commands.output import print_rows
+from viewkeeper.commands.output import print_rows, show_progress
 from viewkeeper.errors import InputError, NotFound
 from viewkeeper.pipeline.local_executor import LocalExecutor
+from viewkeeper.views import spark_session
 
 Run = Callable[..., Result]
 
@@ -78,6 +80,23 @@ def test_parameters_are_numbers_texts_and_null(run: Run) -> None:
         "-a", "3", "-a", "null", "--arg", "-1.5", "-a", "late")  # fmt: skip
     assert lines(run("get", "orders", "3", "--json"))[0]["note"] == "late"
     assert "a text has either" in run("sql", "SELECT ?", "-a", "3", "-p", "id=1").stderr
+
+
+def test_that_spark_is_starting_is_said_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark import SparkContext
+
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    monkeypatch.setattr(spark_session, "session", lambda servers: (None, True))
+    monkeypatch.setattr(spark_session, "_started", None)
+    monkeypatch.setattr(spark_session.log, "handlers", [])
+    monkeypatch.setattr(spark_session.log, "level", spark_session.log.level)
+    for is_terminal, said in ((False, ""), (True, "viewkeeper: starting Spark, which takes 10 to 20 seconds\n")):
+        errors = io.StringIO()
+        monkeypatch.setattr(errors, "isatty", lambda is_terminal=is_terminal: is_terminal)
+        monkeypatch.setattr(sys, "stderr", errors)
+        show_progress()
+        spark_session._found_or_started(1)
+        assert errors.getvalue() == said
 
 
 def test_status_says_that_an_older_store_was_put_back_and_rebase_makes_up_for_it(

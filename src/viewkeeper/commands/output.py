@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime
 import json
+import logging
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -98,6 +99,19 @@ def console() -> Console:
     """Standard output, where data goes; markup in data is not interpreted, and nothing is cut but for a terminal."""
     is_terminal = sys.stdout.isatty()
     return Console(markup=False, highlight=False, soft_wrap=not is_terminal, width=None if is_terminal else _WIDE)
+
+
+class _Shown(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(f"viewkeeper: {self.format(record)}", err=True)
+
+
+def show_progress() -> None:
+    """What takes long and has no bar is said on standard error, where that is a terminal."""
+    log = logging.getLogger("viewkeeper.progress")
+    if sys.stderr.isatty() and not log.handlers:
+        log.addHandler(_Shown())
+        log.setLevel(logging.INFO)
 
 
 def progress_bar() -> Progress:

@@ -9,6 +9,7 @@ from decimal import InvalidOperation
 from typing import ClassVar
 
 from sqlglot import exp
+from sqlglot import parser as parser_module
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.parser import Parser
@@ -116,6 +117,14 @@ class _Parsing(threading.local):
         self.faithful = _FaithfulParser(dialect="spark")
 
 
+def require_source(file: str | None) -> None:
+    """Raises ImportError where sqlglot's parser, which has been read from `file`, is a compiled one."""
+    if file is not None and not file.endswith((".py", ".pyc")):
+        raise ImportError(f"sqlglot is compiled here ({file}), and a compiled parser cannot be given Spark's ways; "
+                          "uninstall the package sqlglotc, which sqlglot[c] brings")  # fmt: skip
+
+
+require_source(parser_module.__file__)
 _parsing = _Parsing()
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _OTHER_ARGUMENTS = re.compile("The number of provided arguments")

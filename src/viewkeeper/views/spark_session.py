@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ from viewkeeper.streams.spark.sessions import Sessions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+log = logging.getLogger("viewkeeper.progress")
 
 _lock = threading.Lock()
 _users = 0
@@ -90,6 +93,7 @@ def _found_or_started(servers: int) -> SparkSession:
     # Asked of the context: a session is active only in the threads that made or used it.
     if SparkContext._active_spark_context is not None:
         return SparkSession(SparkContext.getOrCreate())
+    log.info("starting Spark, which takes 10 to 20 seconds")
     with uninterrupted():  # A Java process whose start is left half done runs on for ever.
         _started, _ = session(servers)
     return _started
