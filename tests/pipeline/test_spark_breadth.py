@@ -145,6 +145,7 @@ def test_a_scalar_subquery_of_several_rows_breaks_the_view_until_one_is_left(dat
     ("SELECT s, hll_sketch_estimate(hll_sketch_agg(n)) AS x FROM l GROUP BY s", "hll_sketch_agg cannot .*column 48"),
     ("SELECT s, listagg(j, '-') WITHIN GROUP (ORDER BY upper(j)) AS x FROM l GROUP BY s", "add the text itself"),
     ("SELECT s, array_sort(collect_list(n), (a, b) -> a - b) AS x FROM l GROUP BY s", "collect_list .*sort_array"),
+    ("SELECT s, listagg(j) AS x FROM l GROUP BY s", "listagg cannot .* chance; put WITHIN GROUP"),
     ("SELECT s, to_json(collect_union(array(n))) AS x FROM l GROUP BY s", "collect_union .*sort_array"),
     ("SELECT k, collect_list(n) OVER (PARTITION BY s ORDER BY t) AS x FROM l", "collect_list OVER .*such as k"),
     ("SELECT k, listagg(j) OVER (PARTITION BY s ORDER BY t) AS x FROM l", "listagg OVER .*such as k"),

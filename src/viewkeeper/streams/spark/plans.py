@@ -163,7 +163,8 @@ _MOMENT = ("a constant text such as 'now' or 'today' is another moment each time
 _MAKE_MOMENTS = ("cast", "try_cast", "date", "timestamp", "to_date", "to_timestamp", "try_to_date", "try_to_timestamp",
                  "to_timestamp_ltz", "to_timestamp_ntz")  # fmt: skip
 _FIRST = "which row it takes is chance; use min_by or max_by, or write it OVER (... ORDER BY ...)"
-_LISTED = "the order of its values is chance; put sort_array(...) around it, or WITHIN GROUP (ORDER BY ...) after it"
+_LISTED = "the order of its values is chance; {}, or write it OVER (... ORDER BY ...)"
+_ORDERED = {True: "put WITHIN GROUP (ORDER BY ...) behind it", False: "put sort_array(...) around it"}
 
 _BINS = "its bins depend on how Spark splits the rows; use count(*) ... GROUP BY width_bucket(...) instead"
 _SPLIT = "its answer depends on how Spark splits the rows; use"
@@ -225,8 +226,8 @@ def changing(analysed: PlanNode, deterministic: bool) -> Changing | None:
             names = _TAKES_FIRST[node.name]
             return Changing(names, f"cannot stand in a view so: {_FIRST}", named=True)
         if node.name in _LISTS and not _is_put_in_order(node, above):
-            names = _LISTS[node.name]
-            return Changing(names, f"cannot stand in a view so: {_LISTED}", named=True)
+            what = _LISTED.format(_ORDERED[node.name == "ListAgg"])
+            return Changing(_LISTS[node.name], f"cannot stand in a view so: {what}", named=True)
         if node.name in ("GlobalLimit", "Offset") and not _is_sorted(node) and not _asks_for_rows(node, above):
             name = "LIMIT" if node.name == "GlobalLimit" else "OFFSET"
             return Changing((name.lower(),), f"{name} without ORDER BY takes any rows; add an ORDER BY before it")
