@@ -167,6 +167,7 @@ _LISTED = "the order of its values is chance; {}, or write it OVER (... ORDER BY
 _ORDERED = {True: "put WITHIN GROUP (ORDER BY ...) behind it", False: "put sort_array(...) around it"}
 
 _BINS = "its bins depend on how Spark splits the rows; use count(*) ... GROUP BY width_bucket(...) instead"
+_RELEASE = "its answer is that of one version of Spark; store it in a table"
 _SPLIT = "its answer depends on how Spark splits the rows; use"
 _RANKED = f"{_SPLIT} percentile, which is exact"
 _COUNTED = f"{_SPLIT} approx_count_distinct, or theta_sketch_agg"
@@ -180,7 +181,8 @@ _FUNCTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "CurrentTime": (("current_time", "localtime"), _NOW), "LocalTimestamp": (("localtimestamp",), _NOW),
     "CurrentUser": (("current_user", "user", "session_user"), _WHO),
     "CurrentDatabase": (("current_database", "current_schema"), _WHO), "CurrentCatalog": (("current_catalog",), _WHO),
-    "SparkVersion": (("version",), _WHO), "Rand": (("rand", "random"), _CHANCE), "Randn": (("randn",), _CHANCE),
+    "SparkVersion": (("version",), _RELEASE), "Collations": (("collations",), _RELEASE),
+    "SQLKeywords": (("sql_keywords",), _RELEASE), "Rand": (("rand", "random"), _CHANCE), "Randn": (("randn",), _CHANCE),
     "RandStr": (("randstr",), _CHANCE), "Uniform": (("uniform",), _CHANCE), "Uuid": (("uuid",), _CHANCE),
     "Shuffle": (("shuffle",), _CHANCE), "Sample": (("tablesample",), _CHANCE),
     "MonotonicallyIncreasingID": (("monotonically_increasing_id",), _WHERE),
