@@ -297,7 +297,7 @@ class TestRefused:
         assert message in str(error.value)
         assert place is None or (error.value.line, error.value.column) == place
 
-    def test_a_view_that_only_spark_answers_is_not_read(self, db: Database) -> None:
+    def test_a_view_that_only_spark_answers_is_not_read_without_it(self, db: Database) -> None:
         (statement,) = parse_script("INSERT INTO bag SELECT n, n FROM total")
         assert isinstance(statement, Insert)
         asked = db.catalog.changing([replace(db.catalog.views[0], asked="SELECT ...")])

@@ -100,6 +100,28 @@ def test_what_is_refused_or_raises_changes_nothing(db: Database, sql: str, kind:
     assert rows(db, "SELECT id, g, n, v FROM t ORDER BY id") == before
 
 
+def test_views_that_spark_answers_are_read_as_their_tables_are_written(db: Database) -> None:
+    """Those of which Spark has a part, and views over them, too, in statements of ours and of Spark's."""
+    db.sql("""CREATE VIEW pivoted AS SELECT * FROM (SELECT g, n FROM t) PIVOT (sum(n) FOR g IN ('abc' AS a));
+              CREATE VIEW sounding AS SELECT id, soundex(g) AS s FROM t;
+              CREATE VIEW above AS SELECT a + 1 AS a FROM pivoted;
+              CREATE VIEW skewed AS SELECT g, skewness(n) AS x, count(*) AS c FROM t GROUP BY g""")
+
+    def read(query: str) -> list[tuple[Any, ...]]:
+        db.catch_up()
+        return [tuple(row.values()) for row in db.sql(query)]
+
+    db.sql("INSERT INTO t (id, g, n) VALUES (4, 'abc', 40)")
+    db.sql("INSERT INTO bag SELECT 'a', a FROM above UNION ALL SELECT s, id FROM sounding WHERE s = 'A130'")
+    db.sql("INSERT INTO bag SELECT soundex(g), c FROM skewed WHERE g = 'abc'")
+    db.sql("UPDATE t SET n = (SELECT a FROM pivoted) WHERE id IN (SELECT id FROM sounding WHERE s = 'A120')")
+    assert read("SELECT g, x FROM bag ORDER BY g, x") == [("A120", 2.0), ("A130", 2.0), ("a", 42.0)]
+    assert read("SELECT id, n FROM t ORDER BY id") == [(1, 41), (2, 2), (3, 3), (4, 41)]
+    db.sql("MERGE INTO t USING sounding AS q ON t.id = q.id AND q.s IS NULL WHEN MATCHED THEN DELETE")
+    db.sql("DELETE FROM t WHERE n * 2 + 1 = (SELECT max(a) FROM above)")
+    assert read("SELECT id FROM t") == [(2,)]
+
+
 def test_each_is_one_step_beside_other_writers(db: Database) -> None:
     """Two count on from what is there, one puts rows: what was changed meanwhile is read again, and nothing is lost."""
     db.sql("CREATE TABLE log (id INT PRIMARY KEY, who STRING)")

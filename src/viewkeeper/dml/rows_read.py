@@ -25,15 +25,17 @@ from viewkeeper.plans.subqueries import scans_in
 from viewkeeper.stores.contract import Moment
 from viewkeeper.trace.keys import canonical
 from viewkeeper.trace.rows import Rows
+from viewkeeper.views.spark_session import SparkUse
 
 
 class RowsRead:
     """What the relations of `bound` scan."""
 
     def __init__(
-        self, catalog: Catalog, moment: Moment, bound: BoundChange, answered: Sequence[AnsweredQuery] = ()
-    ) -> None:
-        self._catalog, self._moment, self._bound = catalog, moment, bound
+        self, catalog: Catalog, moment: Moment, bound: BoundChange, answered: Sequence[AnsweredQuery] = (),
+        spark: SparkUse | None = None,
+    ) -> None:  # fmt: skip
+        self._catalog, self._moment, self._bound, self._spark = catalog, moment, bound, spark
         self._answered = {each.id: each for each in answered}
         self._scanned: dict[int, Rows] = {}
 
@@ -56,13 +58,23 @@ class RowsRead:
         found = self._catalog.by_id(id_)
         if isinstance(found, View):
             if found.asked is not None:
-                raise NotSupported(f"{found.name} is a view whose query only Spark answers; read the tables of it")
+                return self._by_spark(found, found.asked)
             (statement,) = parse_script(found.sql)
             assert isinstance(statement, SelectStatement), "a view's query"
             rows = bind_rows_of_view(self._catalog.seen_at(found.saw), statement)
             return run_query(rows, self.scan, self._catalog.zone)
         assert isinstance(found, Table), "names mean tables and views"
         return self._whole(found).select(range(len(found.columns)))
+
+    def _by_spark(self, view: View, asked: str) -> Rows:
+        """The rows of a view that is Spark's, or has a part that is: its whole query, as Spark answers it now."""
+        catalog = self._catalog.seen_at(view.saw)
+        read = [catalog.by_id(id_) for id_ in view.reads]
+        tables = tuple(each for each in read if isinstance(each, Table | View))
+        if self._spark is None or len(tables) < len(read):
+            raise NotSupported(f"{view.name} is a view whose query only Spark answers; read the tables of it")
+        query = AnsweredQuery(view.id, asked, tables, view.columns, {}, self._catalog.zone, self._spark)
+        return query.rows(self.scan)
 
     def _target(self) -> Rows:
         table = self._bound.table

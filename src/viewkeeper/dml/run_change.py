@@ -34,7 +34,7 @@ def run_change(catalog: Catalog, store: Store, statement: RowStatement, spark: S
     done: list[RowOperations] = []
 
     def compute(moment: Moment) -> Sequence[Operations]:
-        reading = RowsRead(catalog, moment, bound, answered)
+        reading = RowsRead(catalog, moment, bound, answered, spark)
         with placed(written):
             results = [run_query(rows.relation, reading.scan, catalog.zone).repeated() for rows in bound.rows]
         done.append(row_operations(bound, results, moment, catalog.zone))
