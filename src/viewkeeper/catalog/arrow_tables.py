@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
-from viewkeeper.catalog.types import Type, logical_type, to_logical
+from viewkeeper.catalog.types import logical_type, to_logical
 
 _TYPE, _DECLARED = b"viewkeeper.type", b"viewkeeper.declared"
 
@@ -21,19 +21,22 @@ def logical_table(columns: Sequence[Column], physical: Sequence[pa.Array], zone:
 def logical_field(column: Column, zone: str) -> pa.Field:
     """`column` in the type that users see; the types of intervals, of which Arrow holds several alike, stand in its
     metadata, and how long texts are."""
-    metadata = {_TYPE: column.type.name.encode()} if column.type.is_interval else None
+    metadata = {_TYPE: str(column.type).encode()} if column.type.has_interval else None
     if column.declared is not None:
         metadata = {_DECLARED: str(column.declared).encode()}
     return pa.field(column.name, logical_type(column.type, zone), column.nullable, metadata)
 
 
-def interval_type(field: pa.Field) -> Type | None:
-    """The type of intervals in whose `logical_field` `field` is; None for another."""
-    name = (field.metadata or {}).get(_TYPE)
-    return None if name is None else Type(name.decode())
+def type_text(field: pa.Field) -> str | None:
+    """The type, as it is written, of the column in whose `logical_field` `field` is; None where Arrow says it."""
+    return _text(field, _TYPE)
 
 
 def declared_text(field: pa.Field) -> str | None:
     """How the column was declared (`Column.declared`) in whose `logical_field` `field` is."""
-    text: bytes | None = (field.metadata or {}).get(_DECLARED)
+    return _text(field, _DECLARED)
+
+
+def _text(field: pa.Field, name: bytes) -> str | None:
+    text: bytes | None = (field.metadata or {}).get(name)
     return None if text is None else text.decode()

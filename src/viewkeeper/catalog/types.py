@@ -95,9 +95,9 @@ class Type:
         return self.name in ("INTERVAL YEAR", "INTERVAL MONTH", "INTERVAL YEAR TO MONTH")
 
     @property
-    def stands_in_others(self) -> bool:
-        """Whether arrays, structs and maps can hold it: Arrow has but one type of intervals for what stands in them."""
-        return not self.is_interval or self.name == "INTERVAL DAY TO SECOND"
+    def has_interval(self) -> bool:
+        """Whether it is an interval, or holds one: Arrow then does not say all of it."""
+        return self.is_interval or any(part.has_interval for _, part in self.parts)
 
     @property
     def is_bytes(self) -> bool:

@@ -13,7 +13,6 @@ from viewkeeper.catalog.types import (
     BINARY,
     BOOLEAN,
     DATE,
-    DAY_TIME,
     DECLARED_TEXTS,
     DOUBLE,
     FLOAT,
@@ -34,6 +33,7 @@ from viewkeeper.catalog.types import (
 )  # fmt: skip
 from viewkeeper.compiler.source_text import Script
 from viewkeeper.compiler.statements import ColumnDeclaration, Identifier, Statement
+from viewkeeper.compiler.syntax import tokenize
 from viewkeeper.errors import DeclarationError, NotSupported
 
 _Some = TypeVar("_Some", bound=Statement)
@@ -50,6 +50,12 @@ _OTHER_TYPES = {
     "TEXT": "use STRING", "DATETIME": "use TIMESTAMP",
     "VARIANT": "it is not supported yet",
 }  # fmt: skip
+
+
+def read_type(text: str) -> Type:
+    """The type that `text` is, as `str` writes it."""
+    source = Script(text)
+    return TokenReader(source, tokenize(source))._type()
 
 
 class TokenReader:
@@ -118,23 +124,16 @@ class TokenReader:
         if word == "STRUCT":
             type_ = struct_of(self._struct_fields())
         elif word == "ARRAY":
-            type_ = array_of(self._part())
+            type_ = array_of(self._type())
         else:
-            key = self._part()
+            key = self._type()
             if key.has_map:
                 self._next -= 1
                 raise self._failure(f"the key of a map cannot be of type {key}", expected=False)
             self._expect(",")
-            type_ = map_of(key, self._part())
+            type_ = map_of(key, self._type())
         self._expect(">")
         return type_
-
-    def _part(self) -> Type:
-        start, part = self._next, self._type()
-        if not part.stands_in_others:
-            self._next = start
-            raise self._refusal(f"an array, struct or map cannot hold {part}; use {DAY_TIME}, or a number")
-        return part
 
     def _struct_fields(self) -> list[tuple[str, Type]]:
         fields: list[tuple[str, Type]] = []
@@ -144,7 +143,7 @@ class TokenReader:
                 self._next -= 1
                 raise self._failure(f"two fields are called {name}", expected=False)
             self._take(":")
-            fields.append((name, self._part()))
+            fields.append((name, self._type()))
         return fields
 
     def _interval_type(self) -> Type:

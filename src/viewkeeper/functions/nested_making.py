@@ -19,8 +19,7 @@ _MOST = 200
 def _array_type(types: Sequence[Type], values: Sequence[Any]) -> Signature | None:
     if not types:
         return array_of(VOID), ()
-    fit = len(set(types)) == 1 and types[0].stands_in_others
-    return (array_of(types[0]), tuple(types)) if fit else None
+    return (array_of(types[0]), tuple(types)) if len(set(types)) == 1 else None
 
 
 def _array(arguments: Sequence[Any], types: Sequence[Type], zone: str) -> Computed:
@@ -34,7 +33,7 @@ def _array(arguments: Sequence[Any], types: Sequence[Type], zone: str) -> Comput
 def _struct_type(types: Sequence[Type], values: Sequence[Any]) -> Signature | None:
     names = values[::2]
     plain = all(isinstance(name, str) for name in names) and len({str(name).lower() for name in names}) == len(names)
-    if len(types) % 2 or not plain or not all(type_.stands_in_others for type_ in types):
+    if len(types) % 2 or not plain:
         return None
     return struct_of(zip(map(str, names), types[1::2], strict=True)), tuple(types)
 
@@ -51,8 +50,6 @@ def _map_type(types: Sequence[Type], values: Sequence[Any]) -> Signature | None:
         return map_of(VOID, VOID), ()
     keys, items = set(types[::2]), set(types[1::2])
     if len(types) % 2 or len(keys) != 1 or len(items) != 1 or types[0] == VOID or types[0].has_map:
-        return None
-    if not all(type_.stands_in_others for type_ in types):
         return None
     return map_of(types[0], types[1]), tuple(types)
 

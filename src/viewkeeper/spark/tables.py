@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from viewkeeper.catalog.arrow_tables import declared_text, interval_type
+from viewkeeper.catalog.arrow_tables import declared_text, type_text
 from viewkeeper.compiler.part_references import quoted
+from viewkeeper.compiler.token_reader import read_type
 from viewkeeper.spark.types import metadata_of, spark_type
 
 if TYPE_CHECKING:
@@ -69,19 +70,41 @@ def _nullable(type_: DataType) -> DataType:
 
 
 def in_months(frame: DataFrame) -> DataFrame:
-    """`frame`, its intervals of years and months as numbers of months: PySpark has no values for them."""
+    """`frame`, its intervals of years and months, those within others too, as numbers of months: PySpark has no values
+    for them."""
     from pyspark.sql import functions as f
-    from pyspark.sql.types import YearMonthIntervalType
+    from pyspark.sql.types import IntegerType
 
     fields = frame.schema.fields
-    months = [i for i, field in enumerate(fields) if isinstance(field.dataType, YearMonthIntervalType)]
-    if not months:
+    if not any(map(_has_months, (field.dataType for field in fields))):
         return frame
     by_number = frame.toDF(*(f"c{i}" for i in range(len(fields))))
-    whole = "CAST(c{0} AS INTERVAL YEAR TO MONTH)"
-    length = f"12 * extract(YEAR FROM {whole}) + extract(MONTH FROM {whole})"
-    columns = [f.expr(length.format(i) if i in months else f"c{i}") for i in range(len(fields))]
+    columns = [f.col(f"c{i}").cast(_with_months(field.dataType)).cast(_with_months(field.dataType, IntegerType()))
+               if _has_months(field.dataType) else f.col(f"c{i}") for i, field in enumerate(fields)]  # fmt: skip
     return by_number.select(*columns).toDF(*(field.name for field in fields))
+
+
+def _has_months(type_: DataType) -> bool:
+    from pyspark.sql.types import IntegerType
+
+    return _with_months(type_, IntegerType()) != type_
+
+
+def _with_months(type_: DataType, months: DataType | None = None) -> DataType:
+    """`type_` with `months`, or INTERVAL MONTH, for each interval of years and months within."""
+    from pyspark.sql.types import ArrayType, MapType, StructField, StructType, YearMonthIntervalType
+
+    if isinstance(type_, YearMonthIntervalType):
+        return months or YearMonthIntervalType(YearMonthIntervalType.MONTH, YearMonthIntervalType.MONTH)
+    if isinstance(type_, ArrayType):
+        return ArrayType(_with_months(type_.elementType, months), type_.containsNull)
+    if isinstance(type_, MapType):
+        return MapType(_with_months(type_.keyType, months), _with_months(type_.valueType, months),
+                       type_.valueContainsNull)  # fmt: skip
+    if isinstance(type_, StructType):
+        return StructType([StructField(field.name, _with_months(field.dataType, months), field.nullable)
+                           for field in type_.fields])  # fmt: skip
+    return type_
 
 
 def in_zone(table: pa.Table, zone: str) -> pa.Table:
@@ -104,16 +127,16 @@ def _type_in_zone(type_: pa.DataType, zone: str) -> pa.DataType:
 def local(session: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
     """The rows of `table` (logical types), which go with the DataFrame."""
     from pyspark.sql import functions as f
-    from pyspark.sql.types import IntegerType, StructField, StructType, YearMonthIntervalType
+    from pyspark.sql.types import IntegerType, StructField, StructType
 
-    months = [isinstance(field.dataType, YearMonthIntervalType) for field in schema.fields]
+    months = [_has_months(field.dataType) for field in schema.fields]
     if not any(months):
         return session.createDataFrame(table, schema)
     names = [f"c{i}" for i in range(len(months))]
-    given = StructType([StructField(name, IntegerType() if month else field.dataType, field.nullable, field.metadata)
-                        for name, month, field in zip(names, months, schema.fields, strict=True)])  # fmt: skip
+    given = StructType([StructField(name, _with_months(field.dataType, IntegerType()), field.nullable, field.metadata)
+                        for name, field in zip(names, schema.fields, strict=True)])  # fmt: skip
     frame = session.createDataFrame(table.rename_columns(names), given)
-    columns = [f.expr(f"make_ym_interval(0, {name})").cast(field.dataType) if month else f.col(name)
+    columns = [f.col(name).cast(_with_months(field.dataType)).cast(field.dataType) if month else f.col(name)
                for name, month, field in zip(names, months, schema.fields, strict=True)]  # fmt: skip
     return frame.select(*columns).toDF(*(field.name for field in schema.fields))
 
@@ -132,7 +155,7 @@ def _schema(table: pa.Table) -> StructType:
 
     found = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
     for field, arrow in zip(found.fields, table.schema, strict=True):
-        if (interval := interval_type(arrow)) is not None:
-            field.dataType = spark_type(interval)
+        if (text := type_text(arrow)) is not None:
+            field.dataType = spark_type(read_type(text))
         field.metadata = metadata_of(declared_text(arrow))
     return found

@@ -68,24 +68,18 @@ def catalog_type(type_: types.DataType) -> Type | None:
     if isinstance(type_, (types.DayTimeIntervalType, types.YearMonthIntervalType)):
         return Type(type_.simpleString().upper())
     if isinstance(type_, types.ArrayType):
-        element = _part_type(type_.elementType)
+        element = catalog_type(type_.elementType)
         return None if element is None else array_of(element)
     if isinstance(type_, types.MapType):
-        key, value = _part_type(type_.keyType), _part_type(type_.valueType)
+        key, value = catalog_type(type_.keyType), catalog_type(type_.valueType)
         return None if key is None or value is None else map_of(key, value)
     if isinstance(type_, types.StructType):
-        fields = [(field.name, part) for field in type_.fields if (part := _part_type(field.dataType)) is not None]
+        fields = [(field.name, part) for field in type_.fields if (part := catalog_type(field.dataType)) is not None]
         named = {name.lower() for name, _ in fields}
         return struct_of(fields) if fields and len(named) == len(type_.fields) else None
     found = _BACK.get(type(type_).__name__)
     # A STRING with a collation of its own, say, is another type of the same class.
     return found if found is not None and spark_type(found) == type_ else None
-
-
-def _part_type(type_: types.DataType) -> Type | None:
-    """`catalog_type` of what stands within an array, struct or map: Arrow holds no other intervals there."""
-    found = catalog_type(type_)
-    return found if found is not None and found.stands_in_others else None
 
 
 def schema(columns: Sequence[Column]) -> types.StructType:

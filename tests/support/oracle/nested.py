@@ -8,7 +8,7 @@ from itertools import count
 from hypothesis import strategies as st
 
 from oracle.picking import pick
-from viewkeeper.catalog.types import BOOLEAN, DAY_TIME, INT, Type, array_of, map_of, struct_of
+from viewkeeper.catalog.types import BOOLEAN, INT, Type, array_of, map_of, struct_of
 
 Columns = Sequence[tuple[str, Type]]
 
@@ -25,8 +25,6 @@ def nested_values(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
 
 @st.composite
 def _made(draw: st.DrawFn, columns: Columns) -> tuple[str, Type]:
-    # Of intervals there is one type that can be held.
-    columns = [column for column in columns if not column[1].is_interval or column[1] == DAY_TIME] or [("1", INT)]
     one, type_ = pick(draw, columns)
     alike = [name for name, other in columns if other == type_]
     match pick(draw, ["array", "array", "struct", "map"]):
