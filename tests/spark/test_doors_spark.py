@@ -151,11 +151,15 @@ REFUSED = [
     ("SELECT x IN (SELECT value FROM text.`{victim}`) FROM t", "is no table, view or stream of this database"),
     ("SELECT * FROM secret", "secret is no table, view or stream"),
     ("SELECT * FROM global_temp.secret", "global_temp.secret is no table, view or stream"),
-    ("SELECT * FROM IDENTIFIER('global_' || 'temp.secret')", "IDENTIFIER"),
+    ("SELECT * FROM IDENTIFIER('global_' || 'temp.secret')", "global_temp.secret is no table, view or stream"),
+    ("SELECT * FROM IDENTIFIER(concat('global_', 'temp.secret'))", "IDENTIFIER"),
     ("SELECT reflect('java.util.UUID', 'randomUUID')", "reflect calls a Java method"),
     ("SELECT `Java_Method` ('java.util.UUID', 'randomUUID')", "Java_Method calls a Java method"),
     ("SELECT try_reflect('java.util.UUID', 'randomUUID')", "try_reflect calls a Java method"),
-    ("SELECT IDENTIFIER('reflect')('java.util.UUID', 'randomUUID')", "IDENTIFIER"),
+    ("SELECT IDENTIFIER('reflect')('java.util.UUID', 'randomUUID')", "reflect calls a Java method"),
+    ("SELECT IDENTIFIER(upper('reflect'))('java.util.UUID', 'randomUUID')", "IDENTIFIER"),
+    ("SELECT IDENTIFIER('default.f')(1)", "function of a catalog"),
+    ("SELECT * FROM IDENTIFIER('text.`{victim}`')", "is no table, view or stream of this database"),
     ("SELECT system.builtin.reflect('java.util.UUID', 'randomUUID')", "reflect calls a Java method"),
     ("SELECT from_json('1', reflect('java.util.UUID', 'randomUUID'))", "reflect calls a Java method"),
     ("SELECT default.f(1)", "function of a catalog"),
@@ -189,7 +193,7 @@ def test_engine_spark_takes_one_query_over_the_databases_own_names(
     [("SELECT reflect('java.util.UUID', 'randomUUID') FROM m", "calls a Java method"),
      ("SELECT ts, xpath_string('<!DOCTYPE a SYSTEM \"file:///etc/hostname\"><a/>', 'a') AS v FROM m", "can open files"),
      ("SELECT ts, upper(value) AS v FROM m, text.`/etc/hostname`", "a name has one part only"),
-     ("SELECT ts, upper(value) AS v FROM m, IDENTIFIER('text.`/etc/hostname`')", "no stream, view or table")],
+     ("SELECT ts, upper(value) AS v FROM m, IDENTIFIER('text.`/etc/hostname`')", "a name has one part only")],
 )  # fmt: skip
 def test_a_view_cannot_reach_out_either(db: Database, text: str, message: str) -> None:
     with pytest.raises(DeclarationError, match=message):
