@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -23,8 +25,8 @@ from viewkeeper.trace.stretches import KeysInOrder
 from viewkeeper.trace.trace import Trace
 
 Row = dict[str, Any]
-KEYED = "CREATE TABLE t (id INT, g INT, a INT, d DOUBLE, s STRING, p DECIMAL(38, 2), PRIMARY KEY (id))"
-BAG = "CREATE TABLE t (id INT, g INT, a INT, d DOUBLE, s STRING, p DECIMAL(38, 2))"
+KEYED = "CREATE TABLE t (id INT, g INT, a INT, d DOUBLE, s STRING, p DECIMAL(38, 2), m TIMESTAMP, PRIMARY KEY (id))"
+BAG = "CREATE TABLE t (id INT, g INT, a INT, d DOUBLE, s STRING, p DECIMAL(38, 2), m TIMESTAMP)"
 
 ORDERS = ("a", "a DESC", "d NULLS LAST", "s DESC NULLS FIRST, a", "p, d DESC", "a, id DESC")
 NEAR = (
@@ -43,7 +45,19 @@ ONWARDS = (
     "sum(p) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS x1, count(s) OVER w AS x2",
     "count(*) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND 2 FOLLOWING) AS x1, avg(p) OVER w AS x2",
     "avg(a) OVER (w ROWS UNBOUNDED PRECEDING) AS x1, count(*) OVER w AS x2, max(s) OVER (w ROWS 1 PRECEDING) AS x3",
+    "max(d) OVER w AS x1, min(d) OVER (w ROWS UNBOUNDED PRECEDING) AS x2, max(a) OVER w AS x3, min(m) OVER w AS x4",
+    "min(s) OVER w AS x1, max(s) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING) AS x2, max(p) OVER w AS x3",
 )
+BY_VALUES = (
+    ("a", "sum(d) OVER (w RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) AS x1, count(s) OVER (w RANGE 2 PRECEDING) AS x2"),
+    ("a DESC NULLS FIRST", "max(s) OVER (w RANGE BETWEEN 1 FOLLOWING AND 2 FOLLOWING) AS x1, lag(id) OVER w AS x2"),
+    ("d DESC", "count(*) OVER (w RANGE BETWEEN 0.5 PRECEDING AND 1 FOLLOWING) AS x, avg(a) OVER (w ROWS 1 PRECEDING)"),
+    ("p", "min(id) OVER (w RANGE BETWEEN CURRENT ROW AND 1.5 FOLLOWING) AS x1, first(s) OVER (w RANGE 1 PRECEDING) x2"),
+    ("m", "count(*) OVER (w RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND CURRENT ROW) AS x1, sum(a) OVER w AS x2"),
+    ("m DESC", "stddev(d) OVER (w RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND INTERVAL 2 DAY FOLLOWING) AS x1"),
+    ("a", "max(d) OVER (w RANGE BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING) AS x, min(a) OVER (w RANGE 1 PRECEDING)"),
+    ("cast(m AS DATE)", "sum(p) OVER (w RANGE BETWEEN INTERVAL 1 MONTH PRECEDING AND INTERVAL 1 MONTH FOLLOWING) AS x"),
+)  # fmt: skip
 FIRST = (
     "row_number() OVER w <= 2", "rank() OVER w <= 2", "row_number() OVER w <= 3 AND lead(s, 2) OVER w IS NOT NULL",
     "rank() OVER w <= 2 AND coalesce(lead(a) OVER w, 0) < 3", "row_number() OVER w = 2 AND sum(d) OVER w > 0",
@@ -60,22 +74,31 @@ def views() -> list[str]:
             found.append(
                 f"SELECT id, g, {made} FROM t" if n < len(NEAR + ONWARDS) else f"SELECT id, g, a FROM t QUALIFY {made}"
             )
+    for number, (order, what) in enumerate(BY_VALUES):
+        window = f"{'PARTITION BY g ' * (number % 2)}ORDER BY {order}"
+        made = what.replace("OVER w", f"OVER ({window})").replace("(w", f"({window}")
+        found.append(f"SELECT id, g, {made} FROM t")
     found += [f"SELECT d, s, g FROM t ORDER BY {order} LIMIT {n} OFFSET {n - 1}" for n, order in enumerate(ORDERS, 1)]
     found += ["SELECT d FROM t ORDER BY d LIMIT 0", "SELECT d FROM t ORDER BY d DESC LIMIT 2"]
     return [f"CREATE VIEW v{i} AS {text}" for i, text in enumerate(found)]
 
+
+MOMENTS = [None, *(datetime(*day, hour, tzinfo=UTC) for day in ((2011, 12, 29), (2011, 12, 30), (2012, 1, 31))
+                   for hour in (1, 9, 10, 11, 23))]  # fmt: skip
+"""About the day that Samoa left out."""
 
 ROWS = st.fixed_dictionaries({
     "id": st.integers(0, 25), "g": st.sampled_from([0, 0, 0, 1, None]), "a": st.none() | st.integers(0, 3),
     "d": st.sampled_from([0.0, -0.0, 1.5, float("nan"), float("inf"), None]),
     "s": st.sampled_from(["", "a", "ab", None]),
     "p": st.sampled_from([None, Decimal("0.50"), Decimal("-1.00"), Decimal("9" * 36 + ".00")]),
+    "m": st.sampled_from(MOMENTS),
 })  # fmt: skip
 CHANGES = st.lists(st.tuples(st.sampled_from([True, False, False]), ROWS), min_size=1, max_size=5)
 
 
 def whole(
-    reach: ReachInOrder, function: KeyFunction, trace: Trace, arranged: Rows, keys: TouchedKeys
+    reach: ReachInOrder, function: KeyFunction, trace: Trace, arranged: Rows, keys: TouchedKeys, zone: str
 ) -> tuple[KeyedRows, KeyedRows]:
     """The reference: all rows of the touched keys."""
     return keys.rows_of(trace), keys.rows_of(trace.with_rows(arranged))
@@ -96,6 +119,8 @@ def test_what_a_change_reaches_is_all_that_it_changes(table: str, few: bool, mon
     def check(rows: list[Row], batches: list[list[tuple[bool, Row]]]) -> None:
         engines = [MemoryEngine([table]) for _ in range(2)]
         for engine in engines:
+            if few:
+                engine.catalog = replace(engine.catalog, zone="Pacific/Apia")
             engine.apply([Operation("put_many", "t", tuple(rows))])
             engine.declare(made)
             engine.fill()
@@ -124,7 +149,9 @@ def test_what_a_change_reaches_is_all_that_it_changes(table: str, few: bool, mon
     ("SELECT id FROM t ORDER BY id DESC LIMIT 2 OFFSET 1", 40),
     ("SELECT id, rank() OVER (ORDER BY id) AS x, sum(a) OVER (ORDER BY id) AS y FROM t", 4),
     ("SELECT id, sum(d) OVER (PARTITION BY g ORDER BY id DESC) AS x FROM t", 6100),
-    ("SELECT id, max(a) OVER (PARTITION BY g ORDER BY id) AS x FROM t", 6100),
+    ("SELECT id, max(a) OVER (PARTITION BY g ORDER BY id) AS x, min(d) OVER (PARTITION BY g ORDER BY id) FROM t", 4),
+    ("SELECT id, sum(a) OVER (ORDER BY id RANGE BETWEEN 3 PRECEDING AND CURRENT ROW) AS x FROM t", 40),
+    ("SELECT id, count(a) OVER (ORDER BY id RANGE BETWEEN UNBOUNDED PRECEDING AND 2 FOLLOWING) AS x FROM t", 20),
 ])  # fmt: skip
 def test_a_change_at_the_end_reads_what_it_reaches(query: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 3,000 rows, before the change and after it."""

@@ -22,11 +22,12 @@ from viewkeeper.trace.ordering import OrderTerm, order_keys
 @dataclass(frozen=True)
 class Before:
     """For each place what lies before the first row of its partition that is here: `rows`, those in which a call's
-    argument is not NULL, and the states of the exact sums of these (None: it has no argument)."""
+    argument is not NULL, the states of the exact sums of these, and the least or greatest (None: not asked for)."""
 
     rows: np.ndarray
     present: np.ndarray
     sums: list[pa.Array] | None
+    extreme: pa.Array | None = None
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,17 @@ def extremes(values: pa.Array, low: np.ndarray, high: np.ndarray, *, greatest: b
         return pa.nulls(len(low), values.type)
     of_rank = present[where if greatest else where[::-1]]
     return canonical(values.take(pa.array(of_rank[np.maximum(best, 0)], mask=best < 0)))
+
+
+def outermost(one: pa.Array, other: pa.Array, *, greatest: bool) -> pa.Array:
+    """Of each pair of values the smaller or the greater; where one is NULL, the other."""
+    length = len(one)
+    both = pa.concat_arrays([one, other])
+    present = both.is_valid().to_numpy(zero_copy_only=False)
+    code = order_code(both)
+    farther = code[length:] > code[:length] if greatest else code[length:] < code[:length]
+    chosen = present[length:] & (~present[:length] | farther)
+    return canonical(both.take(pa.array(np.arange(length) + np.where(chosen, length, 0))))
 
 
 def _greatest(ranks: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.key_functions import FirstRows, KeyFunction, WindowRows
 from viewkeeper.plans.relations import OF_FRAMES, Order, OverCall, tells_equals_apart
 
-_SUMMED = ("count_star", "count", "sum", "avg")
+_PASSED = ("count_star", "count", "sum", "avg", "min", "max")
 _OF_FRAME = (*OF_FRAMES, "first_value", "last_value", "nth_value")
 
 
@@ -21,7 +21,11 @@ class ReachInOrder:
     They stand in `order`, of which the first `terms` are the query's own.  `around` rows on each side of a changed row
     are enough, with `peers` those as well that the query's order finds equal to them.  With `first` it is the first so
     many rows of the key that are handed on, whatever changed, and `around` are wanted behind them.  With `onwards` all
-    rows behind the first changed one are reached, and of those before the number and the sums are enough.
+    rows behind the first changed one are reached, and of those before the number, the sums and the extremes are enough.
+
+    With `values`, each the columns (low, high) that say between which values of the order the frame of a row lies (low
+    None: it begins with the key), the rows are reached in whose frames a changed one stands, and decided by all rows in
+    these frames.
     """
 
     order: tuple[Order, ...]
@@ -30,6 +34,7 @@ class ReachInOrder:
     peers: bool
     first: int | None = None
     onwards: bool = False
+    values: tuple[tuple[int | None, int], ...] = ()
 
     def text(self, name: str) -> str:
         """What a change of one row reads of the state of `name`, for people."""
@@ -38,7 +43,11 @@ class ReachInOrder:
             return f"the first {self.first + self.around:,} rows{equals} of its key in {name}"
         if self.onwards:
             before = f" and {self.around:,} before it" if self.around else ""
+            before += " and the frames of those in whose frames it stands" if self.values else ""
             return f"the rows from its place on{equals}{before} in {name}"
+        if self.values:
+            more = f", and {self.around:,} on each side" if self.around else ""
+            return f"the rows in whose frames it stands, and theirs{more}, in {name}"
         return f"the {self.around:,} rows on each side{equals} of its place in {name}"
 
 
@@ -80,8 +89,9 @@ def reach_of_calls(calls: Sequence[OverCall], first: tuple[int, int] | None) -> 
     most_ahead = _most(ahead)
     if most_ahead is None:
         return None
-    reach = ReachInOrder((*order, *ties), len(order), 0, peers)
-    if first is not None and calls[first[0]].function in ("row_number", "rank"):
+    values = tuple(dict.fromkeys(_values(call) for call in calls if call.bounds != (None, None)))
+    reach = ReachInOrder((*order, *ties), len(order), 0, peers, values=values)
+    if first is not None and not values and calls[first[0]].function in ("row_number", "rank"):
         return replace(reach, first=max(first[1], 0), around=most_ahead)
     most_behind = _most(behind)
     if most_behind is None:
@@ -90,10 +100,23 @@ def reach_of_calls(calls: Sequence[OverCall], first: tuple[int, int] | None) -> 
 
 
 def runs_on(call: OverCall) -> bool:
-    """Whether all rows before a row count in what is said of it, but only by their number and sums."""
+    """Whether all rows before a row count in what is said of it, but only by their number, sums and extremes."""
     if call.function in ("row_number", "rank"):
         return True
-    return call.function in _SUMMED and call.frame.start is None and call.bounds[0] is None
+    return call.function in _PASSED and call.frame.start is None and call.bounds[0] is None
+
+
+def sums_up(call: OverCall) -> bool:
+    """Whether what is said of a row is the exact sum of a call's argument, or the mean by it."""
+    return call.function in ("sum", "avg")
+
+
+def _values(call: OverCall) -> tuple[int | None, int]:
+    """The columns that say where in the values of the order the frame of a row begins and ends."""
+    here = call.order[0].index
+    low, high = call.bounds
+    start = low if low is not None else None if call.frame.start is None else here
+    return start, here if high is None else high
 
 
 def _most(distances: Sequence[int | None]) -> int | None:
@@ -109,7 +132,9 @@ def _behind(call: OverCall) -> int | None:
         return max(-start, 0) if start >= 0 or not call.ignore_nulls else None
     if call.function not in _OF_FRAME and not runs_on(call):
         return None
-    if call.bounds[0] is not None or (start is None and not runs_on(call)):
+    if call.bounds[0] is not None:
+        return 0
+    if start is None and not runs_on(call):
         return None
     end = call.frame.end
     return max(-start if start is not None else -end if end is not None else 0, 0)
@@ -123,7 +148,7 @@ def _ahead(call: OverCall) -> int | None:
         return max(start, 0) if start <= 0 or not call.ignore_nulls else None
     if call.function in ("row_number", "rank", "dense_rank"):
         return 0
-    if call.function not in _OF_FRAME or end is None or call.bounds[1] is not None:
+    if call.function not in _OF_FRAME or end is None:
         return None
     return max(end, 0)
 

@@ -7,21 +7,27 @@ depend on how many rows its key has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from viewkeeper.trace.grouping import spread
 from viewkeeper.trace.keys import exact_codes
 from viewkeeper.trace.ordered import key_ranges
 from viewkeeper.trace.ordering import OrderTerm, order_keys
 from viewkeeper.trace.rows import Rows
+from viewkeeper.trace.run import Run
 from viewkeeper.trace.trace import Trace
 
 Places = list[np.ndarray]
 """For each run the rows (int64[n]) at which n places of the order lie."""
+
+_UNSTEADY = 2 * 86_400_000_000
+"""Microseconds by which a TIMESTAMP counted on by days may stand before that of an earlier one, where clocks are put
+forward: a day and more where a zone crosses the date line."""
 
 _LEAST = 4  # rows of each run that are read at first; each further round reads four times as many
 
@@ -40,6 +46,11 @@ class Stretches:
     def of(self, index: np.ndarray) -> Stretches:
         """Those at `index`."""
         return Stretches(self.key[index], taken(self.low, index), taken(self.high, index))
+
+    def with_all(self, other: Stretches) -> Stretches:
+        """Each with all that lies in the one of `other` at its place."""
+        low = [np.minimum(*pair) for pair in zip(self.low, other.low, strict=True)]
+        return Stretches(self.key, low, [np.maximum(*pair) for pair in zip(self.high, other.high, strict=True)])
 
     def and_of(self, other: Stretches) -> Stretches:
         """These, and others behind them."""
@@ -111,6 +122,33 @@ class KeysInOrder:
         low = self._search(anchors, limits.low, limits.high, None, right=False)
         return Stretches(key, low, self._search(anchors, limits.low, limits.high, None, right=True))
 
+    def in_frames(self, stretches: Stretches, low: int | None, high: int, zone: str) -> Stretches:
+        """Stretches that each begin with a row of the last run, with the rows in whose frames that one stands, and with
+        all rows in the frames of these.
+
+        The columns `low` (None: the frame begins with the key) and `high` say between which values of the order's one
+        term a row's frame lies, and grow along it.
+        """
+        order, type_ = self.spec.order[0][0], self.runs[-1].columns[high if low is None else low].type
+        margin = _UNSTEADY if zone != "UTC" and self.spec.columns[order].type.name == "TIMESTAMP" else 0
+        limits = self.whole(stretches.key)
+        value = self.runs[-1].columns[order].take(pa.array(stretches.low[-1])).cast(type_)
+        begin = self._search_values(high, value, limits, -margin, right=False)
+        begin = [np.minimum(*pair) for pair in zip(begin, stretches.low, strict=True)]
+        end = limits.high
+        if low is not None:
+            end = self._search_values(low, value, limits, margin, right=True)
+            end = [np.maximum(*pair) for pair in zip(end, stretches.high, strict=True)]
+        there = [one < other for one, other in zip(begin, end, strict=True)]
+        last = self._outermost([each - 1 for each in end], there, greatest=True)[high].cast(type_)
+        far = self._search_values(order, last, limits, margin, right=True)
+        far = [np.maximum(*pair) for pair in zip(far, end, strict=True)]
+        if low is None:
+            return Stretches(stretches.key, begin, far)
+        first = self._outermost(begin, there, greatest=False)[low].cast(type_)
+        near = self._search_values(order, first, limits, -margin, right=False)
+        return Stretches(stretches.key, [np.minimum(*pair) for pair in zip(near, begin, strict=True)], far)
+
     def outwards(self, key: np.ndarray, start: Places, count: int, *, back: bool) -> Places:
         """Places before (`back`) or behind `start` with at least `count` rows between, with the last run and without
         it, unless the key ends there."""
@@ -177,13 +215,39 @@ class KeysInOrder:
         self, anchors: Sequence[pa.Array], low: Places, high: Places, terms: int | None, *, right: bool
     ) -> Places:
         """In each run, within [low, high): the first row not before its anchor; with `right` the first behind it."""
+
+        def signs(run: Run, tried: pa.Array, wanted: pa.Array) -> np.ndarray:
+            return self._compared(run.columns, tried, anchors, wanted, terms)
+
+        return self._halved(low, high, signs, right=right)
+
+    def _search_values(
+        self, column: int, values: pa.Array, limits: Stretches, further: int, *, right: bool
+    ) -> Places:  # fmt: skip
+        """In each run, within `limits`: the first row whose `column` does not stand before its value in the order's
+        one term, each value moved `further` on (microseconds); with `right` the first behind it."""
+        _, *how = self.spec.order[0]
+        if further:
+            moved = pc.add(values.cast(pa.int64()), pa.scalar(further if how[0] else -further, pa.int64()))
+            values = moved.cast(values.type)
+
+        def signs(run: Run, tried: pa.Array, wanted: pa.Array) -> np.ndarray:
+            both = pa.concat_arrays([run.columns[column].take(tried).cast(values.type), values.take(wanted)])
+            return _signs(order_keys([OrderTerm(both, *how)]), len(tried))
+
+        return self._halved(limits.low, limits.high, signs, right=right)
+
+    def _halved(
+        self, low: Places, high: Places, signs: Callable[[Run, pa.Array, pa.Array], np.ndarray], *, right: bool
+    ) -> Places:
+        """In each run, within [low, high): the first row that is not before what is looked for, with `right` the first
+        behind it, by the `signs` of rows of a run and what they are compared with."""
         found = []
         for run, begin, end in zip(self.runs, low, high, strict=True):
             at, stop = begin.copy(), np.maximum(begin, end)
             while len(active := np.flatnonzero(at < stop)):
                 middle = (at[active] + stop[active]) >> 1
-                tried, wanted = pa.array(middle), pa.array(active)
-                sign = self._compared(run.columns, tried, anchors, wanted, terms)
+                sign = signs(run, pa.array(middle), pa.array(active))
                 beyond = sign <= 0 if right else sign < 0
                 at[active[beyond]] = middle[beyond] + 1
                 stop[active[~beyond]] = middle[~beyond]
@@ -200,14 +264,7 @@ class KeysInOrder:
             # Codes mean something within one array only, so both sides are one.
             return pa.concat_arrays([columns[i].take(rows), others[i].take(places)])
 
-        length = len(rows)
-        sign = np.zeros(length, dtype=np.int8)
-        for code in self._codes(both, terms):
-            one, other = code[:length], code[length:]
-            sign = np.where(sign == 0, (one > other).astype(np.int8) - (one < other), sign)
-            if sign.all():
-                break
-        return sign
+        return _signs(self._codes(both, terms), len(rows))
 
     def _codes(self, column: Callable[[int], pa.Array], terms: int | None) -> Iterator[np.ndarray]:
         """Numbers whose order is that of the rows of a run, the most significant first."""
@@ -216,6 +273,17 @@ class KeysInOrder:
         if terms is None:
             for i in range(len(self.spec.columns)):
                 yield from exact_codes(column(i))
+
+
+def _signs(codes: Iterable[np.ndarray], length: int) -> np.ndarray:
+    """For each of the first `length` rows that have `codes` -1, 0 or 1: before the one so far on, or behind it."""
+    sign = np.zeros(length, dtype=np.int8)
+    for code in codes:
+        one, other = code[:length], code[length:]
+        sign = np.where(sign == 0, (one > other).astype(np.int8) - (one < other), sign)
+        if sign.all():
+            break
+    return sign
 
 
 def joined(stretches: Stretches, greatest: int) -> Stretches:

@@ -60,7 +60,7 @@ def run(operator: plan.ByKey, task: Task) -> None:
                 unchanged = keys.rows_of(trace)
                 states = unchanged, unchanged
             elif (reach := reach_in(operator.function, reverse.state)) is not None:
-                states = reached(reach, operator.function, trace, side.arranged, keys)
+                states = reached(reach, operator.function, trace, side.arranged, keys, task.program.zone)
             else:
                 states = keys.rows_of(trace), keys.rows_of(trace.with_rows(side.arranged))
             before.append(states[0])

@@ -8,7 +8,7 @@ same when it is large.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +23,12 @@ from viewkeeper.trace.stretches import KeysInOrder, Stretches
 @dataclass(frozen=True)
 class Passed:
     """Of each stretch, what lies before it: `rows` (int64), and of columns of the state how many values are not NULL,
-    and the states of their exact sums."""
+    the states of their exact sums, and their least and (True) greatest values."""
 
     rows: np.ndarray
     counts: Mapping[int, np.ndarray]
     sums: Mapping[int, list[pa.Array]]
+    extremes: Mapping[tuple[int, bool], pa.Array] = field(default_factory=dict)
 
 
 def passed(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from viewkeeper.maintenance.operators.extremes_before import extremes_before
 from viewkeeper.maintenance.operators.keyed_rows import KeyedRows, TouchedKeys
 from viewkeeper.maintenance.operators.passed import passed
 from viewkeeper.plans.key_functions import KeyFunction, WindowRows
-from viewkeeper.plans.reach import ReachInOrder, runs_on
+from viewkeeper.plans.reach import ReachInOrder, runs_on, sums_up
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.stretches import KeysInOrder, Stretches, joined
 from viewkeeper.trace.trace import Trace
@@ -19,9 +22,10 @@ _WHOLE_SHARE = 8  # so is one of whose rows a batch brings more than one in so m
 
 
 def reached(
-    reach: ReachInOrder, function: KeyFunction, trace: Trace, arranged: Rows, keys: TouchedKeys
+    reach: ReachInOrder, function: KeyFunction, trace: Trace, arranged: Rows, keys: TouchedKeys, zone: str
 ) -> tuple[KeyedRows, KeyedRows]:  # fmt: skip
-    """The rows of `keys` that the changes `arranged` reach in `function`, in `trace` and with them.
+    """The rows of `keys` that the changes `arranged` reach in `function`, in `trace` and with them; `zone` is the
+    database's time zone.
 
     They come in stretches, which are told apart as keys are.  At the ends of a stretch the function lacks rows, before
     and after alike: nothing has changed so near to them that this would not cancel out.
@@ -37,20 +41,25 @@ def reached(
     stretches = ordered.whole(np.flatnonzero(whole & (came > 0)))
     part = np.flatnonzero(~whole & (came > 0))
     if len(part):
-        find = _around if reach.first is None else _first
-        stretches = stretches.and_of(find(reach, ordered, part))
+        found = _first(reach, ordered, part) if reach.first is not None else _around(reach, ordered, part, zone)
+        stretches = stretches.and_of(found)
     behind = None
     if len(part) and reach.onwards and isinstance(function, WindowRows):
         calls = [call for call in function.calls if runs_on(call) and call.arguments]
-        summed = {call.arguments[0]: call.of for call in calls if call.of is not None and call.function != "count"}
-        behind = passed(ordered, stretches, {call.arguments[0] for call in calls}, summed)
+        extremes = {(call.arguments[0], call.function == "max") for call in calls if call.function in ("min", "max")}
+        summed = {call.arguments[0]: call.of for call in calls if call.of is not None and sums_up(call)}
+        counted = {call.arguments[0] for call in calls if call.function not in ("min", "max")}
+        behind = passed(ordered, stretches, counted, summed)
+        behind = replace(behind, extremes={each: extremes_before(ordered, stretches, *each) for each in extremes})
     before, after = (ordered.rows(stretches, len(ordered.runs) - less) for less in (1, 0))
     return KeyedRows.of(*before, behind), KeyedRows.of(*after, behind)
 
 
-def _around(reach: ReachInOrder, ordered: KeysInOrder, keys: np.ndarray) -> Stretches:
-    """The neighbours of each changed row."""
-    found = ordered.of_last_run(keys, one=reach.onwards)
+def _around(reach: ReachInOrder, ordered: KeysInOrder, keys: np.ndarray, zone: str) -> Stretches:
+    """The neighbours of each changed row, or those in whose frames it stands."""
+    found = own = ordered.of_last_run(keys, one=reach.onwards)
+    for low_column, high_column in reach.values:
+        found = found.with_all(ordered.in_frames(own, low_column, high_column, zone))
     if reach.peers:
         found = ordered.around(found, reach.terms)
     low = ordered.outwards(found.key, found.low, reach.around, back=True)

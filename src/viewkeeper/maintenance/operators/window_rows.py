@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from viewkeeper.catalog.types import DOUBLE, Type, physical_type
 from viewkeeper.evaluation import exact, exact_product
-from viewkeeper.maintenance.frames import Before, Placed, counts, extremes, nth, placed, places_of
+from viewkeeper.maintenance.frames import Before, Placed, counts, extremes, nth, outermost, placed, places_of
 from viewkeeper.maintenance.operators.group_values import value_of_groups
 from viewkeeper.maintenance.operators.keyed_rows import KeyAnswer, KeyedRows
 from viewkeeper.maintenance.operators.passed import Passed
@@ -20,7 +20,7 @@ from viewkeeper.maintenance.totals import sum_or_average
 from viewkeeper.plans import maintenance as plan
 from viewkeeper.plans.key_functions import ValueCall, WindowRows
 from viewkeeper.plans.product_sums import VARIANCES
-from viewkeeper.plans.reach import runs_on
+from viewkeeper.plans.reach import runs_on, sums_up
 from viewkeeper.plans.relations import Order, OverCall, tells_equals_apart
 from viewkeeper.trace.keys import canonical
 from viewkeeper.trace.ordering import OrderTerm
@@ -82,7 +82,9 @@ def _passed(passed: Passed, key: np.ndarray, call: OverCall) -> Before:
         return Before(rows, rows, None)
     (column,) = call.arguments
     index = pa.array(key)
-    sums = [each.take(index) for each in passed.sums[column]] if column in passed.sums else None
+    if call.function in ("min", "max"):
+        return Before(rows, rows, None, passed.extremes[column, call.function == "max"].take(index))
+    sums = [each.take(index) for each in passed.sums[column]] if sums_up(call) else None
     return Before(rows, passed.counts[column][key], sums)
 
 
@@ -156,7 +158,12 @@ def _count(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
 
 
 def _extreme(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
-    return extremes(arguments[0], *of.frames(call.frame), greatest=call.function == "max"), None
+    greatest = call.function == "max"
+    found = extremes(arguments[0], *of.frames(call.frame), greatest=greatest)
+    if of.passed is not None:
+        assert of.passed.extreme is not None
+        found = outermost(found, of.passed.extreme, greatest=greatest)
+    return found, None
 
 
 def _total(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
