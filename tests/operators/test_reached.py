@@ -15,6 +15,7 @@ from bags import bag
 from key_values import collide
 from memory_engine import MemoryEngine
 from oracle.model import Operation
+from reaching import by_reach
 from viewkeeper.maintenance.operators import by_key, reached
 from viewkeeper.maintenance.operators.keyed_rows import KeyedRows, TouchedKeys
 from viewkeeper.maintenance.operators.passed import Passed
@@ -40,6 +41,7 @@ NEAR = (
 )
 ONWARDS = (
     "row_number() OVER w AS x1, rank() OVER w AS x2",
+    "dense_rank() OVER w AS x1, max(a) OVER w AS x2",
     "sum(a) OVER w AS x1, avg(d) OVER w AS x2",
     "sum(d) OVER (w ROWS UNBOUNDED PRECEDING) AS x1, lag(s) OVER w AS x2, lead(a, 2) OVER w AS x3",
     "sum(p) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS x1, count(s) OVER w AS x2",
@@ -78,6 +80,11 @@ def views() -> list[str]:
         window = f"{'PARTITION BY g ' * (number % 2)}ORDER BY {order}"
         made = what.replace("OVER w", f"OVER ({window})").replace("(w", f"({window}")
         found.append(f"SELECT id, g, {made} FROM t")
+    found += [
+        "SELECT id, lag(s) OVER (PARTITION BY g ORDER BY a, id) AS x1, dense_rank() OVER (PARTITION BY g ORDER BY s) "
+        "AS x2, count(d) OVER (PARTITION BY g ORDER BY d RANGE 1 PRECEDING) AS x3 FROM t",
+        "SELECT id FROM t QUALIFY row_number() OVER (ORDER BY p, id) <= 3 AND lead(s) OVER (ORDER BY d, id) <> 'a'",
+    ]
     found += [f"SELECT d, s, g FROM t ORDER BY {order} LIMIT {n} OFFSET {n - 1}" for n, order in enumerate(ORDERS, 1)]
     found += ["SELECT d FROM t ORDER BY d LIMIT 0", "SELECT d FROM t ORDER BY d DESC LIMIT 2"]
     return [f"CREATE VIEW v{i} AS {text}" for i, text in enumerate(found)]
@@ -110,8 +117,6 @@ def test_what_a_change_reaches_is_all_that_it_changes(table: str, few: bool, mon
     """Inserts, updates, deletes and re-inserts on one key in a batch, among equal rows; all rows of the key judge."""
     if few:
         collide(monkeypatch)
-    monkeypatch.setattr(reached, "WHOLE_ROWS", 0)
-    monkeypatch.setattr(reached, "_WHOLE_SHARE", 0)
     made = views()
 
     @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
@@ -129,7 +134,8 @@ def test_what_a_change_reaches_is_all_that_it_changes(table: str, few: bool, mon
                 Operation("delete", "t", ({"id": row["id"]} if "PRIMARY" in table else row,)) if gone
                 else Operation("put", "t", (row,)) for gone, row in batch
             ]  # fmt: skip
-            engines[0].apply(operations)
+            with by_reach(True):
+                engines[0].apply(operations)
             with monkeypatch.context() as patch:
                 patch.setattr(by_key, "reached", whole)
                 engines[1].apply(operations)
@@ -150,6 +156,9 @@ def test_what_a_change_reaches_is_all_that_it_changes(table: str, few: bool, mon
     ("SELECT id, rank() OVER (ORDER BY id) AS x, sum(a) OVER (ORDER BY id) AS y FROM t", 4),
     ("SELECT id, sum(d) OVER (PARTITION BY g ORDER BY id DESC) AS x FROM t", 6100),
     ("SELECT id, max(a) OVER (PARTITION BY g ORDER BY id) AS x, min(d) OVER (PARTITION BY g ORDER BY id) FROM t", 4),
+    ("SELECT id, dense_rank() OVER (ORDER BY a DESC, id) AS x FROM t", 900),
+    ("SELECT id, dense_rank() OVER (ORDER BY id) AS x FROM t", 4),
+    ("SELECT id, lag(a) OVER (ORDER BY id) AS x, lead(a) OVER (ORDER BY d, id) AS y FROM t", 80),
     ("SELECT id, sum(a) OVER (ORDER BY id RANGE BETWEEN 3 PRECEDING AND CURRENT ROW) AS x FROM t", 40),
     ("SELECT id, count(a) OVER (ORDER BY id RANGE BETWEEN UNBOUNDED PRECEDING AND 2 FOLLOWING) AS x FROM t", 20),
 ])  # fmt: skip

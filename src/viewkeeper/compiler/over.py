@@ -8,6 +8,7 @@ from viewkeeper.compiler.asked_over import asked_over
 from viewkeeper.compiler.bind_over import WindowedCall
 from viewkeeper.plans.expressions import ColumnRef, Expression, TextPlace, reference_to
 from viewkeeper.plans.outside import BY_SPARK
+from viewkeeper.plans.reach import reach_of_calls
 from viewkeeper.plans.relations import (
     Order,
     OverCall,
@@ -17,6 +18,9 @@ from viewkeeper.plans.relations import (
     tells_equals_apart,
 )
 from viewkeeper.plans.rewriting import identity, rewrite, walk
+
+_Alike = dict[Expression, list[WindowedCall]]
+"""Calls that say the same, by what they are."""
 
 
 def windowed(
@@ -38,7 +42,7 @@ class _Windowing:
 
     def of(self, expressions: Sequence[Expression]) -> tuple[Relation, list[Expression]]:
         calls = [node for each in expressions for node in walk(each) if isinstance(node, WindowedCall)]
-        groups: dict[tuple[int, ...], dict[Expression, list[WindowedCall]]] = {}
+        groups: dict[tuple[int, ...], _Alike] = {}
         asked = [call for call in calls if call.function == BY_SPARK]
         for call in (each for each in calls if each.function != BY_SPARK):
             for part in (*call.order, *call.arguments, *filter(None, call.bounds)):
@@ -58,10 +62,11 @@ class _Windowing:
             relation = Project(relation, tuple(self._columns), tuple(names))
         found: dict[Expression, ColumnRef] = {}
         for partition, alike in groups.items():
-            width = len(relation.columns)
-            for i, (form, (first, *_)) in enumerate(alike.items()):
-                found[form] = ColumnRef(first.type, first.nullable, first.place, width + i, first.name)
-            relation = self._windows(relation, partition, list(alike.values()))
+            for some in self._by_order(relation, partition, alike):
+                width = len(relation.columns)
+                for i, (form, (first, *_)) in enumerate(some.items()):
+                    found[form] = ColumnRef(first.type, first.nullable, first.place, width + i, first.name)
+                relation = self._windows(relation, partition, list(some.values()))
         for partition, calls_of in by_spark.items():
             width = len(relation.columns)
             for i, (form, call) in enumerate(calls_of.items()):
@@ -79,6 +84,26 @@ class _Windowing:
             self._at[form] = len(self._columns)
             self._columns.append(expression)
         return self._at[form]
+
+    def _by_order(self, below: Relation, partition: tuple[int, ...], alike: _Alike) -> list[_Alike]:
+        """The calls of one partition, those of each order apart if a change reaches some rows only in all of them: each
+        order is to have a state of its own.
+
+        What moves few rows comes first, since the others are computed over it; numbers of rows come last, where a
+        condition that leaves the first rows only finds them.  Rows without a key stay together: ties are settled by
+        all that a row is, and more of it would be what other windows say.
+        """
+        apart: dict[tuple[Order, ...], _Alike] = {}
+        rank: dict[tuple[Order, ...], int] = {}
+        for form, places in alike.items():
+            call = self._call(below, partition, places[0])
+            reach = reach_of_calls([call], None)
+            if reach is None or self._key is None:
+                return [alike]
+            apart.setdefault(call.order, {})[form] = places
+            numbers = call.function in ("row_number", "rank", "dense_rank")
+            rank[call.order] = max(rank.get(call.order, 0), reach.onwards + numbers)
+        return [apart[order] for order in sorted(apart, key=rank.__getitem__)]
 
     def _windows(self, below: Relation, partition: tuple[int, ...], alike: list[list[WindowedCall]]) -> Windows:
         calls, settled = [], []

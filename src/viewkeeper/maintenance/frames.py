@@ -22,12 +22,14 @@ from viewkeeper.trace.ordering import OrderTerm, order_keys
 @dataclass(frozen=True)
 class Before:
     """For each place what lies before the first row of its partition that is here: `rows`, those in which a call's
-    argument is not NULL, the states of the exact sums of these, and the least or greatest (None: not asked for)."""
+    argument is not NULL, the states of the exact sums of these, the least or greatest, and how many of the rows the
+    order tells apart (None: not asked for)."""
 
     rows: np.ndarray
     present: np.ndarray
     sums: list[pa.Array] | None
     extreme: pa.Array | None = None
+    kinds: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

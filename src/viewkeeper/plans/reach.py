@@ -100,8 +100,9 @@ def reach_of_calls(calls: Sequence[OverCall], first: tuple[int, int] | None) -> 
 
 
 def runs_on(call: OverCall) -> bool:
-    """Whether all rows before a row count in what is said of it, but only by their number, sums and extremes."""
-    if call.function in ("row_number", "rank"):
+    """Whether all rows before a row count in what is said of it, but only by their number, how many differ in the
+    order, their sums and extremes."""
+    if call.function in ("row_number", "rank", "dense_rank"):
         return True
     return call.function in _PASSED and call.frame.start is None and call.bounds[0] is None
 

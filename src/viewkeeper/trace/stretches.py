@@ -107,8 +107,8 @@ class KeysInOrder:
         first = self._outermost(stretches.low, there, greatest=False)
         last = self._outermost([high - 1 for high in stretches.high], there, greatest=True)
         limits = self.whole(stretches.key)
-        low = self._search(first, limits.low, limits.high, terms, right=False)
-        return Stretches(stretches.key, low, self._search(last, limits.low, limits.high, terms, right=True))
+        low = self.search(first, limits.low, limits.high, terms, right=False)
+        return Stretches(stretches.key, low, self.search(last, limits.low, limits.high, terms, right=True))
 
     def of_last_run(self, key: np.ndarray, *, one: bool) -> Stretches:
         """For each row that the last run has of the keys, or the first `one` of each, a stretch: its own place, in each
@@ -119,35 +119,36 @@ class KeysInOrder:
         key = np.repeat(key, lengths)
         anchors = [column.take(pa.array(rows)) for column in self.runs[-1].columns]
         limits = self.whole(key)
-        low = self._search(anchors, limits.low, limits.high, None, right=False)
-        return Stretches(key, low, self._search(anchors, limits.low, limits.high, None, right=True))
+        low = self.search(anchors, limits.low, limits.high, None, right=False)
+        return Stretches(key, low, self.search(anchors, limits.low, limits.high, None, right=True))
 
-    def in_frames(self, stretches: Stretches, low: int | None, high: int, zone: str) -> Stretches:
-        """Stretches that each begin with a row of the last run, with the rows in whose frames that one stands, and with
-        all rows in the frames of these.
+    def reaching(self, stretches: Stretches, low: int | None, high: int, zone: str) -> Stretches:
+        """Stretches that each begin with a row of the last run, with all rows in whose frames that one stands.
 
         The columns `low` (None: the frame begins with the key) and `high` say between which values of the order's one
         term a row's frame lies, and grow along it.
         """
-        order, type_ = self.spec.order[0][0], self.runs[-1].columns[high if low is None else low].type
-        margin = _UNSTEADY if zone != "UTC" and self.spec.columns[order].type.name == "TIMESTAMP" else 0
-        limits = self.whole(stretches.key)
-        value = self.runs[-1].columns[order].take(pa.array(stretches.low[-1])).cast(type_)
+        limits, margin = self.whole(stretches.key), self._margin(zone)
+        value = self.runs[-1].columns[self.spec.order[0][0]].take(pa.array(stretches.low[-1]))
         begin = self._search_values(high, value, limits, -margin, right=False)
-        begin = [np.minimum(*pair) for pair in zip(begin, stretches.low, strict=True)]
-        end = limits.high
+        end = limits.high if low is None else self._search_values(low, value, limits, margin, right=True)
+        return stretches.with_all(Stretches(stretches.key, begin, end))
+
+    def framed(self, stretches: Stretches, low: int | None, high: int, zone: str) -> Stretches:
+        """Stretches with all rows in the frames of their outermost ones, those that begin with the key (`low` is None)
+        up to the first.  Each has rows in at least one run."""
+        limits, margin = self.whole(stretches.key), self._margin(zone)
+        there = [begin < end for begin, end in zip(stretches.low, stretches.high, strict=True)]
+        last = self._outermost([each - 1 for each in stretches.high], there, greatest=True)[high]
+        begin, end = stretches.low, self._search_values(self.spec.order[0][0], last, limits, margin, right=True)
         if low is not None:
-            end = self._search_values(low, value, limits, margin, right=True)
-            end = [np.maximum(*pair) for pair in zip(end, stretches.high, strict=True)]
-        there = [one < other for one, other in zip(begin, end, strict=True)]
-        last = self._outermost([each - 1 for each in end], there, greatest=True)[high].cast(type_)
-        far = self._search_values(order, last, limits, margin, right=True)
-        far = [np.maximum(*pair) for pair in zip(far, end, strict=True)]
-        if low is None:
-            return Stretches(stretches.key, begin, far)
-        first = self._outermost(begin, there, greatest=False)[low].cast(type_)
-        near = self._search_values(order, first, limits, -margin, right=False)
-        return Stretches(stretches.key, [np.minimum(*pair) for pair in zip(near, begin, strict=True)], far)
+            first = self._outermost(stretches.low, there, greatest=False)[low]
+            begin = self._search_values(self.spec.order[0][0], first, limits, -margin, right=False)
+        return stretches.with_all(Stretches(stretches.key, begin, end))
+
+    def _margin(self, zone: str) -> int:
+        """By how much what counts values on may not grow along the order."""
+        return _UNSTEADY if zone != "UTC" and self.spec.columns[self.spec.order[0][0]].type.name == "TIMESTAMP" else 0
 
     def outwards(self, key: np.ndarray, start: Places, count: int, *, back: bool) -> Places:
         """Places before (`back`) or behind `start` with at least `count` rows between, with the last run and without
@@ -171,19 +172,19 @@ class KeysInOrder:
                 rows = outer if back else [at - 1 for at in outer]
                 nearest = self._outermost(rows, taken(more, open_), greatest=back)
                 low, high = (outer, inner) if back else (inner, outer)
-                settled = self._search(nearest, low, high, None, right=not back)
+                settled = self.search(nearest, low, high, None, right=not back)
                 for place, here in zip(places, settled, strict=True):
                     place[open_] = here
             for place, here in zip(found, places, strict=True):
                 place[active] = here
             low, high = (places, begin) if back else (begin, places)
-            done = self._counted(low, high, len(self.runs)) >= count
-            done &= self._counted(low, high, len(self.runs) - 1) >= count
+            done = self.counted(low, high, len(self.runs)) >= count
+            done &= self.counted(low, high, len(self.runs) - 1) >= count
             done |= ~np.any(more, axis=0)
             active, chunk = active[~done], chunk * 4
         return found
 
-    def _counted(self, low: Places, high: Places, runs: int) -> np.ndarray:
+    def counted(self, low: Places, high: Places, runs: int) -> np.ndarray:
         """How many rows stand between places of the first `runs` runs."""
         total = np.zeros(len(low[0]), dtype=np.int64)
         for run, begin, end in list(zip(self.runs, low, high, strict=True))[:runs]:
@@ -211,7 +212,7 @@ class KeysInOrder:
         index = pa.array(order[ends])
         return [column.take(index) for column in columns]
 
-    def _search(
+    def search(
         self, anchors: Sequence[pa.Array], low: Places, high: Places, terms: int | None, *, right: bool
     ) -> Places:
         """In each run, within [low, high): the first row not before its anchor; with `right` the first behind it."""
@@ -226,13 +227,16 @@ class KeysInOrder:
     ) -> Places:  # fmt: skip
         """In each run, within `limits`: the first row whose `column` does not stand before its value in the order's
         one term, each value moved `further` on (microseconds); with `right` the first behind it."""
-        _, *how = self.spec.order[0]
+        order, *how = self.spec.order[0]
+        # A bound may be of another type than the order; then this is taken for one of that.
+        type_ = values.type if column == order else self.runs[-1].columns[column].type
+        values = values.cast(type_)
         if further:
             moved = pc.add(values.cast(pa.int64()), pa.scalar(further if how[0] else -further, pa.int64()))
             values = moved.cast(values.type)
 
         def signs(run: Run, tried: pa.Array, wanted: pa.Array) -> np.ndarray:
-            both = pa.concat_arrays([run.columns[column].take(tried).cast(values.type), values.take(wanted)])
+            both = pa.concat_arrays([run.columns[column].take(tried).cast(type_), values.take(wanted)])
             return _signs(order_keys([OrderTerm(both, *how)]), len(tried))
 
         return self._halved(limits.low, limits.high, signs, right=right)

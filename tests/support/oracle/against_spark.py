@@ -23,6 +23,7 @@ from memory_engine import MemoryEngine
 from oracle.functions import CALLED
 from oracle.model import Base, Case
 from oracle.strategies import cases
+from reaching import by_reach
 from viewkeeper.catalog.model import Catalog, Table, View
 from viewkeeper.checker.check import ROW_ID, StoreRows, check_views
 from viewkeeper.checker.report import NOT_JUDGED
@@ -108,7 +109,8 @@ class Pairs:
                     self.reached[f"refused: {refused}"[:70]] += 1
                     return
                 engine.start_fill()
-            engine.apply(base.taken(batch))
+            with by_reach(n % 2 == 0):
+                engine.apply(base.taken(batch))
             if n == min(declared_at, len(case.batches)):
                 engine.finish_fill()
             if engine.catalog.views:

@@ -23,12 +23,14 @@ from viewkeeper.trace.stretches import KeysInOrder, Stretches
 @dataclass(frozen=True)
 class Passed:
     """Of each stretch, what lies before it: `rows` (int64), and of columns of the state how many values are not NULL,
-    the states of their exact sums, and their least and (True) greatest values."""
+    the states of their exact sums, and their least and (True) greatest values; `kinds`, if asked for, is how many of
+    the rows the order tells apart."""
 
     rows: np.ndarray
     counts: Mapping[int, np.ndarray]
     sums: Mapping[int, list[pa.Array]]
     extremes: Mapping[tuple[int, bool], pa.Array] = field(default_factory=dict)
+    kinds: np.ndarray | None = None
 
 
 def passed(

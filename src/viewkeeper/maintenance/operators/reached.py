@@ -11,6 +11,7 @@ from viewkeeper.maintenance.operators.keyed_rows import KeyedRows, TouchedKeys
 from viewkeeper.maintenance.operators.passed import passed
 from viewkeeper.plans.key_functions import KeyFunction, WindowRows
 from viewkeeper.plans.reach import ReachInOrder, runs_on, sums_up
+from viewkeeper.trace.kinds import kinds_before
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.stretches import KeysInOrder, Stretches, joined
 from viewkeeper.trace.trace import Trace
@@ -50,7 +51,11 @@ def reached(
         summed = {call.arguments[0]: call.of for call in calls if call.of is not None and sums_up(call)}
         counted = {call.arguments[0] for call in calls if call.function not in ("min", "max")}
         behind = passed(ordered, stretches, counted, summed)
-        behind = replace(behind, extremes={each: extremes_before(ordered, stretches, *each) for each in extremes})
+        ranked = any(call.function == "dense_rank" for call in function.calls)
+        behind = replace(
+            behind, extremes={each: extremes_before(ordered, stretches, *each) for each in extremes},
+            kinds=kinds_before(ordered, stretches, reach.terms) if ranked else None,
+        )  # fmt: skip
     before, after = (ordered.rows(stretches, len(ordered.runs) - less) for less in (1, 0))
     return KeyedRows.of(*before, behind), KeyedRows.of(*after, behind)
 
@@ -58,19 +63,29 @@ def reached(
 def _around(reach: ReachInOrder, ordered: KeysInOrder, keys: np.ndarray, zone: str) -> Stretches:
     """The neighbours of each changed row, or those in whose frames it stands."""
     found = own = ordered.of_last_run(keys, one=reach.onwards)
-    for low_column, high_column in reach.values:
-        found = found.with_all(ordered.in_frames(own, low_column, high_column, zone))
+    for low, high in reach.values:
+        found = found.with_all(ordered.reaching(own, low, high, zone))
     if reach.peers:
         found = ordered.around(found, reach.terms)
-    low = ordered.outwards(found.key, found.low, reach.around, back=True)
-    if reach.onwards:
-        high = ordered.whole(found.key).high
-    else:
-        high = ordered.outwards(found.key, found.high, reach.around, back=False)
-    found = Stretches(found.key, low, high)
-    if reach.peers and reach.around:
-        found = ordered.around(found, reach.terms)
+    found = _with_neighbours(reach, ordered, found)
+    if reach.values:
+        # What is said of all of these may change, by one call or another: each call needs its rows of each of them.
+        moved = found
+        for low, high in reach.values:
+            found = found.with_all(ordered.framed(moved, low, high, zone))
+        found = _with_neighbours(reach, ordered, found)
     return joined(found, max(map(len, ordered.runs)))
+
+
+def _with_neighbours(reach: ReachInOrder, ordered: KeysInOrder, found: Stretches) -> Stretches:
+    """Stretches with as many rows on each side as `reach` says, and their equals."""
+    before = ordered.outwards(found.key, found.low, reach.around, back=True)
+    if reach.onwards:
+        behind = ordered.whole(found.key).high
+    else:
+        behind = ordered.outwards(found.key, found.high, reach.around, back=False)
+    found = Stretches(found.key, before, behind)
+    return ordered.around(found, reach.terms) if reach.peers and reach.around else found
 
 
 def _first(reach: ReachInOrder, ordered: KeysInOrder, keys: np.ndarray) -> Stretches:

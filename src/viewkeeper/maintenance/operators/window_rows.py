@@ -79,7 +79,7 @@ def _passed(passed: Passed, key: np.ndarray, call: OverCall) -> Before:
     """What lies before the keys (int64: their numbers) of a call's rows."""
     rows = passed.rows[key]
     if not call.arguments:
-        return Before(rows, rows, None)
+        return Before(rows, rows, None, kinds=None if passed.kinds is None else passed.kinds[key])
     (column,) = call.arguments
     index = pa.array(key)
     if call.function in ("min", "max"):
@@ -106,7 +106,8 @@ def _rows_before(of: Placed) -> np.ndarray | int:
 
 def _dense_rank(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
     kinds = np.cumsum(of.peer == of.at)
-    return _whole(kinds - kinds[of.first] + 1, call.type), None
+    before = 0 if of.passed is None or of.passed.kinds is None else of.passed.kinds
+    return _whole(kinds - kinds[of.first] + 1 + before, call.type), None
 
 
 def _percent_rank(call: OverCall, of: Placed, arguments: list[pa.Array]) -> Valued:
