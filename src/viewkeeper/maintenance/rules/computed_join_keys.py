@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from viewkeeper.maintenance.rules.rule import Rule
-from viewkeeper.plans.expressions import ColumnRef, Expression, reference_to
+from viewkeeper.plans.expressions import ColumnRef, Expression, declared_of, reference_to
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import InnerJoin, OuterJoin, Project, Relation
 from viewkeeper.plans.rewriting import renumber
@@ -30,10 +30,7 @@ def _apply(relation: Relation) -> Relation | None:
         moved = replace(
             relation, left=left, right=right, left_keys=left_keys, right_keys=right_keys, condition=condition
         )
-    outputs = tuple(
-        ColumnRef(column.type, column.nullable, None, places[i], column.name)
-        for i, column in enumerate(relation.columns)
-    )
+    outputs = tuple(reference_to(column, places[i]) for i, column in enumerate(relation.columns))
     return Project(moved, outputs, tuple(column.name for column in relation.columns))
 
 
@@ -43,7 +40,8 @@ def _computed(side: Relation, keys: Sequence[Expression]) -> tuple[Relation, tup
     columns = tuple(reference_to(c, i) for i, c in enumerate(side.columns))
     names = tuple(c.name for c in side.columns) + tuple(f"key{i}" for i in range(len(keys)))
     computed = tuple(
-        ColumnRef(key.type, key.nullable, key.place, len(columns) + i, f"key{i}") for i, key in enumerate(keys)
+        ColumnRef(key.type, key.nullable, key.place, len(columns) + i, f"key{i}", declared_of(key))
+        for i, key in enumerate(keys)
     )
     return Project(side, (*columns, *keys), names), computed
 
