@@ -39,6 +39,20 @@ def operators(database: Database) -> list[type]:
     return [type(operator) for operator in plan_of(database._newest.version().catalog).operators]
 
 
+def test_a_text_of_a_length_is_called_the_same_wherever_it_comes_through(database: Database) -> None:
+    """Behind keys that are computed first it was called by another type, and Spark did not find it."""
+    database.sql("""CREATE TABLE l (k INT PRIMARY KEY, s VARCHAR(3), c CHAR(4));
+                    CREATE VIEW groups AS SELECT 10 / k AS g, approx_count_distinct(s, 0.05) AS n,
+                           approx_count_distinct(c) AS m FROM l GROUP BY 10 / k;
+                    CREATE VIEW joined AS SELECT l.k, approx_count_distinct(r.s) AS n, approx_count_distinct(r.c) AS m
+                           FROM l JOIN l AS r ON 10 / l.k = 10 / r.k GROUP BY l.k""")
+    database.table("l").put_many([{"k": 1, "s": "a", "c": "b"}, {"k": 2, "s": "b "}])
+    database.catch_up()
+    for report in database.check_all():
+        report.raise_if_wrong()
+    assert [(row["n"], row["m"]) for row in database.view("joined").rows()] == [(1, 1), (1, 0)]
+
+
 @pytest.mark.parametrize("staged", [False, True])
 def test_views_with_aggregates_by_spark_are_sparks_answer_after_every_batch(
     database: Database, monkeypatch: pytest.MonkeyPatch, staged: bool

@@ -17,7 +17,7 @@ from viewkeeper.plans.expressions import (
     Literal,
     Several,
     TextPlace,
-    declared_of,
+    computed_at,
     unless_null,  # fmt: skip
 )
 from viewkeeper.plans.raising import can_raise
@@ -193,7 +193,7 @@ class Grouping:
         if form in self._positions:
             _, name = self._keys[form]
             at = self._positions[form]
-            return ColumnRef(node.type, node.nullable, node.place, at, name, declared_of(node))
+            return computed_at(at, name, node)
         if isinstance(node, UngroupedCall):
             first = self._calls.setdefault(form, node)
             index = len(self._keys) + len(self._marks) + list(self._calls).index(form)

@@ -61,12 +61,14 @@ class _Asking:
         if any(self.columns[i].type.is_interval or self.columns[i].type.is_nested for i in told):
             raise NotSupported(f"{asked.name} OVER an order of intervals or nested values is not told apart", *place)
         refs = self._refs(term.index for term in order)
-        names = [quoted(column_of(len(asked.arguments) + i, ref).name) for i, ref in enumerate(refs)]
+        columns = [column_of(len(asked.arguments) + i, ref) for i, ref in enumerate(refs)]
+        names = [quoted(column.name) for column in columns]
         terms = ", ".join(term_text(f"{name} ASC" if o.ascending else name, o.ascending, o.nulls_first)
                           for name, o in zip(names, order, strict=True))  # fmt: skip
         window = f"(PARTITION BY key{f' ORDER BY {terms}' if terms else ''} {_frame_text(call)})"
         peers = ", ".join(names) if frame.unit == "RANGE" else ""
-        return replace(asked, arguments=(*asked.arguments, *refs), over=window, peers=peers), told
+        return replace(asked, arguments=(*asked.arguments, *refs), given=(*asked.given, *columns), over=window,
+                       peers=peers), told  # fmt: skip
 
     def _refs(self, indexes: Iterable[int]) -> list[ColumnRef]:
         return [reference_to(self.columns[i], i) for i in indexes]

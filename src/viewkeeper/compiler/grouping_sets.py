@@ -15,7 +15,7 @@ from sqlglot import exp
 from viewkeeper.catalog.types import BIGINT, INT, TINYINT
 from viewkeeper.compiler.conversion import Refused
 from viewkeeper.errors import NotSupported
-from viewkeeper.plans.expressions import ColumnRef, Expression, Literal, TextPlace, declared_of
+from viewkeeper.plans.expressions import ColumnRef, Expression, Literal, TextPlace, computed_at
 from viewkeeper.plans.relations import AggregateCall, GroupBy, Project, Relation, UnionAll
 from viewkeeper.plans.rewriting import identity, walk
 
@@ -99,7 +99,7 @@ class SetsOfKeys:
         keys = tuple(self.keys[i] for i in places) or (Literal(INT, False, None, 1),)
         rows = GroupBy(input_, keys, tuple(self.names[i] for i in places) or ("all",), calls, names)
         outputs: list[Expression] = [
-            ColumnRef(key.type, key.nullable, key.place, places[i], self.names[i], declared_of(key)) if i in kept
+            computed_at(places[i], self.names[i], key) if i in kept
             else Literal(key.type, True, key.place, None) for i, key in enumerate(self.keys)
         ]  # fmt: skip
         outputs += [Literal(each.type, False, each.place, self._value(each, kept)) for each in self.marks]

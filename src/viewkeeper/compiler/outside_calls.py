@@ -84,11 +84,11 @@ class OutsideCalls:
             raise query.error(str(refused), node, NotSupported) from None
         place: TextPlace | None = query.place(node)
         kind = SparkAggregate if node.name in self.aggregates else SparkCall
-        return kind(given.type, given.nullable, place, tuple(arguments), tokens[0].text, text, self.version)
+        return kind(given.type, given.nullable, place, tuple(arguments), tokens[0].text, text, self.version, columns)
 
 
 def column_of(number: int, argument: Expression) -> Column:
-    """The column that argument `number` is to whoever computes a call."""
+    """The column that argument `number` of a call is to Spark."""
     return as_column(_name(number, argument), argument)
 
 

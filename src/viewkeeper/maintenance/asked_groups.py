@@ -11,7 +11,7 @@ from viewkeeper.maintenance.rules.null_safe_keys import never_null
 from viewkeeper.maintenance.sharing import SharedPlan
 from viewkeeper.maintenance.stream_columns import as_key
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.plans.expressions import ColumnRef, Expression, IsNull, declared_of
+from viewkeeper.plans.expressions import ColumnRef, Expression, IsNull
 from viewkeeper.plans.outside import SparkAggregate
 from viewkeeper.plans.relations import AskedGroups
 from viewkeeper.plans.rewriting import identity, renumber
@@ -37,7 +37,7 @@ def asked_groups(shared: SharedPlan, relation: AskedGroups, source: int, positio
     for call in calls:
         assert isinstance(call, SparkAggregate)
         stand = [next(read) for _ in call.arguments]
-        over = tuple(ColumnRef(e.type, e.nullable, None, i, "", declared_of(e)) for e, i in stand)
+        over = tuple(ColumnRef(e.type, e.nullable, None, i, "") for e, i in stand)
         given.append(identity(replace(call, arguments=over)))
     columns = tuple(replace(column, name=f"c{i}") for i, column in enumerate(relation.columns))
     held = (*(Column(f"k{i}", e.type, e.nullable) for i, e in enumerate(met)), *columns)

@@ -14,7 +14,7 @@ from viewkeeper.catalog.arrow_tables import logical_table
 from viewkeeper.catalog.model import Catalog, Column
 from viewkeeper.catalog.types import BIGINT, physical_type, to_physical
 from viewkeeper.compiler.bind import BoundView, bind_view
-from viewkeeper.compiler.outside_calls import bind_with_outside_calls, column_of
+from viewkeeper.compiler.outside_calls import bind_with_outside_calls
 from viewkeeper.compiler.part_references import quoted
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import CreateView
@@ -200,21 +200,21 @@ def _question(wanted: Sequence[CallWanted]) -> tuple[_Question, list[pa.Array]]:
     lengths = [len(each.new) for each in wanted]
     names: dict[str, tuple[Column, list[pa.Array]]] = {}
     for at, each in enumerate(wanted):
-        for i, argument in enumerate(each.call.arguments):
-            column = replace(column_of(i, argument), nullable=True)
+        for i, given in enumerate(each.call.given):
+            column = replace(given, nullable=True)
             empty = [pa.nulls(length, physical_type(column.type)) for length in lengths]
             names.setdefault(column.name, (column, empty))[1][at] = each.new.arguments[i]
     number = np.repeat(np.arange(len(wanted)), lengths)
     row = np.concatenate([np.arange(length) for length in lengths])
-    given = [pa.array(number), pa.array(row), pa.array(np.arange(len(row)))]
-    given += [pa.concat_arrays(parts) for _, parts in names.values()]
+    columns = [pa.array(number), pa.array(row), pa.array(np.arange(len(row)))]
+    columns += [pa.concat_arrays(parts) for _, parts in names.values()]
     inputs = (
         *(Column(name, BIGINT, False) for name in ("call", "row", "n")),
         *(column for column, _ in names.values()),
     )
     says = [f"CASE WHEN call = {i} THEN {each.call.sql} END AS v{i}" for i, each in enumerate(wanted)]
     outputs = (Column("n", BIGINT, False), *(Column(f"v{i}", each.call.type) for i, each in enumerate(wanted)))
-    return _Question(f"SELECT n, {', '.join(says)} FROM {quoted(ROWS)}", inputs, outputs), given
+    return _Question(f"SELECT n, {', '.join(says)} FROM {quoted(ROWS)}", inputs, outputs), columns
 
 
 def _sort_in(

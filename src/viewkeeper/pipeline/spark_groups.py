@@ -10,7 +10,6 @@ import pyarrow as pa
 from viewkeeper.catalog.arrow_tables import logical_table
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, physical_type, to_physical
-from viewkeeper.compiler.outside_calls import column_of
 from viewkeeper.compiler.part_references import quoted
 from viewkeeper.evaluation.error_codes import CODES, FUNCTION_RAISED, pack_error
 from viewkeeper.maintenance.operators.spark_groups import TouchedGroups
@@ -94,9 +93,8 @@ class _Asked:
         windows: list[str] = []
         for i, call in enumerate(calls):
             names: dict[str, int] = {}
-            for n, argument in enumerate(call.arguments):
+            for argument, column in zip(call.arguments, call.given, strict=True):
                 assert isinstance(argument, ColumnRef)
-                column = column_of(n, argument)
                 names[column.name] = argument.index
                 self._read[argument.index] = Column(f"a{argument.index}", column.type, True, column.declared)
             # Calls stand in one SELECT as long as one name means one thing.

@@ -18,7 +18,7 @@ from viewkeeper.plans.expressions import (
     Literal,
     OuterColumn,
     TextPlace,
-    declared_of,
+    computed_at,
     reference_to,
 )
 from viewkeeper.plans.outside import SparkAggregate
@@ -268,8 +268,7 @@ def _of_group(relation: GroupBy) -> Uncorrelated:
     order = [*range(width), *range(width + len(more), width + len(more) + calls), *range(width, width + len(more))]
     outputs = tuple(reference_to(columns[i], i) for i in order)
     keys = tuple(
-        (around, ColumnRef(here.type, here.nullable, here.place, width + calls + i, f"key{i}", declared_of(here)))
-        for i, (around, here) in enumerate(below.keys)
+        (around, computed_at(width + calls + i, f"key{i}", here)) for i, (around, here) in enumerate(below.keys)
     )
     return Uncorrelated(Project(grouped, outputs, tuple(columns[i].name for i in order)), keys)
 

@@ -228,6 +228,11 @@ def as_column(name: str, expression: Expression) -> Column:
     return Column(name, expression.type, expression.nullable, declared_of(expression))
 
 
+def computed_at(index: int, name: str, expression: Expression) -> ColumnRef:
+    """The input's column number `index`, into which `expression` was computed."""
+    return reference_to(as_column(name, expression), index, expression.place)
+
+
 def comparison(operator: str, left: Expression, right: Expression, place: TextPlace | None = None) -> Compare:
     """`left operator right`, both of one type already."""
     nullable = operator != "<=>" and (left.nullable or right.nullable)

@@ -32,11 +32,12 @@ class OutsideCall(Expression):
 @stored
 @dataclass(frozen=True)
 class SparkCall(OutsideCall):
-    """What Spark SQL says to the expression `sql` over columns that are `arguments`, called by their number and type;
-    `version` is Spark's when it was declared."""
+    """What Spark SQL says to the expression `sql` over the columns `given`, which hold `arguments`; `version` is
+    Spark's when it was declared."""
 
     sql: str
     version: str
+    given: tuple[Column, ...]
 
 
 BY_SPARK = "by spark"
@@ -46,8 +47,8 @@ BY_SPARK = "by spark"
 @stored
 @dataclass(frozen=True)
 class SparkAggregate(Expression):
-    """What Spark SQL says to the aggregate `sql`, FILTER and the like included, of rows whose columns are `arguments`;
-    else as `SparkCall`.  It is no call of a row's own: a rule makes columns of those of one GROUP BY
+    """What Spark SQL says to the aggregate `sql`, FILTER and the like included, of rows whose columns `given` hold
+    `arguments`; else as `SparkCall`.  It is no call of a row's own: a rule makes columns of those of one GROUP BY
     (`relations.AskedGroups`).
 
     With `over`, the window in parentheses, it is `sql OVER` that for each row of a group, listed with what tells the
@@ -59,6 +60,7 @@ class SparkAggregate(Expression):
     name: str
     sql: str
     version: str
+    given: tuple[Column, ...]
     over: str = ""
     told: str = ""
     peers: str = ""

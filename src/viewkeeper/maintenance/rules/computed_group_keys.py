@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from viewkeeper.maintenance.rules.rule import Rule
-from viewkeeper.plans.expressions import ColumnRef, Expression, Several, declared_of
+from viewkeeper.plans.expressions import Expression, Several, computed_at
 from viewkeeper.plans.outside import SparkAggregate
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import AggregateCall, GroupBy, Project, Relation
@@ -20,7 +20,7 @@ def _apply(relation: Relation) -> Relation | None:
     if not any(can_raise(e) for e in outputs):
         return None
     names = tuple(f"c{i}" for i in range(len(outputs)))
-    computed = [ColumnRef(e.type, e.nullable, e.place, i, f"c{i}", declared_of(e)) for i, e in enumerate(outputs)]
+    computed = [computed_at(i, f"c{i}", e) for i, e in enumerate(outputs)]
     rest = iter(computed[len(relation.keys) :])
     calls = tuple(_over(call, [next(rest) for _ in _parts(call)]) for call in relation.calls)
     below = Project(relation.input, outputs, names)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from viewkeeper.maintenance.rules.rule import Rule
-from viewkeeper.plans.expressions import ColumnRef, Expression, declared_of, reference_to
+from viewkeeper.plans.expressions import Expression, computed_at, reference_to
 from viewkeeper.plans.raising import can_raise
 from viewkeeper.plans.relations import InnerJoin, OuterJoin, Project, Relation
 from viewkeeper.plans.rewriting import renumber
@@ -39,10 +39,7 @@ def _computed(side: Relation, keys: Sequence[Expression]) -> tuple[Relation, tup
         return side, tuple(keys)
     columns = tuple(reference_to(c, i) for i, c in enumerate(side.columns))
     names = tuple(c.name for c in side.columns) + tuple(f"key{i}" for i in range(len(keys)))
-    computed = tuple(
-        ColumnRef(key.type, key.nullable, key.place, len(columns) + i, f"key{i}", declared_of(key))
-        for i, key in enumerate(keys)
-    )
+    computed = tuple(computed_at(len(columns) + i, f"key{i}", key) for i, key in enumerate(keys))
     return Project(side, (*columns, *keys), names), computed
 
 

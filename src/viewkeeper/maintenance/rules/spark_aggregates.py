@@ -115,9 +115,11 @@ def _row_by_row(relation: AskedOver, rows: Relation, call: AggregateCall, key: t
     asked = _asked_of(call)
     told = [column_of(relation.input, i) for i in key]
     begin = len(asked.arguments)
-    fields = [f"{quoted(argument_column(begin + i, ref).name)} AS k{i}" for i, ref in enumerate(told)]
+    columns = [argument_column(begin + i, ref) for i, ref in enumerate(told)]
+    fields = [f"{quoted(column.name)} AS k{i}" for i, column in enumerate(columns)]
     struct = struct_of((*((f"k{i}", ref.type) for i, ref in enumerate(told)), ("v", call.type)))
-    listing = replace(asked, type=array_of(struct), arguments=(*asked.arguments, *told), told=", ".join(fields))
+    listing = replace(asked, type=array_of(struct), arguments=(*asked.arguments, *told),
+                      given=(*asked.given, *columns), told=", ".join(fields))  # fmt: skip
     groups = _groups(relation, [replace(call, argument=listing, type=listing.type, nullable=False)], ["rows"])
     # What tells rows apart may do so only within their partition.
     width = len(groups.keys)
