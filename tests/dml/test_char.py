@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import viewkeeper
 from local_maintenance import catch_up
 from viewkeeper import Database, DeclarationError, InputError
 from viewkeeper.catalog.text_lengths import fitted, fitted_one
 from viewkeeper.catalog.types import Type
+from viewkeeper.cli import cli
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -184,6 +186,68 @@ def test_columns_are_added_and_described_with_their_length(db: Database) -> None
         assert list(again.sql("SELECT k FROM by_key WHERE k = 'a'")) == [{"k": "a  "}]
 
 
+KEYED = """CREATE TABLE k (c CHAR(3), v VARCHAR(2), w INT, PRIMARY KEY (c, v)); CREATE INDEX ix ON k (c);
+CREATE VIEW d AS SELECT c, count(*) AS n FROM k GROUP BY c; CREATE VIEW cv AS SELECT c, v, w FROM k;
+CREATE INDEX by_v ON cv (v, c); CREATE VIEW above AS SELECT c, n FROM d WHERE c < 'b';
+CREATE VIEW computed AS SELECT upper(c) AS u, count(*) AS n FROM k GROUP BY upper(c)"""
+
+
+def test_keys_of_views_and_indexes_are_filled_up_as_those_of_tables(tmp_path: Path) -> None:
+    with viewkeeper.connect(tmp_path / "db", durability="process") as db:
+        db.sql(KEYED)
+        db.table("k").put_many([{"c": "ab", "v": "x", "w": 1}, {"c": "b", "v": "y", "w": 2}])
+        catch_up(db)
+        k, d, cv = db.table("k"), db.view("d"), db.view("cv")
+        row = {"c": "ab ", "v": "x", "w": 1}
+        for text in ("ab", "ab ", "ab   "):
+            assert k.get((text, "x")) == row
+            assert k.get(text, index="ix") == [row]
+            assert cv.get((text, "x")) == row
+            assert cv.get(("x", text), index="by_v") == [row]
+            assert d.get(text) == db.view("above").get(text) == {"c": "ab ", "n": 1}
+            assert [found["c"] for found in d.scan(text, "b")] == ["ab "]
+            assert [found["c"] for found in cv.scan(upper=(text, "y"))] == ["ab "]
+            with db.snapshot() as s:
+                assert s.view("d").get(text) == {"c": "ab ", "n": 1}
+        assert db.view("computed").get("AB") is None
+        assert db.view("computed").get("AB ") == {"u": "AB ", "n": 1}
+        assert d.get(None) is None
+
+
+def test_keys_that_are_too_long_are_refused_as_by_tables(tmp_path: Path) -> None:
+    with viewkeeper.connect(tmp_path / "db", durability="process") as db:
+        db.sql(KEYED)
+        catch_up(db)
+        k, d, cv = db.table("k"), db.view("d"), db.view("cv")
+        too_long = r"\.c \(CHAR\(3\)\): 'abcd' has 4 characters, more than CHAR\(3\)"
+        for read in (lambda: d.get("abcd"), lambda: k.get("abcd", index="ix"), lambda: list(d.scan("abcd"))):
+            with pytest.raises(InputError, match=too_long):
+                read()
+        with pytest.raises(InputError, match=r"cv\.v \(VARCHAR\(2\)\): 'xyz' has 3 characters, more than VARCHAR\(2\)"):
+            cv.get(("a", "xyz"))
+        with pytest.raises(InputError, match=r"cv is read by \(c CHAR\(3\), v VARCHAR\(2\)\)"):
+            cv.get("a")
+        with pytest.raises(InputError, match=r"d is ordered by \(c CHAR\(3\)\)"):
+            list(d.scan(("a", "b")))
+        with pytest.raises(InputError, match=r"computed is read by \(u STRING\)"):
+            db.view("computed").get(())
+
+
+def test_the_command_line_reads_by_chars(tmp_path: Path) -> None:
+    with viewkeeper.connect(tmp_path / "db", durability="process") as db:
+        db.sql(KEYED)
+        db.table("k").put({"c": "ab", "v": "x", "w": 1})
+        catch_up(db)
+
+    def said(*args: str) -> str:
+        result = CliRunner().invoke(cli, ["get", "--db", str(tmp_path / "db"), *args])
+        return result.output + str(result.exception)
+
+    assert "ab" in said("d", "ab") and "ab" in said("k", "--index", "ix", "ab")
+    assert "more than CHAR(3)" in said("d", "abcd")
+    assert "d is read by (c CHAR(3)), one argument each" in said("d", "a", "b")
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("query", [*(f"SELECT k, {value} AS r FROM t" for value in VALUES), *QUERIES])
 def test_queries_say_what_spark_says_of_its_own_tables(read: Database, chars: SparkSession, query: str) -> None:
@@ -270,6 +334,7 @@ def test_streams_hold_chars(tmp_path: Path) -> None:
             """CREATE STREAM e (at TIMESTAMP NOT NULL, c CHAR(3), v VARCHAR(2)) TIMESTAMP BY at PARTITION LENGTH 60"""
         )
         db.sql(";".join(f"CREATE VIEW {name} AS {query}" for name, query in queries.items()))
+        db.sql("CREATE VIEW counted AS SELECT c, count(*) AS n FROM e GROUP BY c")
         rows = [
             {"at": f"2024-01-01 00:{minute:02}:00", "c": c, "v": v}
             for minute, (c, v) in enumerate([("ab", "x "), ("ab  ", "x   "), ("b", None), ("abcd", "y"), ("c", "y")])
@@ -282,6 +347,7 @@ def test_streams_hold_chars(tmp_path: Path) -> None:
         for name, query in queries.items():
             said = sorted(map(str, db.sql(query, engine="spark")))
             assert sorted(map(str, db.sql(f"SELECT * FROM {name}"))) == said
+        assert db.view("counted").get("ab") == {"c": "ab ", "n": 2}
         assert [row["data_type"] for row in db.sql("DESCRIBE plain")] == ["char(3)", "varchar(2)", "boolean"]
 
 

@@ -194,6 +194,11 @@ class View:
         """Up to which id the catalog is what the query means (`Catalog.seen_at`)."""
         return self.id if self.written is None else self.written
 
+    @property
+    def declared(self) -> tuple[Type | None, ...]:
+        """As of a table: what its columns are declared as."""
+        return tuple(column.declared for column in self.columns)
+
 
 @stored
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import click
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Catalog, Column, Index, InParts, Stream, Table
-from viewkeeper.catalog.types import logical_type
+from viewkeeper.catalog.types import Type, logical_type
 from viewkeeper.commands.output import console, database_option, json_option, print_json, print_rows, progress_bar
 from viewkeeper.database import Database, connect
 from viewkeeper.errors import InputError, NotFound
@@ -206,9 +206,9 @@ def get(db: Path, name: str, key: tuple[str, ...], index: str | None, after: str
     with connect(db) as database:
         columns = _key_columns(database.catalog, name, index)
         if len(key) != len(columns):
-            wanted = ", ".join(f"{column.name} {column.type}" for column in columns)
+            wanted = ", ".join(f"{column.name} {declared or column.type}" for column, declared in columns)
             raise InputError(f"{name} is read by ({wanted}), one argument each; got {len(key)}")
-        values = tuple(_from_text(text, column) for text, column in zip(key, columns, strict=True))
+        values = tuple(_from_text(text, column) for text, (column, _) in zip(key, columns, strict=True))
         is_table = isinstance(database.catalog.find(name), Table)
         handle = database.table(name) if is_table else database.view(name)
         found = handle.get(values, index=index, after=after, timeout=timeout)
@@ -221,8 +221,8 @@ def get(db: Path, name: str, key: tuple[str, ...], index: str | None, after: str
         raise InputError(f"{name} has no row for {', '.join(key) or '()'}")
 
 
-def _key_columns(catalog: Catalog, name: str, index: str | None) -> list[Column]:
-    """What NAME is read by."""
+def _key_columns(catalog: Catalog, name: str, index: str | None) -> list[tuple[Column, Type | None]]:
+    """What NAME is read by, and what it is declared as (`Table.declared`)."""
     of, way = catalog.find(name), catalog.find(index) if index is not None else None
     if isinstance(of, InParts):
         raise NotFound(f"{name} has parts, and no keys: viewkeeper sql 'SELECT * FROM {name}[5]' reads part 5")
@@ -230,7 +230,8 @@ def _key_columns(catalog: Catalog, name: str, index: str | None) -> list[Column]
         raise NotFound(f"there is no table or view {name!r}; SHOW TABLES and SHOW VIEWS list what there is")
     if index is not None and not isinstance(way, Index):
         raise NotFound(f"there is no index {index!r}")
-    return [of.columns[position] for position in (way.columns if isinstance(way, Index) else of.key)]
+    positions = way.columns if isinstance(way, Index) else of.key
+    return [(of.columns[position], of.declared[position]) for position in positions]
 
 
 def _from_text(text: str, column: Column) -> Any:

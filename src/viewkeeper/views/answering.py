@@ -155,7 +155,7 @@ def _describe(version: Version, name: str) -> Result:
         columns, key = found.columns, found.key
         note = _key_note(found)
     details = (found.details if isinstance(found, Table) else ()) or (ColumnDetails(),) * len(columns)
-    texts = found.declared if isinstance(found, Table) else [column.declared for column in columns]
+    texts = found.declared if isinstance(found, Table | View) else [column.declared for column in columns]
     rows = [{"col_name": column.name, "nullable": column.nullable,
              "data_type": str(declared or column.type).lower(),
              "key": key.index(i) + 1 if i in key else None, "comment": detail.comment,

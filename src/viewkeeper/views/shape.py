@@ -27,14 +27,18 @@ class Shape:
         self.key: tuple[Column, ...] = tuple(of.columns[position] for position in self.key_positions)
         self.unique = index is None and (isinstance(of, Table) or of.unique)
         self._row = [(c.name, p, to_python(c.type, zone)) for c, p in zip(of.columns, stored.order, strict=True)]
-        self._convert = [to_physical(column.type, zone) for column in self.key]
+        self._key_types = [of.declared[position] or of.columns[position].type for position in self.key_positions]
+        self._convert = [to_physical(type_, zone) for type_ in self._key_types]
         self._lead = [] if stored.member is None else [stored.member]
         given = {stored.order[position]: i for i, position in enumerate(self.key_positions)}
         # (A table without a primary key is kept by a hidden row id, which no key names.)
         self._from = [given[p] for p in range(len(self._lead), stored.state.key) if p in given]
 
     def physical_key(self, key: object) -> list[Any]:
-        """The state's key values, for `key` as a user writes it: one value, or a tuple of as many as the key has."""
+        """The state's key values, for `key` as a user writes it: one value, or a tuple of as many as the key has.
+
+        Texts are fitted as on writing: a CHAR is filled up, and what is longer than a CHAR or VARCHAR is refused.
+        """
         values = key if isinstance(key, tuple) else (key,)
         if len(values) != len(self.key):
             raise InputError(f"{self.name} is read by {self._key_text()}; this key has {len(values)} value(s): {key!r}")
@@ -42,7 +46,8 @@ class Shape:
         return self._lead + [physical[i] for i in self._from]
 
     def bound(self, bound: object) -> list[Any]:
-        """Physical values of `bound`, a value or tuple for the first columns of the key, in the key's order."""
+        """Physical values of `bound`, a value or tuple for the first columns of the key, in the key's order; texts are
+        fitted as those of `physical_key` are."""
         values = bound if isinstance(bound, tuple) else (bound,)
         if not 0 < len(values) <= len(self.key):
             raise InputError(f"{self.name} is ordered by {self._key_text()}; this bound does not fit: {bound!r}")
@@ -56,7 +61,7 @@ class Shape:
                 try:
                     value = self._convert[i](value)
                 except ValueRefused as refused:
-                    raise InputError(f"{self.name}.{self.key[i].name} ({self.key[i].type}): {refused}") from None
+                    raise InputError(f"{self.name}.{self.key[i].name} ({self._key_types[i]}): {refused}") from None
             physical.append(canonical_value(value))
         return physical
 
@@ -81,4 +86,5 @@ class Shape:
     def _key_text(self) -> str:
         if not self.key:
             return "the empty key ()"
-        return "(" + ", ".join(f"{column.name} {column.type}" for column in self.key) + ")"
+        named = zip(self.key, self._key_types, strict=True)
+        return "(" + ", ".join(f"{column.name} {type_}" for column, type_ in named) + ")"
