@@ -204,8 +204,9 @@ def test_a_change_sends_on_no_more_rows_than_are_asked_for(
     ("SELECT first_value(a) OVER (PARTITION BY g) AS f, sum(a) OVER (ROWS 1 PRECEDING) AS s FROM t",
      "SELECT first_value(a) OVER (PARTITION BY g ORDER BY `t`.`id` ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED "
      "FOLLOWING) AS f, sum(a) OVER ( ORDER BY `t`.`id` ROWS 1 PRECEDING) AS s FROM t"),
-    ("SELECT g FROM t GROUP BY g QUALIFY row_number() OVER (ORDER BY count(*)) < 3 ORDER BY g LIMIT 1",
-     "SELECT g FROM t GROUP BY g QUALIFY row_number() OVER (ORDER BY count(*), `t`.`g`) < 3 ORDER BY g, 1 LIMIT 1"),
+    ("SELECT g, count(*) AS n FROM t GROUP BY g QUALIFY row_number() OVER (ORDER BY n) < 3 ORDER BY g LIMIT 1",
+     "SELECT g, count(*) AS n FROM t GROUP BY g QUALIFY row_number() OVER (ORDER BY n, `t`.`g`) < 3 ORDER BY g, 1, 2 "
+     "LIMIT 1"),
     ("SELECT r FROM (SELECT row_number() OVER (ORDER BY a) AS r FROM t) GROUP BY ROLLUP (r)",
      "SELECT r FROM (SELECT row_number() OVER (ORDER BY a, `t`.`id`) AS r FROM t) GROUP BY ROLLUP (r)"),
     ("SELECT last_value(a) OVER (ORDER BY g) AS l FROM t", "none"),
