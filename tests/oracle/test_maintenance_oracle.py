@@ -24,6 +24,7 @@ from viewkeeper.errors import NotSupported
 from viewkeeper.evaluation import constant_folding
 from viewkeeper.maintenance import outer_joins
 from viewkeeper.maintenance.rules.computed_columns import COMPUTED_COLUMNS
+from viewkeeper.maintenance.rules.computed_on import COMPUTED_ON
 from viewkeeper.maintenance.rules.rewriter import RULES, rewritten
 from viewkeeper.maintenance.rules.spark_aggregates import SPARK_AGGREGATES
 from viewkeeper.maintenance.task import Task
@@ -177,7 +178,7 @@ def declared(case: Case) -> Counter[str]:
 def test_the_generator_reaches_every_operator_and_every_rule() -> None:
     # Of SELECT, of streams, and of what Spark computes.
     elsewhere = {"GivenRows", "Arrivals", "SparkAnswer", "SparkGroups", "Memo", "Recall", COMPUTED_COLUMNS.name,
-                 SPARK_AGGREGATES.name}  # fmt: skip
+                 COMPUTED_ON.name, SPARK_AGGREGATES.name}  # fmt: skip
     wanted = {each.__name__ for each in _RUN} | {constant_folding.NAME, *(rule.name for rule in RULES)} | WINDOWS
     wanted -= elsewhere
     chance, covered = Random(2), Counter[str]()

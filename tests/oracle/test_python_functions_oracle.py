@@ -73,14 +73,19 @@ def test_views_with_functions_of_pythons_equal_their_query(monkeypatch: pytest.M
 
 
 def one_type(type_: Type) -> Case:
-    """A view for each place of a call, declared in the order of `PLACES`; each batch puts, moves and deletes rows."""
-    t, u = (TableSchema(name, (Column("id", BIGINT, False), Column("c", type_)), (0,)) for name in "tu")
+    """A view for each place of a call."""
     turned, picky = name_of("turned", type_), name_of("picky", type_)
     places = [f"SELECT id, {turned}(c) AS v FROM t", f"SELECT id FROM t WHERE {turned}(c) IS NULL",
               f"SELECT {turned}(c) AS v, count(*) AS n FROM t GROUP BY {turned}(c)",
               f"SELECT t.id, u.id AS o FROM t LEFT JOIN u ON {turned}(t.c) = {turned}(u.c)",
               f"SELECT id, {turned}({turned}(c)) AS v FROM t WHERE id > 2 AND {picky}(c) IS NOT NULL",
               f"SELECT id, CASE WHEN id > 8 THEN {picky}(c) ELSE {turned}(c) END AS v FROM u"]  # fmt: skip
+    return _case(type_, places)
+
+
+def _case(type_: Type, places: Sequence[str]) -> Case:
+    """A view for each of `places`, in this order; each batch puts, moves and deletes rows of two tables."""
+    t, u = (TableSchema(name, (Column("id", BIGINT, False), Column("c", type_)), (0,)) for name in "tu")
     values = [*domain(type_)[:3], None]
     batches = []
     for n in range(4):
@@ -115,6 +120,25 @@ def test_what_was_said_is_kept_whatever_the_type(type_: Type, monkeypatch: pytes
               for at in ("argument", "answer") for what in ("NULL", "value") for sign in ("comes", "goes")}  # fmt: skip
     wanted |= {("fill", f"{at} {what}", "comes") for at in ("argument", "answer") for what in ("NULL", "value")}
     assert wanted <= covered, f"not reached: {sorted(wanted - covered)}"
+
+
+@pytest.mark.parametrize("type_", CORE_TYPES, ids=str)
+def test_calls_in_the_on_of_outer_joins(type_: Type) -> None:
+    """Of the left, of the right and of both sides, with and without an equality; they come and go, and some raise."""
+    turned, picky = name_of("turned", type_), name_of("picky", type_)
+    both = f"{turned}(coalesce(t.c, u.c))"
+    places = [f"SELECT t.id, u.id AS o FROM t {kind} JOIN u ON t.id = u.id AND {turned}(t.c) IS NOT NULL AND {on}"
+              for kind in ("LEFT", "RIGHT", "FULL")
+              for on in (f"{turned}(u.c) IS NOT NULL", f"{both} = u.c")]  # fmt: skip
+    places += [f"SELECT t.id FROM t LEFT {kind} JOIN u ON t.id = u.id AND {on}"
+               for kind in ("SEMI", "ANTI")
+               for on in (f"{turned}(t.c) = t.c", f"{both} = u.c", f"(u.id < 3 OR {picky}(u.c) = t.c)")]  # fmt: skip
+    places += [
+        f"SELECT t.id, u.id AS o FROM t FULL JOIN u ON {on}"
+        for on in (f"{both} = u.c AND t.id < u.id", f"t.id = u.id AND {picky}(coalesce(u.c, t.c)) = u.c")
+    ]
+    engine = run(_case(type_, places), 2, [n % 4 for n in range(len(places))])
+    assert all(isinstance(view, View) and view.filled is not None for view in engine.catalog.views)
 
 
 def _signs(rows: Rows) -> set[str]:

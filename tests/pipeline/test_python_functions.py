@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -97,6 +98,45 @@ def test_queries_and_statements_that_change_rows_call_functions(database: Databa
     local_maintenance.catch_up(database)
     assert {row["s"] for row in database.sql("SELECT shout(a) AS s FROM t")} == {None, "a!", "b!!"}
     assert {row["s"] for row in database.sql("SELECT s FROM u")} == {None, "a!", "a", "b"}
+
+
+@pytest.mark.parametrize("query", [
+    *(f"SELECT t.id, u.n AS o FROM t {kind} JOIN u ON {on}" for kind in ("LEFT", "RIGHT", "FULL")
+      for on in ("plus(t.id, u.n) = 15", "t.id = u.n - 10 AND low(t.a) = 'b'",
+                 "low(u.s) = low(t.a) AND u.n > t.n + 9")),
+    *(f"SELECT t.id FROM t LEFT {kind} JOIN u ON {on}" for kind in ("SEMI", "ANTI")
+      for on in ("low(t.a) = u.s OR t.id = 0", "t.id = u.n - 10 AND low(concat(t.a, u.s)) = 'aa'")),
+    "SELECT id FROM t QUALIFY row_number() OVER (PARTITION BY low(a) ORDER BY plus(id, n)) = 1",
+    "SELECT count(*) FILTER (WHERE low(a) = 'a') AS c FROM t GROUP BY low(a) HAVING low(max(a)) IS NOT NULL",
+    "SELECT id FROM t WHERE low(a) NOT IN (SELECT low(s) FROM u WHERE plus(n, 1) > 13)",
+    "SELECT id, e FROM t LATERAL VIEW OUTER explode(array(low(a), a)) x AS e",
+    "SELECT id FROM t ORDER BY low(a), plus(id, 1) DESC LIMIT 3",
+    "SELECT low(a) AS l FROM t UNION SELECT low(s) FROM u"])  # fmt: skip
+def test_queries_say_the_same_as_with_a_function_of_spark(database: Database, query: str) -> None:
+    database.function("low", lambda s: s.str.lower(), returns="STRING")
+    database.function("plus", lambda a, b: a + b, returns="BIGINT")
+    fill(database)
+    local_maintenance.catch_up(database)
+    natively = re.sub(r"plus\((\S+), (\S+)\)", r"(\1 + \2)", query.replace("low(", "lower("))
+    assert bag(database, query) == bag(database, natively)
+
+
+def bag(database: Database, query: str) -> list[str]:
+    return sorted(repr(row) for row in database.sql(query))
+
+
+def test_merge_joins_by_functions(database: Database) -> None:
+    database.function("shout", shout, returns="STRING")
+    database.function("plus", lambda a, b: a + b, returns="BIGINT")
+    fill(database)
+    local_maintenance.catch_up(database)
+    database.sql("""MERGE INTO t USING u ON plus(t.id, u.n) = 16 AND shout(u.s) = 'b!'
+        WHEN MATCHED THEN UPDATE SET a = shout(s)
+        WHEN NOT MATCHED THEN INSERT (id, a, n) VALUES (plus(u.n, 100), shout(s), 0)
+        WHEN NOT MATCHED BY SOURCE AND shout(a) = 'a!' THEN DELETE""")
+    local_maintenance.catch_up(database)
+    found = {row["id"]: row["a"] for row in database.sql("SELECT id, a FROM t WHERE id > 0 AND (n = 0 OR id < 6)")}
+    assert found == {2: "b", 3: "b!", 5: "b!", 112: "a!", 114: "a!"}
 
 
 def test_every_type_is_given_and_taken_back(database: Database) -> None:

@@ -34,6 +34,8 @@ QUERIES = {
     "grouped": "SELECT soundex(a) AS s, count(*) AS n, max(levenshtein(a, b)) AS far, sum(m) AS m FROM t "
                "GROUP BY soundex(a) HAVING soundex(a) IS NOT NULL",
     "joined": "SELECT t.id, u.n FROM t LEFT JOIN u ON soundex(t.a) = soundex(u.name)",
+    "on_sides": "SELECT t.id, u.n FROM t FULL JOIN u ON t.id = u.n AND soundex(t.a) > 'R' AND soundex(name) <> 'X'",
+    "on_both": "SELECT t.id, u.name FROM t LEFT JOIN u ON levenshtein(t.a, u.name) < 3",
     "lambdas": "SELECT id, aggregate(transform(array(id, length(a)), y -> y + id), 0, (s, y) -> s + y) AS n FROM t",
     "cased": "SELECT id, CASE WHEN id > 2 THEN elt(id - 2, a, b) ELSE a END AS e FROM t WHERE id < 5",
     "renamed (k, v)": "SELECT soundex(name), bit_count(n) FROM u",

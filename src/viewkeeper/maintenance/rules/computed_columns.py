@@ -5,6 +5,7 @@ Whether its error counts is decided where the call stood, so what is not reached
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from viewkeeper.catalog.types import BIGINT, BOOLEAN
@@ -28,20 +29,31 @@ def _apply(relation: Relation) -> Relation | None:
     below = relation.input
     if isinstance(relation, Filter):
         below = _not_out(below, relation.predicate)
-    # Of equal calls one is computed; what can raise in an argument names its own place.
-    form = call if any(map(can_raise, call.arguments)) else identity(call)
+    form = form_of(call)
     computed = ComputedColumn(below, form)
-    width = len(below.columns)
-
-    def change(node: Expression) -> Expression | None:
-        if not isinstance(node, OutsideCall) or (node if form is call else identity(node)) != form:
-            return None
-        value = ColumnRef(node.type, node.nullable, node.place, width, "value")
-        return Kept(node.type, node.nullable, node.place, value, ColumnRef(BIGINT, False, None, width + 1, "error"))
-
+    change = reading(form, len(below.columns))
     if isinstance(relation, Filter):
         return first_columns(Filter(computed, rewrite(relation.predicate, change)), relation)
     return replace(relation, input=computed, outputs=tuple(rewrite(e, change) for e in relation.outputs))
+
+
+def form_of(call: OutsideCall) -> OutsideCall:
+    """What calls that are computed as one have in common; what can raise in an argument names its own place."""
+    form = call if any(map(can_raise, call.arguments)) else identity(call)
+    assert isinstance(form, OutsideCall)
+    return form
+
+
+def reading(form: OutsideCall, at: int) -> Callable[[Expression], Expression | None]:
+    """A change (`rewriting.rewrite`) by which calls of `form` read what columns `at` and `at` + 1 say of them."""
+
+    def change(node: Expression) -> Expression | None:
+        if not isinstance(node, OutsideCall) or form_of(node) != form:
+            return None
+        value = ColumnRef(node.type, node.nullable, node.place, at, "value")
+        return Kept(node.type, node.nullable, node.place, value, ColumnRef(BIGINT, False, None, at + 1, "error"))
+
+    return change
 
 
 def _not_out(below: Relation, predicate: Expression) -> Relation:

@@ -11,6 +11,7 @@ from viewkeeper.maintenance.rules.common_conjuncts import COMMON_CONJUNCTS
 from viewkeeper.maintenance.rules.computed_columns import COMPUTED_COLUMNS
 from viewkeeper.maintenance.rules.computed_group_keys import COMPUTED_GROUP_KEYS
 from viewkeeper.maintenance.rules.computed_join_keys import COMPUTED_JOIN_KEYS
+from viewkeeper.maintenance.rules.computed_on import COMPUTED_ON
 from viewkeeper.maintenance.rules.distinct_aggregates import DISTINCT_AGGREGATES
 from viewkeeper.maintenance.rules.exists_as_semi_join import EXISTS_AS_SEMI_JOIN
 from viewkeeper.maintenance.rules.first_of_partitions import FIRST_OF_PARTITIONS
@@ -32,7 +33,7 @@ RULES = (
     SET_OPERATION_AS_COUNTS, COMMON_CONJUNCTS, INNER_JOIN_RESIDUAL, OUTER_JOIN_AS_INNER, WHERE_BELOW_JOIN,
     WHERE_BELOW_OUTER_JOIN, EXISTS_AS_SEMI_JOIN, IN_AS_SEMI_JOIN, NOT_IN_AS_ANTI_JOIN, SUBQUERY_AS_COLUMN,
     ON_BELOW_OUTER_JOIN, NULL_SAFE_KEYS, COMPUTED_JOIN_KEYS, COMPUTED_GROUP_KEYS, DISTINCT_AGGREGATES,
-    AGGREGATES_OF_ALL_VALUES, SPARK_AGGREGATES, COMPUTED_COLUMNS, FIRST_OF_PARTITIONS,
+    AGGREGATES_OF_ALL_VALUES, SPARK_AGGREGATES, COMPUTED_ON, COMPUTED_COLUMNS, FIRST_OF_PARTITIONS,
 )  # fmt: skip
 """Tried in this order at each relation, from the root on, until none applies there; then below.  A conjunct must know
 what kind of join it stands above before it moves, and moves before subqueries become joins, and before keys that raise
