@@ -9,9 +9,11 @@ import pyarrow as pa
 
 from viewkeeper.catalog.arrow_tables import logical_table
 from viewkeeper.catalog.model import Column, Index, Stored, Table, View
+from viewkeeper.catalog.text_lengths import fitted_one
+from viewkeeper.catalog.types import STRING
 from viewkeeper.errors import InputError
 from viewkeeper.stores.intake import canonical_value
-from viewkeeper.stores.value_conversion import ValueRefused, to_physical, to_python
+from viewkeeper.stores.value_conversion import Converter, ValueRefused, to_physical, to_python
 from viewkeeper.trace.rows import Rows
 
 
@@ -29,6 +31,7 @@ class Shape:
         self._row = [(c.name, p, to_python(c.type, zone)) for c, p in zip(of.columns, stored.order, strict=True)]
         self._key_types = [of.declared[position] or of.columns[position].type for position in self.key_positions]
         self._convert = [to_physical(type_, zone) for type_ in self._key_types]
+        self._convert_bound = [self._bound_converter(position) for position in self.key_positions]
         self._lead = [] if stored.member is None else [stored.member]
         given = {stored.order[position]: i for i, position in enumerate(self.key_positions)}
         # (A table without a primary key is kept by a hidden row id, which no key names.)
@@ -42,24 +45,35 @@ class Shape:
         values = key if isinstance(key, tuple) else (key,)
         if len(values) != len(self.key):
             raise InputError(f"{self.name} is read by {self._key_text()}; this key has {len(values)} value(s): {key!r}")
-        physical = self._physical(values)
+        physical = self._physical(values, self._convert)
         return self._lead + [physical[i] for i in self._from]
 
     def bound(self, bound: object) -> list[Any]:
-        """Physical values of `bound`, a value or tuple for the first columns of the key, in the key's order; texts are
-        fitted as those of `physical_key` are."""
+        """Physical values of `bound`, a value or tuple for the first columns of the key, in the key's order; a
+        text is filled up as a CHAR, and may be longer than any of the column."""
         values = bound if isinstance(bound, tuple) else (bound,)
         if not 0 < len(values) <= len(self.key):
             raise InputError(f"{self.name} is ordered by {self._key_text()}; this bound does not fit: {bound!r}")
-        return self._physical(values)
+        return self._physical(values, self._convert_bound)
 
-    def _physical(self, values: Sequence[Any]) -> list[Any]:
+    def _bound_converter(self, position: int) -> Converter:
+        declared, plain = self.of.declared[position], to_physical(self.columns[position].type, self.zone)
+        if declared is None or self.columns[position].type != STRING:
+            return plain
+
+        def converted(value: Any) -> Any:
+            text = plain(value)
+            return fitted_one(text, declared) or text
+
+        return converted
+
+    def _physical(self, values: Sequence[Any], convert: Sequence[Converter]) -> list[Any]:
         """Canonical physical values for the first columns of the key; None is NULL."""
         physical: list[Any] = []
         for i, value in enumerate(values):
             if value is not None:
                 try:
-                    value = self._convert[i](value)
+                    value = convert[i](value)
                 except ValueRefused as refused:
                     raise InputError(f"{self.name}.{self.key[i].name} ({self._key_types[i]}): {refused}") from None
             physical.append(canonical_value(value))
