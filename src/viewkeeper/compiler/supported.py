@@ -394,6 +394,8 @@ def number_suffix(query: QueryText, node: exp.Expr) -> str | None:
     literal = node.this
     if type(node) is not exp.TryCast or not isinstance(literal, exp.Literal):
         return None
+    if isinstance(node.args["to"].this, exp.Interval):
+        return None
     suffix = _SUFFIXES.get(node.args["to"].this.value)
     written = raw_text(query.source, literal)
     if suffix is None or (written and not (written[0] in "0123456789." and written.upper().endswith(suffix))):

@@ -38,9 +38,41 @@ def _positive(parser: Parser) -> exp.Expr | None:
     return None if operand is None else signed(operand)
 
 
+def _negative(parser: Parser) -> exp.Expr | None:
+    first = parser._index
+    negated = parser.expression(exp.Neg(this=parser._parse_unary()))
+    dot = parser._tokens[first].token_type == TokenType.DOT  # .5 is two tokens
+    number, behind = parser._tokens[first + dot], parser._tokens[first + dot + 1 : first + dot + 2]
+    if number.token_type != TokenType.NUMBER:
+        return negated
+    suffixed = bool(behind) and behind[0].token_type == TokenType.DCOLON and behind[0].start == number.start
+    return _bound_first(negated, suffixed)
+
+
+def _bound_first(outer: exp.Expr, suffixed: bool = False) -> exp.Expr:
+    """`outer` around the literal that its operand begins with, and what stands behind the literal around both.
+
+    Spark has signs of numbers, and types of texts, for parts of the literal: `-1::STRING`, `DATE '...'::TIMESTAMP`.
+    A number that is `suffixed`, 1L, is a cast to sqlglot.
+    """
+    literal = operand = outer.this
+    while isinstance(literal, exp.Expr) and not isinstance(literal, exp.Literal):
+        literal = literal.this
+    if suffixed and isinstance(literal, exp.Literal):
+        literal = literal.parent
+    if not isinstance(literal, exp.Expr) or literal is operand:
+        return outer
+    around = literal.parent
+    assert around is not None, "it is the operand, or stands below it"
+    operand.pop()
+    outer.set("this", literal)
+    around.set("this", outer)
+    return operand
+
+
 class _NamedParser(Spark.parser_class):  # type: ignore[misc, valid-type]
     UNARY_PARSERS: ClassVar[dict[TokenType, Callable[[Parser], exp.Expr | None]]] = {
-        **Spark.parser_class.UNARY_PARSERS, TokenType.PLUS: _positive,
+        **Spark.parser_class.UNARY_PARSERS, TokenType.PLUS: _positive, TokenType.DASH: _negative,
     }  # fmt: skip
 
     def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
@@ -49,6 +81,11 @@ class _NamedParser(Spark.parser_class):  # type: ignore[misc, valid-type]
         if isinstance(parsed, exp.Not):
             parsed.meta[IS_NOT] = True
         return parsed
+
+    def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
+        typed = self._next is not None and self._next.token_type == TokenType.STRING
+        parsed: exp.Expr | None = super()._parse_type(parse_interval, fallback_to_identifier)
+        return _bound_first(parsed) if typed and type(parsed) is exp.Cast else parsed
 
     def _parse_cast(self, strict: bool, safe: bool | None = None) -> exp.Expr:
         parsed: exp.Expr = super()._parse_cast(strict, safe)
