@@ -47,6 +47,11 @@ class DeclarationError(Error):
         super().__init__(f"{message}{where}")
 
 
+def reason_of(refused: DeclarationError) -> str:
+    """Why something is refused, without a place."""
+    return str(refused).removesuffix(f" (line {refused.line}, column {refused.column})")
+
+
 class NotSupported(DeclarationError):
     """Valid Spark SQL that viewkeeper does not keep incrementally (yet)."""
 

@@ -21,7 +21,7 @@ import viewkeeper
 from viewkeeper.catalog.model import View
 from viewkeeper.checker.check import check_views
 from viewkeeper.database import Database
-from viewkeeper.errors import DeclarationError, InputError, ViewBroken
+from viewkeeper.errors import DeclarationError, InputError, QueryRaises, ViewBroken
 from viewkeeper.evidence import DatabaseEvidence
 
 if TYPE_CHECKING:
@@ -123,6 +123,30 @@ def test_queries_say_the_same_as_with_a_function_of_spark(database: Database, qu
 
 def bag(database: Database, query: str) -> list[str]:
     return sorted(repr(row) for row in database.sql(query))
+
+
+def test_what_a_subquery_gives_is_given_to_a_function(database: Database) -> None:
+    database.function("low", lambda s: s.str.lower(), returns="STRING")
+    database.sql("""CREATE VIEW v AS SELECT id, low((SELECT 'X')) AS x, low((SELECT upper(max(s)) FROM u)) AS m,
+        low((SELECT upper(max(u.s)) FROM u WHERE u.s = t.a)) AS c FROM t WHERE id < 3""")
+    fill(database)
+    local_maintenance.catch_up(database)
+    assert rows(database, "v") == [(0, "x", "b", None), (1, "x", "b", "a"), (2, "x", "b", "b")]
+
+
+@pytest.mark.parametrize(("query", "row"), [
+    ("SELECT id, picky(n) AS p FROM t WHERE id > 3", "row(id=4, n=13)"),
+    ("SELECT id, picky(picky(n) - 1) AS p FROM t WHERE id > 3", "row(id=4, n=13)"),
+    ("SELECT t.id FROM t LEFT JOIN u ON t.id = u.n - 10 AND picky(t.n + u.n - 14) = 1",
+     "row(id=4, n=13, n=14)"),
+    ("SELECT picky(sum(n)) AS p FROM t WHERE id = 4 GROUP BY a", "group(a=a)")])  # fmt: skip
+def test_a_query_that_raises_names_the_row_by_its_own_columns(database: Database, query: str, row: str) -> None:
+    database.function("picky", picky, returns="BIGINT")
+    fill(database)
+    database.table("t").put({"id": 4, "a": "a", "n": 13})
+    local_maintenance.catch_up(database)
+    with pytest.raises(QueryRaises, match=re.escape(f" for {row}")):
+        database.sql(query)
 
 
 def test_merge_joins_by_functions(database: Database) -> None:
@@ -268,6 +292,12 @@ def test_what_cannot_be_declared_or_called_is_refused_with_the_reason(database: 
         ("DELETE FROM u WHERE g(n) > 1", "Cannot resolve routine `g`"),
         ("DELETE FROM u WHERE f(DISTINCT n) > 1", "the function f is not supported yet"),
         ("CREATE VIEW v AS SELECT n, f(n) AS p, soundex(s) AS z FROM u", "only Spark has the rest: .* soundex"),
+        (
+            "SELECT n FROM u WHERE EXISTS (SELECT 1 FROM t WHERE t.n = f(u.n))",
+            "f is a Python function, .* only Spark has the rest: this subquery .* write a join; .*column 59",
+        ),
+        ("DELETE FROM u WHERE EXISTS (SELECT 1 FROM t WHERE t.n = f(u.n))", "f is a Python function, .* write a join"),
+        ("SELECT n, (SELECT f(3)) AS p FROM u", "f is called without columns"),
         ("DROP FUNCTION g", "there is no function g to drop"),
     ):
         with pytest.raises(DeclarationError, match=message):

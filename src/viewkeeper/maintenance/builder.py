@@ -286,7 +286,10 @@ class PlanBuilder(SharedPlan):
         source = self.operators[stream.operator]
         zone = source.zone + 1
         columns = [column_of(source, stream.positions[i]) for i in wanted]
-        names = [column_of(source, p) for _, key in source.identity for _, p in key] if identify else []
+        base = source.identity
+        if self._sources and not base:
+            base = (("row", tuple((relation.input.columns[i].name, stream.positions[i]) for i in wanted)),)
+        names = [column_of(source, p) for _, key in base for _, p in key] if identify else []
         keys = tuple(as_key(columns[wanted.index(i)]) for i in read)
         exchange, places = self.rows_exchange(stream.operator, zone, keys, [*columns, *names])
         call = renumber(relation.call, dict(zip(wanted, places, strict=False)))
@@ -299,7 +302,7 @@ class PlanBuilder(SharedPlan):
         shipped = self.exchanges[exchange].outputs
         given = tuple(Column(f"c{n}", shipped[i].type, shipped[i].nullable) for n, i in enumerate(outputs))
         stands = {p: outputs.index(places[len(wanted) + n]) for n, p in enumerate(e.index for e in names)}
-        identity = tuple((t, tuple((name, stands[p]) for name, p in each)) for t, each in source.identity if identify)
+        identity = tuple((t, tuple((name, stands[p]) for name, p in each)) for t, each in base if identify)
         id_ = self.add(plan.Recall(0, zone, (*given, value, error), False, identity, memo, outputs))
         found = {column: outputs.index(place) for column, place in zip(wanted, places, strict=False)}
         return Lowered(id_, found | {width: len(outputs), width + 1: len(outputs) + 1})

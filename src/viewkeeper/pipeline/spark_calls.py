@@ -19,7 +19,7 @@ from viewkeeper.compiler.part_references import quoted
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.statements import CreateView
 from viewkeeper.compiler.ties import settled
-from viewkeeper.errors import DeclarationError, Error, NotSupported
+from viewkeeper.errors import DeclarationError, Error, NotSupported, reason_of
 from viewkeeper.evaluation.error_codes import CODES, FUNCTION_RAISED, pack_error
 from viewkeeper.maintenance.operators.memo import NewValues
 from viewkeeper.maintenance.rules.rewriter import rewritten
@@ -88,11 +88,6 @@ def bind_with_spark_calls(
         names = tuple(column.name for column in columns)
         bound = replace(bound, relation=replace(bound.relation, names=names))
     return replace(bound, columns=bound.relation.columns)
-
-
-def reason_of(refused: DeclarationError) -> str:
-    """Why something is refused, without a place."""
-    return str(refused).removesuffix(f" (line {refused.line}, column {refused.column})")
 
 
 def typed_by(sql: str, aggregate: bool, ordered: bool) -> str:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from viewkeeper.catalog.model import Catalog, Column, InParts, PartView, Stream, Table, View
 from viewkeeper.compiler.bind import BoundView, bind_view, require_free
+from viewkeeper.compiler.bind_python import left_to_spark
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.compiler.part_references import is_common
 from viewkeeper.compiler.scope import did_you_mean
@@ -16,8 +17,8 @@ from viewkeeper.compiler.source_text import UNREAD, QueryText
 from viewkeeper.compiler.statements import CreateView, column_names
 from viewkeeper.compiler.syntax import query_tokens
 from viewkeeper.compiler.ties import ties_broken
-from viewkeeper.errors import DeclarationError, Error, NotSupported
-from viewkeeper.pipeline.spark_calls import bind_with_spark_calls, reason_of
+from viewkeeper.errors import DeclarationError, Error, NotSupported, reason_of
+from viewkeeper.pipeline.spark_calls import bind_with_spark_calls
 from viewkeeper.plans.relations import SparkQuery
 from viewkeeper.spark.parameters import Constant, constants
 from viewkeeper.streams.analyst import Analyst, Keys
@@ -93,10 +94,7 @@ def _refuse_functions(catalog: Catalog, query: QueryText, refused: NotSupported)
     """Functions of Python's are called by our own operators alone."""
     for node in query.tree.find_all(exp.Anonymous):
         if catalog.function(node.name) is not None:
-            what = f"{node.name} is a Python function, which Spark does not know, and only Spark has the rest"
-            raise query.error(
-                f"{what}: {reason_of(refused)}; put the one into a view over the other", node, NotSupported
-            )
+            raise query.error(left_to_spark(node.name, refused), node, NotSupported)
 
 
 def _refuse_hidden(asked: _Asked) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from viewkeeper.catalog.model import PartView, Stream, Table, View
+from viewkeeper.compiler.bind_python import left_to_spark
 from viewkeeper.compiler.lexing import lexemes
 from viewkeeper.compiler.part_references import has_brackets, quoted, read_query
 from viewkeeper.compiler.source_text import Script
@@ -35,6 +36,7 @@ from viewkeeper.streams.spark.failures import (
     raise_unless_of_query,
     refusal,
     text_of,
+    unknown_function,
 )  # fmt: skip
 from viewkeeper.streams.spark.hidden import without_hidden
 from viewkeeper.streams.spark.plans import foreign_function, outside, plan_of, spark_functions, unnamed_relation
@@ -160,7 +162,12 @@ def answered_by_spark(
     try:
         return run_on_spark(spark, version, text, parameters)
     except DeclarationError as error:
-        raise (refused if error.__cause__ is not None and is_unreadable(error.__cause__) else error) from None
+        if error.__cause__ is not None and is_unreadable(error.__cause__):
+            raise refused from None
+        name = unknown_function(error)
+        if name is None or version.catalog.function(name) is None:
+            raise error from None
+        raise NotSupported(left_to_spark(name, refused), error.line, error.column) from None
 
 
 def _run(session: SparkSession, version: Version, text: str, parameters: Mapping[str, Constant] | None) -> Result:

@@ -17,6 +17,7 @@ _AT = re.compile(r"line (\d+),? pos (\d+)")
 _UNBOUND = re.compile(r"\[UNBOUND_SQL_PARAMETER\] Found the unbound parameter: (\w+)")
 _BY_PLACE = re.compile(r"_\d+")
 """What Spark calls a `?`."""
+_UNKNOWN = re.compile(r"\[UNRESOLVED_ROUTINE\] Cannot resolve routine `(\w+)`")
 _ADVICE = re.compile(r'\s*If necessary set "?spark\.sql\.ansi\.enabled"? to "?false"? to bypass this error\.')
 
 
@@ -50,6 +51,12 @@ def refusal(error: Exception, query: HiddenQuery) -> DeclarationError:
         name = unbound[1]
         return DeclarationError(no_value("" if _BY_PLACE.fullmatch(name) else name), *place)
     return DeclarationError(f"Spark refuses this query: {text_of(error, query)}", *place)
+
+
+def unknown_function(refused: DeclarationError) -> str | None:
+    """The function for want of which Spark has refused a query, None where that is not why."""
+    found = _UNKNOWN.search(str(refused))
+    return None if found is None else found[1]
 
 
 def failure(error: Exception, query: HiddenQuery, written: PartQuery) -> str:
