@@ -81,8 +81,10 @@ REFUSED: list[tuple[str, Any, type[Exception], str]] = [
     ("SELECT 1, ?", [[1]], DeclarationError, r"this \?: \[1\] is no constant of SQL.*column 11"),
     ("SELECT ?", "x", InputError, "args='x': write a list"),
     ("SELECT ?", {1: 2}, InputError, "write a list"),
-    ("SELECT id FROM t ORDER BY id LIMIT :k", {"k": -2}, DeclarationError, "LIMIT needs a whole number"),
-    ("SELECT id FROM t ORDER BY id LIMIT :k", {"k": "2"}, DeclarationError, "LIMIT needs a whole number"),
+    ("SELECT id FROM t ORDER BY id LIMIT :k", {"k": -2}, DeclarationError, "LIMIT needs a .*column 36"),
+    ("SELECT id FROM t ORDER BY id LIMIT :k", {"k": "2"}, DeclarationError, "LIMIT needs a whole .*column 36"),
+    ("SELECT id FROM t ORDER BY id OFFSET ?", [None], DeclarationError, "OFFSET needs a whole .*column 37"),
+    ("SELECT id,\n:`a b` FROM t", {"a b": 1}, DeclarationError, r"a word without backticks.*line 2, column 1\)"),
     ("SELECT id FROM t ORDER BY id LIMIT :k", {"k": 2**31}, DeclarationError, "LIMIT needs a whole number"),
     ("SELECT IDENTIFIER('a b') FROM t", None, DeclarationError, "'a b' is no name"),
     ("SELECT 1, IDENTIFIER(:x) FROM t", {"x": 5}, DeclarationError, r"takes a text, and is given 5.*column 22"),
@@ -129,7 +131,7 @@ def test_what_is_declared_keeps_parameters_as_constants(db: Database) -> None:
     db.sql("CREATE TABLE d (id INT PRIMARY KEY, s STRING DEFAULT ?, n INT DEFAULT ?)", ["it's", -3])
     db.sql("INSERT INTO d (id) VALUES (1)")
     assert db.table("d").get(1) == {"id": 1, "s": "it's", "n": -3}
-    with pytest.raises(DeclarationError, match=r"no value for the parameter :x.*column 41"):
+    with pytest.raises(DeclarationError, match=r"no value for the parameter :x.*column 45"):
         db.sql("CREATE VIEW x AS SELECT id FROM t WHERE s = :x")
     with pytest.raises(DeclarationError, match=r"the parameter :x: \[1\] is no constant.*column 45"):
         db.sql("CREATE VIEW x AS SELECT id FROM t WHERE s = :x", x=[1])

@@ -175,11 +175,15 @@ class _Marks:
 
     def _name(self, i: int) -> str | None:
         """The name of a parameter that begins with word `i`; `value:field` is none."""
-        if self._word(i) != ":" or not self._word(i + 1) or self._words[i + 1].kind != "word":
+        kind = self._words[i + 1].kind if self._word(i) == ":" and i + 1 < len(self._words) else ""
+        if kind not in ("word", "quoted"):
             return None
         before = self._words[i - 1] if i else None
         if before is not None and before.end == self._words[i].start and self._is_value(before, self._word(i - 1)):
             return None
+        if kind == "quoted":
+            message = "the name of a parameter is a word without backticks here, as in :name"
+            raise self._source.error(message, self._words[i].start)
         return self._text[self._words[i + 1].start : self._words[i + 1].end]
 
     def _is_value(self, ended: Lexeme, word: str) -> bool:
@@ -203,6 +207,7 @@ class _Marks:
                 for number, (i, value) in enumerate(zip(places, values, strict=True), 1)}  # fmt: skip
 
     def _named(self, values: Mapping[str, object]) -> dict[int, _Mark]:
+        named = [(i, self._name(i)) for i in range(len(self._words))] if values else []
         standing = parameters_in(self._text)
         for name in values:
             if name not in standing:
@@ -211,7 +216,6 @@ class _Marks:
         for i in self._places() if values else ():
             raise self._source.error("values are given by name, and ? is a parameter by place; write :name",
                                      self._words[i].start)  # fmt: skip
-        named = ((i, self._name(i)) for i in range(len(self._words)))
         return {i: _Mark(name, i, i + 2, values[name]) for i, name in named if name is not None and name in values}
 
     def _places(self) -> Iterator[int]:

@@ -70,9 +70,22 @@ def _bound_first(outer: exp.Expr, suffixed: bool = False) -> exp.Expr:
     return operand
 
 
+def _parameter(parser: Parser) -> exp.Expr | None:
+    """`:name`, with its place, which sqlglot loses."""
+    colon = parser._prev
+    parsed: exp.Expr | None = Spark.parser_class.PLACEHOLDER_PARSERS[TokenType.COLON](parser)
+    if parsed is not None:
+        parsed.meta.update(start=colon.start, end=parser._prev.end)
+    return parsed
+
+
 class _NamedParser(Spark.parser_class):  # type: ignore[misc, valid-type]
     UNARY_PARSERS: ClassVar[dict[TokenType, Callable[[Parser], exp.Expr | None]]] = {
         **Spark.parser_class.UNARY_PARSERS, TokenType.PLUS: _positive, TokenType.DASH: _negative,
+    }  # fmt: skip
+
+    PLACEHOLDER_PARSERS: ClassVar[dict[TokenType, Callable[[Parser], exp.Expr | None]]] = {
+        **Spark.parser_class.PLACEHOLDER_PARSERS, TokenType.COLON: _parameter,
     }  # fmt: skip
 
     def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
