@@ -22,7 +22,7 @@ Drawn = tuple[TableSchema, list[Operation], int]
 @st.composite
 def drawn(draw: st.DrawFn) -> Drawn:
     schema = draw(table_schemas("t", keyless=False))
-    history = draw(histories([schema]))
+    history = Base([schema]).taken(draw(histories([schema])))
     return schema, history, draw(st.integers(0, len(history)))
 
 

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bags import bag
+from drawn import examples
 from key_values import collide
 from memory_engine import MemoryEngine
 from oracle.model import Operation
@@ -119,7 +120,7 @@ def test_what_a_change_reaches_is_all_that_it_changes(table: str, few: bool, mon
         collide(monkeypatch)
     made = views()
 
-    @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(ROWS, min_size=10, max_size=40), st.lists(CHANGES, min_size=1, max_size=4))
     def check(rows: list[Row], batches: list[list[tuple[bool, Row]]]) -> None:
         engines = [MemoryEngine([table]) for _ in range(2)]
