@@ -52,3 +52,15 @@ def test_views_hold_what_spark_says_in_its_types(tmp_path: Path) -> None:
         assert (described["more"], described["hours"]) == ("array<interval year to month>", "array<interval hour>")
         for query in ("SELECT k, a, s, CAST(a AS STRING) AS x, CAST(s AS STRING) AS y FROM t", "SELECT * FROM whole"):
             assert sorted(map(str, db.sql(query))) == sorted(map(str, db.sql(query, engine="spark")))
+
+
+def test_intervals_beside_chars_are_sparks_own_too(tmp_path: Path) -> None:
+    """The length of the text stood in the place of the interval's type, and Spark was given a number of another one."""
+    with viewkeeper.connect(tmp_path / "db", durability="process") as db:
+        db.sql("CREATE TABLE t (k INT PRIMARY KEY, st STRUCT<c: CHAR(3), y: INTERVAL YEAR, h: INTERVAL HOUR>)")
+        db.sql("INSERT INTO t SELECT 1, struct('a', INTERVAL 2 YEAR, INTERVAL 3 HOUR)")
+        db.catch_up()
+        query = "SELECT st.c = 'a' AS c, typeof(st.y) AS y, typeof(st.h) AS h, st.y = INTERVAL 2 YEAR AS same FROM t"
+        assert list(db.sql(query, engine="spark")) == [
+            {"c": True, "y": "interval year", "h": "interval hour", "same": True}
+        ]

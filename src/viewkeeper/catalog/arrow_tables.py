@@ -21,10 +21,10 @@ def logical_table(columns: Sequence[Column], physical: Sequence[pa.Array], zone:
 def logical_field(column: Column, zone: str) -> pa.Field:
     """`column` in the type that users see; the types of intervals, of which Arrow holds several alike, stand in its
     metadata, and how long texts are."""
-    metadata = {_TYPE: str(column.type).encode()} if column.type.has_interval else None
+    metadata = {_TYPE: str(column.type).encode()} if column.type.has_interval else {}
     if column.declared is not None:
-        metadata = {_DECLARED: str(column.declared).encode()}
-    return pa.field(column.name, logical_type(column.type, zone), column.nullable, metadata)
+        metadata[_DECLARED] = str(column.declared).encode()
+    return pa.field(column.name, logical_type(column.type, zone), column.nullable, metadata or None)
 
 
 def type_text(field: pa.Field) -> str | None:
