@@ -60,7 +60,7 @@ def test_intervals_beside_chars_are_sparks_own_too(tmp_path: Path) -> None:
         db.sql("CREATE TABLE t (k INT PRIMARY KEY, st STRUCT<c: CHAR(3), y: INTERVAL YEAR, h: INTERVAL HOUR>)")
         db.sql("INSERT INTO t SELECT 1, struct('a', INTERVAL 2 YEAR, INTERVAL 3 HOUR)")
         db.catch_up()
-        query = "SELECT st.c = 'a' AS c, typeof(st.y) AS y, typeof(st.h) AS h, st.y = INTERVAL 2 YEAR AS same FROM t"
+        query = "SELECT st.c = 'a  ' AS c, typeof(st.y) AS y, typeof(st.h) AS h, st.y = INTERVAL 2 YEAR AS same FROM t"
         assert list(db.sql(query, engine="spark")) == [
             {"c": True, "y": "interval year", "h": "interval hour", "same": True}
         ]
