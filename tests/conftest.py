@@ -15,8 +15,10 @@ from hypothesis import Phase, settings
 from key_values import collide
 from pipeline_database import VIEWS, Shop
 from spark_classes import WORKERS, java_options
+from store_servers import begin_run, shared
 from stream_database import StreamDatabase
 from viewkeeper.pipeline.spark_executor import JAVA_OPTIONS
+from viewkeeper.servers import Kafka, Redis
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
 os.environ["PYTHONPATH"] = os.pathsep.join([str(WORKERS), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -31,6 +33,11 @@ if TYPE_CHECKING:
 
 SECOND = ("streams", "whole")
 """The folders whose tests have the second of the two sessions of Spark: half of the time that both take."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        config.add_cleanup(begin_run())
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of its own
@@ -78,6 +85,18 @@ def spark() -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Kafka:
+    """The Kafka of this run, which all its processes share: topics and groups need names of their own."""
+    return shared(Kafka)
+
+
+@pytest.fixture(scope="session")
+def redis() -> Redis:
+    """The Redis of this run, which all its processes share: keys need names of their own."""
+    return shared(Redis)
 
 
 @pytest.fixture

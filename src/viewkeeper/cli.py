@@ -11,6 +11,7 @@ import click
 from viewkeeper.commands.output import show_progress
 from viewkeeper.commands.programs import bench, demo
 from viewkeeper.commands.row_commands import get, load, put, sql
+from viewkeeper.commands.servers import servers
 from viewkeeper.commands.upkeep import catch_up, check, explain, init, maintain, rebase, rejected, status
 
 
@@ -29,7 +30,9 @@ def cli() -> None:
     show_progress()
 
 
-for _command in (demo, init, sql, load, put, get, maintain, catch_up, status, explain, check, rejected, rebase, bench):
+for _command in (
+    demo, init, sql, load, put, get, maintain, catch_up, status, explain, check, rejected, rebase, servers, bench
+):  # fmt: skip
     cli.add_command(_command)
 
 

@@ -20,7 +20,7 @@ ORDER = (
 )  # fmt: skip
 """The layers in the order in which data flows; each may import only itself and those before it."""
 
-PROGRAMS = {"demo"}
+PROGRAMS = {"demo", "servers"}
 """They use viewkeeper as a user would and may import anything; only the command line starts them."""
 
 

@@ -17,7 +17,8 @@ def call(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_help_names_every_command() -> None:
     shown = call("help")
     assert shown.returncode == 0
-    for command in ("demo", "test", "test-fast", "test-faults", "lint", "bench", "viewkeeper", "python"):
+    for command in ("demo", "test", "test-fast", "test-faults", "test-stores", "lint", "servers", "bench", "viewkeeper",
+                    "python"):  # fmt: skip
         assert f"\n  {command} " in shown.stdout
     assert call().stdout == call("--help").stdout == shown.stdout
 
