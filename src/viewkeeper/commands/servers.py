@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
 
 from viewkeeper.commands.output import debug_option, json_option, print_json
-from viewkeeper.servers import KINDS
+from viewkeeper.servers import KINDS, Cassandra
 from viewkeeper.servers.lifeline import FOREVER
 from viewkeeper.servers.server import Server
 
@@ -26,9 +28,10 @@ def _usual_folder(name: str) -> Path:
 @click.option(
     "--port", type=click.IntRange(1, 65535), help="Where it is asked.  [that of last time, else its usual one]"
 )
+@click.option("--nodes", type=click.IntRange(1, 3), help="How many, of cassandra's, when it first goes up.  [1]")
 @json_option
 @debug_option
-def servers(name: str, what: str, folder: Path | None, port: int | None, as_json: bool) -> None:
+def servers(name: str, what: str, folder: Path | None, port: int | None, nodes: int | None, as_json: bool) -> None:
     """Fetch, start and stop a server of a store on this machine, to try viewkeeper with it.
 
     up: it runs until `down`, whatever becomes of the terminal.  What it needs is fetched once.  status: exits with 0 if
@@ -38,12 +41,15 @@ def servers(name: str, what: str, folder: Path | None, port: int | None, as_json
     viewkeeper servers kafka up
     viewkeeper servers redis up --folder /tmp/redis --port 6390
     viewkeeper servers kafka down
+    viewkeeper servers cassandra up --nodes 3
     """
-    kind = KINDS[name]
-    server = kind(folder or _usual_folder(name), lifeline=FOREVER)
+    if nodes and name != Cassandra.name:
+        raise click.UsageError(f"{name} has no nodes; --nodes is for cassandra")
+    kind: Callable[..., Server] = partial(Cassandra, nodes=nodes) if nodes else KINDS[name]
+    server = kind(folder or _usual_folder(name), port, lifeline=FOREVER)
     if what == "up":
-        if not server.running:
-            server = kind(server.folder, port or (None if server.has_run else kind.usual_port), lifeline=FOREVER)
+        if port is None and not server.has_run:
+            server = kind(server.folder, server.usual_port, lifeline=FOREVER)
         server.start()
     elif what == "down":
         server.stop()

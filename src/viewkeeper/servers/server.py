@@ -32,7 +32,9 @@ class Server(ABC):
 
     name: ClassVar[str]
     usual_port: ClassVar[int]
-    memory_mb: ClassVar[int]
+    """Where its clients look if nobody says."""
+
+    memory_mb: int
     """What it takes with little in it, at most."""
 
     def __init__(self, folder: Path | str, port: int | None = None, *, lifeline: Lifeline | None = None) -> None:

@@ -83,10 +83,15 @@ class ServerProcess:
             os.close(note)
         return None
 
-    def said(self, text: str) -> bool:
-        """Whether the text is in its log, since it was started from here."""
+    @property
+    def log_size(self) -> int:
+        """How long its log is by now, in bytes."""
+        return self.log.stat().st_size
+
+    def said(self, text: str, since: int | None = None) -> bool:
+        """Whether the text is in its log, after so many bytes, or since it was started from here."""
         with self.log.open("rb") as log:
-            log.seek(self._log_begin)
+            log.seek(self._log_begin if since is None else since)
             return text.encode() in log.read()
 
     def wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
