@@ -22,6 +22,30 @@ def test_every_view_holds_its_querys_answer_after_each_batch(tmp_path: Path) -> 
     maintainer.close()
 
 
+def test_what_comes_in_several_calls_after_a_pause_is_one_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first batch after a pause waits for calls that follow closely, the next one does not."""
+    shop = Shop(tmp_path)
+    maintainer = shop.maintainer()
+    shop.catch_up(maintainer)
+    assert not maintainer.step()
+    version, slept = shop.snapshot.version, []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) <= 2:
+            shop.write(len(slept), operations=5)
+
+    monkeypatch.setattr("viewkeeper.pipeline.batches.time.sleep", sleep)
+    shop.write(0, operations=5)
+    assert maintainer.step()
+    assert (shop.snapshot.version, len(slept)) == (version + 1, 3)
+    assert shop.wrong_views() == []
+    shop.write(3, operations=5)
+    assert maintainer.step()
+    assert (shop.snapshot.version, len(slept)) == (version + 2, 3)
+    maintainer.close()
+
+
 @pytest.mark.parametrize("servers", [1, 2, 8])
 def test_views_do_not_depend_on_view_servers(tmp_path: Path, servers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """1, 2 and 8 view servers, whose rows cross between them, make the same views."""

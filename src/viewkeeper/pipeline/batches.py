@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 
-from viewkeeper.changes.positions import Cut, is_reached
+from viewkeeper.changes.positions import Cut, Positions, is_reached
 from viewkeeper.errors import Fenced, is_shortage
 from viewkeeper.maintenance import declare_tables
 from viewkeeper.maintenance.zones import failed_operator
@@ -32,6 +33,10 @@ CHAINED_MAX = 300_000
 
 ATTEMPTS = 3
 
+GATHERED_SECONDS = (0.005, 0.03)
+"""The first batch after a pause waits until nothing more has come for so long, but at most so long in all: what a
+program writes in several calls is one batch then, where it would be two, and late by the first."""
+
 log = logging.getLogger("viewkeeper")
 
 
@@ -45,12 +50,18 @@ class Batches:
         self._store, self._executor, self._operations_max = store, executor, operations_max
         self._limit = operations_max  # of the next batch: fewer while the machine is short of something
         self._apart = Apart()
+        self._idle = False
 
     def step(self, term: Term) -> Cut | None:
         """Commits the next batch and returns its cut; None where the logs hold nothing new."""
         after = term.snapshot.positions
-        if is_reached(self._store.ends(), after):
+        ends = self._store.ends()
+        if is_reached(ends, after):
+            self._idle = True
             return None
+        if self._idle:
+            self._gather(ends)
+            self._idle = False
         cut = self._store.log.cut(self._limit, after, term.snapshot.hashes)
         if not cut.operations:
             return None
@@ -78,6 +89,14 @@ class Batches:
                 self._commit(term, cut, receipts)
                 return cut
         raise AssertionError("the last attempt returns or raises")
+
+    def _gather(self, ends: Positions) -> None:
+        quiet, most = GATHERED_SECONDS
+        for _ in range(round(most / quiet)):
+            time.sleep(quiet)
+            before, ends = ends, self._store.ends()
+            if is_reached(ends, before):
+                return
 
     def _stop_for_shortage(self, term: Term, cut: Cut, message: str) -> bool:
         """Stops the view that the machine cannot keep, where it has long been clear which; whether it did."""

@@ -21,6 +21,9 @@ from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.disk import Lock
 from viewkeeper.trace.snapshot import Snapshot
 
+WAITING_SECONDS = 0.005
+"""Between two looks at how far the pipeline of another is."""
+
 CANNOT_BE_FILLED = "drop what cannot be filled, or mend what it reads"
 
 
@@ -143,7 +146,7 @@ def catch_up(
         except Busy:
             if caught_up(snapshot, ends, frozenset()) and streams_caught_up(snapshot, goals):
                 _require_filling(storage, snapshot, ids & unfilled(snapshot.catalog))
-            time.sleep(IDLE_SECONDS)
+            time.sleep(WAITING_SECONDS)
             continue
 
         def work(maintainer: Maintainer) -> None:

@@ -16,7 +16,7 @@ from viewkeeper.trace.snapshot import Snapshot
 from viewkeeper.views.tokens import require_written
 from viewkeeper.views.version import Version
 
-POLL_SECONDS = (0.001, 0.02)
+POLL_SECONDS = (0.001, 0.005)
 """The shortest and longest pause between two looks for a newer version."""
 
 
