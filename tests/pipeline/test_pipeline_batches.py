@@ -22,7 +22,9 @@ def test_every_view_holds_its_querys_answer_after_each_batch(tmp_path: Path) -> 
     maintainer.close()
 
 
-def test_what_comes_in_several_calls_after_a_pause_is_one_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_comes_in_several_calls_after_a_pause_is_one_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first batch after a pause waits for calls that follow closely, the next one does not."""
     shop = Shop(tmp_path)
     maintainer = shop.maintainer()
