@@ -19,6 +19,7 @@ from store_servers import begin_run, shared
 from stream_database import StreamDatabase
 from viewkeeper.pipeline.spark_executor import JAVA_OPTIONS
 from viewkeeper.servers import Kafka, Redis
+from viewkeeper.spark.starting import socket_settings
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
 os.environ["PYTHONPATH"] = os.pathsep.join([str(WORKERS), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -81,6 +82,7 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
         .config("spark.driver.defaultJavaOptions", JAVA_OPTIONS)
+        .config(map=socket_settings())
         .getOrCreate()
     )
     yield session

@@ -90,6 +90,16 @@ def own_address() -> str:
         return str(probe.getsockname()[0])
 
 
+def test_a_worker_that_spark_lets_go_of_ends_without_a_word() -> None:
+    """Spark closes a worker that was idle for a minute."""
+    program = "import socket\nfrom viewkeeper.spark.daemon import worker\nours, theirs = socket.socketpair()\n" \
+              "theirs.close()\nprint(worker(ours, True))"  # fmt: skip
+    environment = {**os.environ, "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1"}  # as Spark has it
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False,
+                          env=environment)  # fmt: skip
+    assert (done.stdout, done.stderr) == ("1\n", "")
+
+
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs Linux's list of sockets")
 @pytest.mark.parametrize("ui", [[], ["ui"]], ids=["without the user interface", "with it"])
 def test_nobody_outside_this_machine_can_connect_while_views_are_maintained(tmp_path: Path, ui: list[str]) -> None:

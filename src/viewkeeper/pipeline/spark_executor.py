@@ -48,8 +48,6 @@ def session(servers: int, ui: bool = False) -> tuple[SparkSession, bool]:
         "spark.ui.enabled": str(ui).lower(),
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "2g",
-        # Over Unix sockets (no faster here) every worker that idles for a minute ends with a traceback on stderr.
-        "spark.python.unix.domain.socket.enabled": "false",
         "spark.driver.defaultJavaOptions": JAVA_OPTIONS,
     }
     return local_spark(threads, "viewkeeper", settings), True

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import socket
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +22,9 @@ _CLOSED = {
     # Spark makes a secret of its own where it runs locally, so that none stands in a command line or a setting.
     "spark.authenticate": "true",
 }
+_FOLDER_BYTES_MAX = 60
+"""A Unix socket has a path of 107 bytes at most, and Spark's names take 43."""
+
 _ENVIRONMENT = {"SPARK_LOCAL_IP": _LOOPBACK, "SPARK_LOCAL_HOSTNAME": "localhost"}
 """Where the user interface listens, and all that no setting says; needs no name of this machine to be known."""
 
@@ -27,10 +35,24 @@ def local_spark(threads: str, name: str, settings: Mapping[str, str]) -> SparkSe
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(f"local[{threads}]").appName(name)
-    for key, value in {**settings, **_CLOSED}.items():
+    for key, value in {**settings, **socket_settings(), **_CLOSED}.items():
         builder = builder.config(key, value)
     with _environment():
         return builder.getOrCreate()
+
+
+def socket_settings() -> dict[str, str]:
+    """Settings with which Spark and its Python workers talk over Unix sockets, in a folder of this user's alone: over
+    TCP a task waits 40 ms for an acknowledgement that the other side is in no hurry to send."""
+    folder = tempfile.mkdtemp(prefix="viewkeeper-")
+    if len(os.fsencode(folder)) > _FOLDER_BYTES_MAX or not hasattr(socket, "AF_UNIX"):
+        Path(folder).rmdir()
+        return {"spark.python.unix.domain.socket.enabled": "false"}
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return {
+        "spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": folder,
+        "spark.python.daemon.module": "viewkeeper.spark.daemon",
+    }  # fmt: skip
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from viewkeeper.errors import DeclarationError, Error, NotSupported
 from viewkeeper.maintenance.rules.rewriter import rewritten
 from viewkeeper.pipeline.spark_answers import SparkAnswers
 from viewkeeper.pipeline.spark_executor import JAVA_OPTIONS
+from viewkeeper.spark.starting import socket_settings
 from viewkeeper.plans.expressions import FunctionCall
 from viewkeeper.plans.maintenance import plan_of
 from viewkeeper.plans.relations import Relation, SparkQuery, expressions_of
@@ -227,6 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.defaultJavaOptions", JAVA_OPTIONS)
+        .config(map=socket_settings())
         .getOrCreate()
     )
     started = time.monotonic()
