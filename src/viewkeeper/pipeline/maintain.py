@@ -24,6 +24,9 @@ from viewkeeper.trace.snapshot import Snapshot
 WAITING_SECONDS = 0.005
 """Between two looks at how far the pipeline of another is."""
 
+DRIVING_SECONDS = 0.25
+"""Between two tries to take the lock of another driver, which may have died: a try takes 50 ms."""
+
 CANNOT_BE_FILLED = "drop what cannot be filled, or mend what it reads"
 
 
@@ -117,6 +120,7 @@ def catch_up(
     goals, replaced = stream_goals(newest)
     deadline = None if timeout is None else time.monotonic() + timeout
     waits_for: str | None = None
+    drives_until = 0.0  # so long another driver is taken for alive
     written = operations_between({}, ends)
     total = written + sum(goal.position for goal in goals.values())
 
@@ -141,12 +145,15 @@ def catch_up(
                 + ("" if streams_caught_up(snapshot, goals) else ", and parts of streams or of views over them")
                 + ("" if waits_for is None else f"; {waits_for}")
             )
+        if time.monotonic() < drives_until:
+            time.sleep(WAITING_SECONDS)
+            continue
         try:
             lock = acquired(storage, "pipeline", 0.0)
         except Busy:
+            drives_until = time.monotonic() + DRIVING_SECONDS
             if caught_up(snapshot, ends, frozenset()) and streams_caught_up(snapshot, goals):
                 _require_filling(storage, snapshot, ids & unfilled(snapshot.catalog))
-            time.sleep(WAITING_SECONDS)
             continue
 
         def work(maintainer: Maintainer) -> None:
