@@ -96,13 +96,13 @@ def test_jobs_are_named_by_their_batch(spark: SparkSession, shop: Shop) -> None:
 def test_spark_starts_and_stops_without_a_word() -> None:
     """Where viewkeeper starts Spark it says nothing on standard error; the one line left is Java's own.
 
-    Nor will it after a minute without a job: over Unix sockets each idle worker would end with a traceback.
+    Nor after a minute without a job, when Spark lets go of its workers: see tests/spark/test_spark_starting.py.
     """
     program = """
 from viewkeeper.pipeline.spark_executor import session
 spark, _ = session(1)
 assert spark.sparkContext.parallelize([1], 1).map(abs).collect() == [1]
-assert spark.conf.get("spark.python.unix.domain.socket.enabled") == "false"
+assert spark.conf.get("spark.python.daemon.module") == "viewkeeper.spark.daemon"
 spark.stop()
 """
     started = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True)

@@ -34,12 +34,12 @@ from viewkeeper.errors import DeclarationError, Error, NotSupported
 from viewkeeper.maintenance.rules.rewriter import rewritten
 from viewkeeper.pipeline.spark_answers import SparkAnswers
 from viewkeeper.pipeline.spark_executor import JAVA_OPTIONS
-from viewkeeper.spark.starting import socket_settings
 from viewkeeper.plans.expressions import FunctionCall
 from viewkeeper.plans.maintenance import plan_of
 from viewkeeper.plans.relations import Relation, SparkQuery, expressions_of
 from viewkeeper.plans.rewriting import walk
 from viewkeeper.plans.subqueries import relations_in
+from viewkeeper.spark.starting import socket_settings
 from viewkeeper.streams.spark.analyst import SparkAnalyst
 from without_streams import WithoutStreams
 
