@@ -1,6 +1,6 @@
 """Real servers of stores on this machine's loopback, for users who want to try them and for tests.
 
-- `cassandra`, `kafka`, `redis`   one store each: how it is started, and when it answers
+- `cassandra`, `hbase`, `kafka`, `redis`   one store each: how it is started, and when it answers
 - `server`           what all have: a folder, a port, `start`, `stop`, `kill -9`, a block at whose end they are stopped
 - `server_process`   one process: started, watched, ended; who looks from elsewhere finds it by its locked file
 - `lifeline`         why none outlives those for whom it runs
@@ -9,9 +9,10 @@
 """
 
 from viewkeeper.servers.cassandra import Cassandra
+from viewkeeper.servers.hbase import HBase
 from viewkeeper.servers.kafka import Kafka
 from viewkeeper.servers.redis import Redis
 from viewkeeper.servers.server import Server
 
-KINDS: dict[str, type[Server]] = {kind.name: kind for kind in (Cassandra, Kafka, Redis)}
+KINDS: dict[str, type[Server]] = {kind.name: kind for kind in (Cassandra, HBase, Kafka, Redis)}
 """All of them by name."""

@@ -121,6 +121,10 @@ class ServerProcess:
     def stop(self, seconds: float) -> None:
         """Asks it to end and waits so long, then kills it."""
         self._signal(signal.SIGTERM, whole_group=False)
+        self.end_within(seconds)
+
+    def end_within(self, seconds: float) -> None:
+        """Waits so long for it to end, as it was told, then kills it."""
         if not self._is_gone_after(seconds):
             self.kill()
 
