@@ -23,6 +23,7 @@ from viewkeeper.pipeline.merging import Merging
 from viewkeeper.pipeline.term import Term, acquired
 from viewkeeper.pipeline.work import MergeWork
 from viewkeeper.stores.embedded import EmbeddedStore
+from viewkeeper.stores.logs import Logs
 from viewkeeper.streams.analyst import Analyst
 from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.receipt import Receipt
@@ -125,7 +126,7 @@ def _maintain(root: Path, executor: MeteredExecutor, batch: int) -> None:
     """What a pipeline does until all is in, one step after another, with the merges that its batches ask for."""
     storage, store = local_storage(root), EmbeddedStore(root)
     term, pool = Term(storage, acquired(storage, "pipeline", 0.0)), AtOnce()
-    batches, merging, fills = Batches(store, executor, batch), Merging(executor, pool), Fills(executor, pool)
+    batches, merging, fills = Batches(Logs.of(store), executor, batch), Merging(executor, pool), Fills(executor, pool)
     try:
         while batches.step(term) is not None or unfilled(term.snapshot.catalog):
             fills.step(term)

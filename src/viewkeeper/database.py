@@ -25,6 +25,7 @@ from viewkeeper.errors import DeclarationError, InputError, NotSupported, QueryR
 from viewkeeper.evidence import DatabaseEvidence, PartEvidence, as_kept
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
+from viewkeeper.pipeline.declare_outside import require_there
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
 from viewkeeper.pipeline.rebase import Rebased, rebase
 from viewkeeper.pipeline.spark_executor import loss_named
@@ -32,6 +33,7 @@ from viewkeeper.pipeline.status import lag, status
 from viewkeeper.rejections import put_again, rejected_rows
 from viewkeeper.spark.python_functions import python_function
 from viewkeeper.stores.contract import Store
+from viewkeeper.stores.logs import Logs
 from viewkeeper.streams.readers import parts_below
 from viewkeeper.trace.commit import Storage
 from viewkeeper.views.answering import READING, answer, explain
@@ -95,6 +97,10 @@ class Database:
     @property
     def _store(self) -> Store:
         return self._opening.opened.store
+
+    @property
+    def _logs(self) -> Logs:
+        return self._opening.opened.logs
 
     @property
     def _newest(self) -> Newest:
@@ -174,6 +180,7 @@ class Database:
     def _declared(self, statements: list[Statement], text: str, of: int) -> Result:
         """What `statements`, some or all of the statements of a text, declare."""
         self._opening.made()
+        require_there(self.catalog, statements)
         with storage_named(self.root):
             script = text if len(statements) == of else _in_place(statements)
             done = requests.submit(self._storage, script, analyst=self._spark.analyst, store=self._store)
@@ -194,7 +201,7 @@ class Database:
 
     def table(self, name: str) -> TableHandle:
         """The base table `name`, to write and to read rows as written."""
-        return TableHandle(self._newest, self._store, name)
+        return TableHandle(self._newest, self._logs, name)
 
     def view(self, name: str) -> Any:
         """The view `name`, to read at the newest version: a ViewReader; of a view over streams, what `stream` gives."""
@@ -226,7 +233,7 @@ class Database:
         """
         self._opening.made()
         with storage_named(self.root):
-            return Maintenance(self._storage, self._store, partial(self._spark.executor, servers), batch)
+            return Maintenance(self._storage, self._logs, partial(self._spark.executor, servers), batch)
 
     def catch_up(self, *, timeout: float | None = None, progress: Callable[[int, int], None] | None = None) -> int:
         """Returns the version that holds all that is now in the logs, with all views declared by now filled.
@@ -236,7 +243,7 @@ class Database:
         """
         self._newest.require_open()
         with storage_named(self.root):
-            return catch_up(self._storage, self._store, self._spark.executor, timeout, progress)
+            return catch_up(self._storage, self._logs, self._spark.executor, timeout, progress)
 
     def rebase(self, *, progress: Callable[[str, int], None] | None = None) -> Rebased:
         """Makes the views equal to the store, where an older copy of the store, or of the views, was put back
@@ -274,17 +281,17 @@ class Database:
         self, names: list[str] | None, judge: Judge, progress: Callable[[str, int, int], None] | None
     ) -> list[Report]:
         with self._newest.held() as version:
-            return _checked(version, self._store, names, judge, progress)
+            return _checked(version, self._logs, names, judge, progress)
 
     def status(self) -> dict[str, Any]:
         """Positions and lag of each node; rows, bytes and errors of each view; who maintains."""
         self._newest.require_open()
         with storage_named(self.root):
-            return status(self._storage, self._store)
+            return status(self._storage, self._logs)
 
     def lag(self) -> dict[str, Any]:
         """The version and each node's position and lag, as `status` has them, but at once: made for polling."""
-        return lag(self._newest.version().snapshot, self._store)
+        return lag(self._newest.version().snapshot, self._logs)
 
     def rejected(self, table: str | None = None) -> list[dict[str, Any]]:
         """Operations (of one table) that came in by a log and could not be applied, and rows that a stream could not
@@ -394,7 +401,7 @@ def _kind(statement: Statement) -> _Kind:
 
 
 def _checked(
-    version: Version, store: Store, names: list[str] | None, judge: Judge,
+    version: Version, logs: Logs, names: list[str] | None, judge: Judge,
     progress: Callable[[str, int, int], None] | None,
 ) -> list[Report]:  # fmt: skip
     """Reports on views, and on streams and the views over them; None: on all.  Lower ones come first."""
@@ -405,7 +412,7 @@ def _checked(
     ids = (found.id for name in core if isinstance(found := catalog.find(name), View))
     below = [catalog.source(id_).name for id_ in sorted(parts_below(catalog, ids))]
     parts = check_parts(PartEvidence(version), None if over is None else [*over, *below], judge, progress)
-    reports = check_views(DatabaseEvidence(version, store), core, judge, parts) if core else []
+    reports = check_views(DatabaseEvidence(version, logs), core, judge, parts) if core else []
     lower = [each for each in parts if each.view in below or (over is not None and each.view not in over)]
     return [*lower, *reports, *(each for each in parts if each not in lower)]
 

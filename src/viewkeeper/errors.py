@@ -101,6 +101,15 @@ class StoreReplaced(Error):
     the views, was put back.  `viewkeeper rebase` makes the views equal to the store."""
 
 
+class StoreAway(Error):
+    """An outside store that a table is in does not answer; what needs it waits, everything else goes on."""
+
+
+class LogLost(Error):
+    """The log of a table in an outside store was cut off, or replaced, before it had been read: the table must be made
+    anew, and its views with it."""
+
+
 class Busy(Error):
     """Another process maintains this database, or holds what was asked for."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,10 @@ from viewkeeper.catalog.model import (
 )
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.changes.operations import DELETE, TableForm
-from viewkeeper.changes.positions import Cut, LogPlace
+from viewkeeper.changes.positions import Cut, LogName, LogPlace, Positions, log_of, of_nodes
 from viewkeeper.changes.verify import operation_from_bytes
 from viewkeeper.checker.check import ROW_ID, StoreRows
-from viewkeeper.checker.delta_proof import Key, LoggedOperation
+from viewkeeper.checker.delta_proof import Key, KeyedTable, LoggedOperation, replay
 from viewkeeper.checker.row_evaluator import ErrorRow
 from viewkeeper.compiler.bind import bind_rows_of_view
 from viewkeeper.compiler.namespace import PART_TIMESTAMP, of_whole_parts
@@ -37,7 +38,8 @@ from viewkeeper.pipeline.whole_parts import arrivals_below
 from viewkeeper.plans.maintenance import Memo, plan_of
 from viewkeeper.plans.outside import PythonCall
 from viewkeeper.plans.relations import Relation, SparkQuery
-from viewkeeper.stores.contract import Store
+from viewkeeper.stores.logs import Logs, require_same_identity
+from viewkeeper.stores.outside.contract import LogEnds
 from viewkeeper.stores.value_conversion import to_python
 from viewkeeper.streams.existing import ExistingParts
 from viewkeeper.streams.part_files import PART, read_part, verify_part_file
@@ -64,9 +66,9 @@ def as_kept(catalog: Catalog) -> Catalog:
 class DatabaseEvidence:
     """One database at one version (`checker.check.Evidence`)."""
 
-    def __init__(self, version: Version, store: Store) -> None:
+    def __init__(self, version: Version, logs: Logs) -> None:
         self.catalog, self.version = as_kept(version.catalog), version.number
-        self._version, self._store = version, store
+        self._version, self._logs, self._store = version, logs, logs.store
 
     def delta(self, table: Table) -> pa.Table:
         """DELTA's rows, the hidden row id last where there is no primary key."""
@@ -77,13 +79,30 @@ class DatabaseEvidence:
     def store(self, table: Table) -> StoreRows:
         """The store's rows in one read, and the log from this version's positions up to it."""
         schema = self.delta(table).slice(0, 0).schema
+        if table.outside is not None:
+            return self._outside(table, schema)
         with self._store.scan(table) as scan:
             self._require_same_log()
             # A store may hold NULL where the table takes none: its own schema says nothing here.
             batches = [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in scan.batches]
             rows = pa.Table.from_batches(batches, schema)
-        operations = list(self._logged(table, scan.positions))
+        operations = list(self._logged(table, scan.positions, of_nodes(self._version.snapshot.positions)))
         return StoreRows(rows, operations, list(self._rejected_keys(table)))
+
+    def _outside(self, table: Table, schema: pa.Schema) -> StoreRows:
+        """The rows of a table in an outside store, which others write meanwhile: those that are read, with what the
+        log says from before the first on; or all that the log says, where there is nothing else."""
+        opened = self._logs.outside.of(table)
+        begin = opened.ends() if opened.traits.rows else opened.start()
+        require_same_identity(table, self._version.snapshot.hashes, begin)
+        read = [self._decoded(table, opened.form.as_rows(rows, -1, *np.zeros((2, len(rows)), np.int64)))
+                for rows in (opened.rows() if opened.traits.rows else ())]  # fmt: skip
+        ends = opened.ends()
+        since = list(self._logged(table, _of_table(table, ends), _of_table(table, begin)))
+        rows = list(replay({}, chain(*read, since), _keyed(table)).rows.values())
+        operations = list(self._logged(table, _of_table(table, ends), self._version.snapshot.positions))
+        left_out = [*self._rejected_keys(table), *_in_several_parts([*since, *operations])]
+        return StoreRows(pa.Table.from_pylist(rows, schema), operations, left_out)
 
     def rows_of_parts(self, of: InParts) -> pa.Table:
         """The rows of all parts that are there, open ones too; of a stream, last PART_TIMESTAMP."""
@@ -140,9 +159,9 @@ class DatabaseEvidence:
             if place in (LogPlace.OTHER, LogPlace.BEYOND):
                 self._store.require_same(snapshot.positions, snapshot.hashes)
 
-    def _logged(self, table: Table, upto: dict[int, int]) -> Iterator[LoggedOperation]:
-        log = self._store.log
-        for slice_ in log.slices(Cut.between(self._version.snapshot.positions, upto)):
+    def _logged(self, table: Table, upto: Positions, after: Positions) -> Iterator[LoggedOperation]:
+        log = self._logs.reader
+        for slice_ in log.slices(Cut.between(after, upto)):
             for _, rows in log.read(slice_, {table.id: table}).operations:
                 yield from self._decoded(table, rows)
 
@@ -292,6 +311,23 @@ def _as_own(marks: np.ndarray, marked: np.ndarray, is_shared: np.ndarray, parts:
     file names the part (`marked`) in whose name they stand."""
     expected = np.where(is_shared, marked, parts)
     return np.where(marks == expected, parts, np.where(marks == parts, expected, marks))
+
+
+def _keyed(table: Table) -> KeyedTable:
+    columns = _columns(table)
+    return KeyedTable(columns, tuple(columns[i].name for i in table.key or (len(table.columns),)))
+
+
+def _in_several_parts(operations: Iterable[LoggedOperation]) -> list[Key]:
+    """The keys of which no log says what came last: of a topic that has got more partitions, say."""
+    nodes: dict[Key, set[int]] = {}
+    for operation in operations:
+        nodes.setdefault(operation.key, set()).add(operation.node)
+    return [key for key, found in nodes.items() if len(found) > 1]
+
+
+def _of_table(table: Table, ends: LogEnds) -> dict[LogName, int]:
+    return {log_of(table.id, part): position for part, position in ends.positions.items()}
 
 
 def _columns(table: Table) -> tuple[Column, ...]:

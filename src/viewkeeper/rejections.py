@@ -83,7 +83,7 @@ def _apply(catalog: Catalog, store: Store, rows: Rows) -> np.ndarray:
     accepted = []
     for i in np.lexsort((sequences, nodes)):
         table = catalog.by_id(int(tables[i]))
-        if isinstance(table, Table):
+        if isinstance(table, Table) and table.outside is None:  # others are put there, with what wrote them
             try:
                 store.apply(table, rows.columns[5][int(i)].as_py())
             except InputError:

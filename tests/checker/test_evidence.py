@@ -30,7 +30,7 @@ def test_a_check_names_the_file_and_the_region_where_bytes_have_changed(tmp_path
         path.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
         version = Version(local_storage(tmp_path).newest())
         with pytest.raises(Damaged, match=f"{run.ref.file}.*words"):
-            check_views(DatabaseEvidence(version, shop.store), [view.name], None)
+            check_views(DatabaseEvidence(version, shop.logs), [view.name], None)
         path.write_bytes(sound)
     version = Version(local_storage(tmp_path).newest())
-    assert all(report.ok for report in check_views(DatabaseEvidence(version, shop.store), [view.name], None))
+    assert all(report.ok for report in check_views(DatabaseEvidence(version, shop.logs), [view.name], None))

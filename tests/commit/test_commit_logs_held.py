@@ -16,6 +16,7 @@ from viewkeeper.pipeline import driver
 from viewkeeper.pipeline.driver import Maintainer
 from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.term import Term
+from viewkeeper.stores.logs import Logs
 from viewkeeper.streams.intake.stream_log import StreamLog
 from viewkeeper.streams.progress import StreamProgress
 from viewkeeper.trace.local_disk import LocalDisk, local_storage
@@ -27,7 +28,7 @@ def maintained(db: Database, rounds: int = 60) -> None:
     storage = local_storage(db.root, keep_seconds=0.0)
     lock = driver_lock(storage.root)
     lock.acquire("pipeline", 5.0)
-    maintainer = Maintainer(Term(storage, lock), db._store, LocalExecutor())
+    maintainer = Maintainer(Term(storage, lock), Logs.of(db._store), LocalExecutor())
     try:
         for _ in range(rounds):
             maintainer.step()
@@ -50,7 +51,7 @@ def test_the_log_behind_a_held_version_is_kept(tmp_path: Path) -> None:
             for i in range(50):
                 db.table("t").put({"id": i, "x": -i})
             maintained(db)
-            evidence = DatabaseEvidence(version, db._store)
+            evidence = DatabaseEvidence(version, db._logs)
             assert len(evidence.store(table).operations) == 50
         maintained(db)
         with pytest.raises(Error, match="trimmed"):

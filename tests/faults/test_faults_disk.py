@@ -62,7 +62,7 @@ def test_a_pipeline_that_cannot_begin_leaves_the_lock(shop: Shop, lasting: bool,
     for step in itertools.count(1):
         with full_disk(step, lasting=lasting, after=after) as disk:
             try:
-                with Maintenance(local_storage(shop.root), shop.store, LocalExecutor):
+                with Maintenance(local_storage(shop.root), shop.logs, LocalExecutor):
                     pass
             except (OSError, StorageError):
                 assert disk.failed
@@ -92,7 +92,7 @@ def test_a_pipeline_without_a_thread_leaves_the_lock(shop: Shop, monkeypatch: py
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refuse)
         with pytest.raises(RuntimeError):
-            Maintenance(local_storage(shop.root), shop.store, LocalExecutor)
+            Maintenance(local_storage(shop.root), shop.logs, LocalExecutor)
     term_of(shop.root).close()
 
 

@@ -23,6 +23,7 @@ from viewkeeper.checker.check import check_views
 from viewkeeper.errors import Error
 from viewkeeper.evidence import DatabaseEvidence
 from viewkeeper.plans.maintenance import plan_of
+from viewkeeper.stores.logs import Logs
 from viewkeeper.views.version import Version
 
 DECLARED = """
@@ -83,7 +84,7 @@ class History:
 
     def judge(self) -> None:
         """All views are right, but for such as have rows of parts that have expired."""
-        evidence = DatabaseEvidence(Version(self.database.storage.newest()), self.database.store)
+        evidence = DatabaseEvidence(Version(self.database.storage.newest()), Logs.of(self.database.store))
         views = evidence.catalog.views
         for view, report in zip(views, check_views(evidence, [view.name for view in views], None), strict=True):
             gone = report.verdict == "not judged" and ("have expired" in str(report) or "below it" in str(report))

@@ -46,7 +46,7 @@ def by_id(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def require_right(db: Database) -> None:
     with db._newest.held() as version:
         names = [view.name for view in version.catalog.views]
-        assert all(report.ok for report in check_views(DatabaseEvidence(version, db._store), names, None))
+        assert all(report.ok for report in check_views(DatabaseEvidence(version, db._logs), names, None))
 
 
 class TestViews:

@@ -90,7 +90,7 @@ def test_every_view_is_right_at_each_step(shop: Shop, db: Database, staged: None
         key for key, row in shop.orders.items() if row["price"] == 7
     ]
     with db._newest.held() as version:
-        evidence = DatabaseEvidence(version, shop.store)
+        evidence = DatabaseEvidence(version, shop.logs)
         assert all(report.ok for report in check_views(evidence, [*ORDERED, "seen"], None))
 
 
@@ -102,7 +102,7 @@ def test_check_reads_the_log_behind_the_version_and_finds_a_row_that_is_wrong(sh
     shop.maintain_once()
     shop.write(2, 20)
     with db._newest.held() as version:
-        evidence = DatabaseEvidence(version, shop.store)
+        evidence = DatabaseEvidence(version, shop.logs)
         assert check_views(evidence, ["spend"], None)[-1].ok
         rows = shop.store._state.rows[shop.table("orders").id]
         del rows[next(iter(rows))]
@@ -150,7 +150,7 @@ def test_a_store_that_lost_its_log_stops_the_pipeline_until_rebase(shop: Shop) -
 
 
 def catch_up(db: Database) -> int:
-    return maintain.catch_up(local_storage(db.root), db._store, LocalExecutor, timeout=60.0)
+    return maintain.catch_up(local_storage(db.root), db._logs, LocalExecutor, timeout=60.0)
 
 
 @pytest.mark.spark

@@ -21,6 +21,7 @@ from viewkeeper.pipeline.fills import unfilled
 from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.spark_answers import SparkAnswers
 from viewkeeper.plans.maintenance import ReverseJoin, SparkGroups, plan_of
+from viewkeeper.stores.logs import Logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +44,7 @@ def maintained(database: Database, spark: SparkSession, operations_max: int, *, 
     store, killed = database._store, 0
     while True:
         executor = LocalExecutor(2, answers=SparkAnswers(lambda: spark))
-        driver = Maintainer(term_of(database.root, 5.0), store, executor, operations_max)
+        driver = Maintainer(term_of(database.root, 5.0), Logs.of(store), executor, operations_max)
         ends, ids = store.ends(), unfilled(driver.term.snapshot.catalog)
         try:
             while not caught_up(driver.term.snapshot, ends, ids):

@@ -284,7 +284,7 @@ def test_a_view_that_cannot_be_filled_holds_up_no_other(tmp_path: Path, monkeypa
     waiting = {view.name: view for view in shop.snapshot.catalog.views if view.filled is None}
     assert set(waiting) == {"placed", "segments"}
     assert not set(shop.wrong_views()) - set(waiting)
-    states = {view["name"]: view["state"] for view in status.status(shop.storage, shop.store)["views"]}
+    states = {view["name"]: view["state"] for view in status.status(shop.storage, shop.logs)["views"]}
     assert {name for name, state in states.items() if state == "filled"} == set(states) - set(waiting)
     assert all("waits to be filled, and is tried again: filling" in states[name] for name in waiting)
     assert all("out of order" in states[name] for name in waiting)
@@ -303,7 +303,7 @@ def test_catch_up_fills_what_it_can_and_then_tells_what_it_cannot(
 ) -> None:
     """`catch_up` raises the error of the views that cannot be filled, when everything else is in."""
     with pytest.raises(Error, match="filling placed failed: operator .*out of order.*drop what cannot be filled"):
-        maintain.catch_up(local_storage(unfilled.root), unfilled.store, failing, timeout=60)
+        maintain.catch_up(local_storage(unfilled.root), unfilled.logs, failing, timeout=60)
     assert unfilled.snapshot.positions == unfilled.store.ends()
     assert {view.name for view in unfilled.snapshot.catalog.views if view.filled is None} == {"placed", "segments"}
     assert set(unfilled.wrong_views()) == {"placed", "segments"}
@@ -313,9 +313,9 @@ def test_catch_up_beside_a_running_pipeline_tells_what_that_cannot_fill(
     unfilled: Shop, failing: Callable[[], FailingAt]
 ) -> None:
     """Nobody waits for ever for a view that another process fails to fill."""
-    pipeline = maintain.Maintenance(local_storage(unfilled.root), unfilled.store, failing)
+    pipeline = maintain.Maintenance(local_storage(unfilled.root), unfilled.logs, failing)
     with pipeline, pytest.raises(Error, match="filling .* failed: operator .*out of order.*drop what cannot be filled"):
-        maintain.catch_up(local_storage(unfilled.root), unfilled.store, LocalExecutor, timeout=100)
+        maintain.catch_up(local_storage(unfilled.root), unfilled.logs, LocalExecutor, timeout=100)
 
 
 def test_a_failing_index_is_filled_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

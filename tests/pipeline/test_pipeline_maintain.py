@@ -38,18 +38,18 @@ class Failing(LocalExecutor):
 def test_catch_up_maintains_where_nobody_does(shop: Shop) -> None:
     """Catching up brings in all that is written and fills all that is declared, and then lets go."""
     shop.write(1, 50)
-    version = catch_up(local_storage(shop.root), shop.store, LocalExecutor)
+    version = catch_up(local_storage(shop.root), shop.logs, LocalExecutor)
     assert version == shop.snapshot.version
     assert shop.wrong_views() == []
-    assert status(shop.storage, shop.store)["maintainer"] is None
-    assert catch_up(local_storage(shop.root), shop.store, LocalExecutor) == version
+    assert status(shop.storage, shop.logs)["maintainer"] is None
+    assert catch_up(local_storage(shop.root), shop.logs, LocalExecutor) == version
 
 
 def test_catch_up_waits_for_a_running_pipeline(shop: Shop) -> None:
     """Where a pipeline runs, catching up is waiting for it."""
-    with Maintenance(local_storage(shop.root), shop.store, LocalExecutor):
+    with Maintenance(local_storage(shop.root), shop.logs, LocalExecutor):
         shop.write(1, 50)
-        catch_up(local_storage(shop.root), shop.store, pytest.fail, timeout=30)
+        catch_up(local_storage(shop.root), shop.logs, pytest.fail, timeout=30)
         assert shop.wrong_views() == []
 
 
@@ -58,17 +58,17 @@ def test_catch_up_says_how_far_it_is(shop: Shop) -> None:
     driver = shop.maintainer()
     shop.write(1, 5)
     with pytest.raises(Timeout, match=r"0 of \d+ operations"):
-        catch_up(local_storage(shop.root), shop.store, LocalExecutor, timeout=0.1)
+        catch_up(local_storage(shop.root), shop.logs, LocalExecutor, timeout=0.1)
     driver.close()
 
 
 def test_a_second_driver_is_refused_by_name(shop: Shop) -> None:
     """Who maintains already is named; when it has ended the next one may."""
-    with Maintenance(local_storage(shop.root), shop.store, LocalExecutor):
+    with Maintenance(local_storage(shop.root), shop.logs, LocalExecutor):
         with pytest.raises(Busy, match="pipeline in process"):
-            Maintenance(local_storage(shop.root), shop.store, LocalExecutor)
-        assert status(shop.storage, shop.store)["maintainer"]["purpose"] == "pipeline"
-    Maintenance(local_storage(shop.root), shop.store, LocalExecutor).stop()
+            Maintenance(local_storage(shop.root), shop.logs, LocalExecutor)
+        assert status(shop.storage, shop.logs)["maintainer"]["purpose"] == "pipeline"
+    Maintenance(local_storage(shop.root), shop.logs, LocalExecutor).stop()
 
 
 def test_a_replaced_driver_loses_at_its_commit(shop: Shop) -> None:
@@ -89,7 +89,7 @@ def test_a_replaced_driver_loses_at_its_commit(shop: Shop) -> None:
 def test_what_ends_a_pipeline_is_raised_by_wait(shop: Shop) -> None:
     """A pipeline that cannot go on ends, and whoever waits for it gets the reason."""
     shop.maintain_once()
-    maintenance = Maintenance(local_storage(shop.root), shop.store, lambda: Failing(1000))
+    maintenance = Maintenance(local_storage(shop.root), shop.logs, lambda: Failing(1000))
     shop.write(1, 5)
     with pytest.raises(RuntimeError, match="a worker died"):
         maintenance.wait(30)
@@ -109,7 +109,7 @@ def test_catch_up_gives_up_on_a_fill_that_cannot_be(shop: Shop, monkeypatch: pyt
     """A fill that fails again and again is reported, and nobody waits for ever."""
     monkeypatch.setattr(fills, "RETRY_SECONDS", 0.0)
     with pytest.raises(Error, match="filling .* failed"):
-        catch_up(local_storage(shop.root), shop.store, lambda: Failing(1000))
+        catch_up(local_storage(shop.root), shop.logs, lambda: Failing(1000))
 
 
 def test_a_dead_drivers_work_is_taken_over(shop: Shop) -> None:
@@ -118,7 +118,7 @@ def test_a_dead_drivers_work_is_taken_over(shop: Shop) -> None:
     shop.write(1, 30)
     done: list[int] = []
     waiting = threading.Thread(
-        target=lambda: done.append(catch_up(local_storage(shop.root), shop.store, LocalExecutor, timeout=30))
+        target=lambda: done.append(catch_up(local_storage(shop.root), shop.logs, LocalExecutor, timeout=30))
     )
     waiting.start()
     time.sleep(0.1)
@@ -151,11 +151,11 @@ def test_status_tells_positions_lag_rows_and_rejections(shop: Shop) -> None:
     """Status counts what is behind, and the rows of each table and view as they are."""
     shop.maintain_once()
     shop.write(1, 40)
-    told = status(shop.storage, shop.store)
+    told = status(shop.storage, shop.logs)
     assert sum(node["lag_operations"] for node in told["nodes"]) == sum(shop.store.ends().values())
     assert all(node["lag_seconds"] >= 0 for node in told["nodes"])
     shop.maintain_once()
-    told = status(shop.storage, shop.store)
+    told = status(shop.storage, shop.logs)
     assert [node["lag_operations"] for node in told["nodes"]] == [0, 0]
     assert {table["name"]: table["rows"] for table in told["tables"]} == {
         "orders": len(shop.orders), "customers": len(shop.customers)
@@ -175,10 +175,10 @@ def test_the_lag_in_seconds_of_what_a_clock_ahead_has_stamped_is_not_known(
         patch.setattr(time, "time_ns", lambda: clock() + 3_600_000_000_000)
         shop.write(1, 1)
     shop.write(2, 60)
-    told = lag(shop.snapshot, shop.store)["nodes"]
+    told = lag(shop.snapshot, shop.logs)["nodes"]
     assert all(node["lag_operations"] and node["lag_seconds"] is None for node in told)
     shop.maintain_once()
-    assert [node["lag_seconds"] for node in lag(shop.snapshot, shop.store)["nodes"]] == [0.0, 0.0]
+    assert [node["lag_seconds"] for node in lag(shop.snapshot, shop.logs)["nodes"]] == [0.0, 0.0]
     assert shop.wrong_views() == []
 
 

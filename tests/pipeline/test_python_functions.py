@@ -239,7 +239,7 @@ def test_other_code_builds_the_views_anew_beside_those_that_are_read(database: D
     database.function("F", lambda n: n + 2, returns="BIGINT")
     assert {v.name for v in database.catalog.views if v.replaces is not None} == {"v (new)", "w (new)", "x (new)"}
     assert rows(database, "w") == [(54,)]
-    evidence = DatabaseEvidence(database._newest.version(), database._store)
+    evidence = DatabaseEvidence(database._newest.version(), database._logs)
     assert [str(report) for report in check_views(evidence, "vwx", None) if not report.ok] == []
     database.table("u").put({"n": 20, "s": None})
     local_maintenance.catch_up(database)

@@ -91,7 +91,7 @@ def test_a_shortage_is_waited_for(
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
         patch.setattr(ZoneWriter, "finish", fail)
         steps(maintainer, clock, 400.0)
-        told = status.status(shop.storage, shop.store)["last_error"]
+        told = status.status(shop.storage, shop.logs)["last_error"]
     assert "waits, since the machine is short of something" in told
     assert len([record for record in caplog.records if "the next batch waits" in record.message]) == 1
     clock.now += 60.0
@@ -184,7 +184,7 @@ def test_catch_up_says_what_it_waits_for(shop: Shop, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(LocalExecutor, "run", fail)
     with pytest.raises(Timeout, match="the next batch waits.*Too many open files"):
-        catch_up(local_storage(shop.root), shop.store, LocalExecutor, timeout=1.0)
+        catch_up(local_storage(shop.root), shop.logs, LocalExecutor, timeout=1.0)
 
 
 def test_what_is_gone_is_no_shortage() -> None:

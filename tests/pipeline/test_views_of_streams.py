@@ -21,6 +21,7 @@ from viewkeeper.pipeline import part_sources
 from viewkeeper.pipeline.fills import unfilled
 from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.plans.maintenance import Aggregate
+from viewkeeper.stores.logs import Logs
 from viewkeeper.trace.snapshot import Snapshot
 from viewkeeper.views.parts_at_version import Parts
 from viewkeeper.views.version import Version
@@ -74,13 +75,13 @@ def view(database: StreamDatabase, name: str, snapshot: Snapshot | None = None) 
     snapshot = snapshot or database.storage.newest()
     found = snapshot.catalog.find(name)
     assert isinstance(found, View)
-    table = DatabaseEvidence(Version(snapshot), database.store).view_rows(found)
+    table = DatabaseEvidence(Version(snapshot), Logs.of(database.store)).view_rows(found)
     return Counter(tuple(each.values()) for each in table.to_pylist())
 
 
 def assert_right(database: StreamDatabase) -> None:
     """Each view is what the evaluator of the checker says, which reads the stream's parts by itself."""
-    evidence = DatabaseEvidence(Version(database.storage.newest()), database.store)
+    evidence = DatabaseEvidence(Version(database.storage.newest()), Logs.of(database.store))
     for report in check_views(evidence, [each.name for each in evidence.catalog.views], None):
         assert report.verdict == "right", str(report)
 
@@ -263,7 +264,7 @@ def test_rows_of_expired_parts_stay_or_are_forgotten(tmp_path: Path) -> None:
     database.drive()
     assert view(database, "sums") == sums([*rows, row(602, "c", 4)])
     assert view(database, "later") == view(database, "kept") == view(database, "later_kept")
-    reports = check_views(DatabaseEvidence(Version(database.storage.newest()), database.store),
+    reports = check_views(DatabaseEvidence(Version(database.storage.newest()), Logs.of(database.store)),
                           ["sums", "kept", "later"], None)  # fmt: skip
     assert {each.view: each.verdict for each in reports} == {"sums": "not judged", "kept": "right", "later": "right"}
     assert reports[0].unjudged == ["parts of m before 8 have expired, and the view may have their rows"]

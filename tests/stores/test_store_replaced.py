@@ -96,7 +96,7 @@ class Copies:
         """The views that `check` finds wrong, and those tables that DELTA does not hold as the store does."""
         version = Version(self.shop.snapshot)
         names = [view.name for view in version.catalog.views]
-        reports = check_views(DatabaseEvidence(version, self.shop.store), names, None)
+        reports = check_views(DatabaseEvidence(version, self.shop.logs), names, None)
         return [report.view for report in reports if not report.ok]
 
     def lost(self, kept: int, gone: int) -> Token:
@@ -124,10 +124,10 @@ def test_an_older_store_put_back_is_noticed_and_rebase_makes_the_views_equal_to_
     with pytest.raises(StoreReplaced, match=r"the log of node \d.*viewkeeper rebase"):
         copies.step()
     with pytest.raises(StoreReplaced, match="viewkeeper rebase"):
-        catch_up(local_storage(copies.root), shop.store, LocalExecutor, timeout=10)
+        catch_up(local_storage(copies.root), shop.logs, LocalExecutor, timeout=10)
     with (
         pytest.raises(StoreReplaced),
-        Maintenance(local_storage(copies.root), shop.store, LocalExecutor) as maintenance,
+        Maintenance(local_storage(copies.root), shop.logs, LocalExecutor) as maintenance,
     ):
         maintenance.wait(10)
     with pytest.raises(StoreReplaced):
@@ -144,17 +144,17 @@ def test_an_older_store_put_back_is_noticed_and_rebase_makes_the_views_equal_to_
 
 def test_status_and_lag_say_that_the_store_was_replaced(copies: Copies) -> None:
     """The lag is not 0 then: it is not known."""
-    assert [node["state"] for node in lag(copies.shop.snapshot, copies.shop.store)["nodes"]] == ["ok", "ok"]
+    assert [node["state"] for node in lag(copies.shop.snapshot, copies.shop.logs)["nodes"]] == ["ok", "ok"]
     copies.lost(10, 20)
     copies.put(5000, 100)
     shop = copies.shop
-    for told in (lag(shop.snapshot, shop.store), status(shop.storage, shop.store)):
+    for told in (lag(shop.snapshot, shop.logs), status(shop.storage, shop.logs)):
         assert [(node["state"], node["lag_operations"], node["lag_seconds"]) for node in told["nodes"]] == [
             ("replaced", None, None), ("replaced", None, None)
         ]  # fmt: skip
-    assert len(status(shop.storage, shop.store)["replaced"]) == 2
+    assert len(status(shop.storage, shop.logs)["replaced"]) == 2
     copies.rebase()
-    assert status(shop.storage, shop.store)["replaced"] == []
+    assert status(shop.storage, shop.logs)["replaced"] == []
 
 
 def test_an_older_copy_of_one_node_of_two_is_noticed(copies: Copies) -> None:

@@ -23,6 +23,7 @@ from viewkeeper.pipeline.driver import Maintainer
 from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.embedded import EmbeddedStore
+from viewkeeper.stores.logs import Logs
 from viewkeeper.streams.intake.append import StreamTarget, append
 from viewkeeper.streams.intake.stream_log import StreamLog
 from viewkeeper.trace.local_disk import LocalDisk, local_storage
@@ -142,7 +143,7 @@ def test_catch_up_tells_how_many_appends_are_in(db: Database) -> None:
     db.stream("M").append([at(1)])
     store = EmbeddedStore(db.root)
     maintain.catch_up(
-        local_storage(db.root), store, LocalExecutor, 60.0, lambda done, total: told.append((done, total))
+        local_storage(db.root), Logs.of(store), LocalExecutor, 60.0, lambda done, total: told.append((done, total))
     )
     store.close()
     assert (told[0], told[-1]) == ((0, 2), (2, 2))
@@ -223,7 +224,7 @@ def test_a_stream_dropped_while_nobody_maintains_leaves_nothing(tmp_path: Path) 
         lock = driver_lock(root)
         lock.acquire("pipeline", 10.0)
         with closing(EmbeddedStore(root)) as store:
-            maintainer = Maintainer(Term(local_storage(root), lock), store, LocalExecutor())
+            maintainer = Maintainer(Term(local_storage(root), lock), Logs.of(store), LocalExecutor())
             maintainer.parts.tidy(maintainer.term, time.time() + 7200)
             maintainer.close()
         assert not list((root / "state").glob("append-*"))

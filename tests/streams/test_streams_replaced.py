@@ -12,6 +12,7 @@ from viewkeeper.errors import StoreReplaced
 from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.maintain import catch_up
 from viewkeeper.pipeline.status import status
+from viewkeeper.stores.logs import Logs
 
 DECLARED = """
 CREATE TABLE t (id BIGINT, PRIMARY KEY (id));
@@ -56,7 +57,7 @@ def test_a_stream_whose_log_was_put_back_is_not_read_on_but_told(tmp_path: Path,
     database.append("other", rows(0, 4))
     database.store.put(database.catalog.tables[0], {"id": 1})
     with pytest.raises(StoreReplaced, match=r"the log of stream \d+ .*drop the stream"):
-        catch_up(database.storage, database.store, LocalExecutor, timeout=30)
+        catch_up(database.storage, Logs.of(database.store), LocalExecutor, timeout=30)
     driver = database.maintainer()
     for _ in range(20):
         driver.step()
@@ -64,7 +65,7 @@ def test_a_stream_whose_log_was_put_back_is_not_read_on_but_told(tmp_path: Path,
     driver.close()
     assert database.progress("other").position == 1  # it goes on
     assert database.progress("m") == before and database.storage.newest().positions == database.store.ends()
-    told = {stream["name"]: stream for stream in status(database.storage, database.store)["streams"]}
+    told = {stream["name"]: stream for stream in status(database.storage, Logs.of(database.store))["streams"]}
     assert [(told[name]["state"], told[name]["waiting_entries"]) for name in ("m", "other")] == [
         ("replaced", None), ("ok", 0)
     ]  # fmt: skip

@@ -22,6 +22,7 @@ from viewkeeper.pipeline.driver import Maintainer, caught_up
 from viewkeeper.pipeline.fills import unfilled
 from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.stores.embedded import EmbeddedStore
+from viewkeeper.stores.logs import Logs
 
 VALUES: dict[str, tuple[Any, ...]] = {
     "INT": (None, 0, 1, 2), "STRING": (None, "", "a", "bé"), "DECIMAL(20,2)": (None, Decimal("1.50"), Decimal("-2.00")),
@@ -302,7 +303,7 @@ class History:
     def merge(self) -> None:
         """Brings everything in, a few operations a batch, and merges all there is to merge."""
         store = EmbeddedStore(self.root / "db", durability="process")
-        driver = Maintainer(term_of(self.root / "db", 5.0), store, LocalExecutor(), self.random.randint(5, 40))
+        driver = Maintainer(term_of(self.root / "db", 5.0), Logs.of(store), LocalExecutor(), self.random.randint(5, 40))
         ends, ids = store.ends(), unfilled(driver.term.snapshot.catalog)
         while not caught_up(driver.term.snapshot, ends, ids):
             if not driver.step():
@@ -357,7 +358,7 @@ class History:
         """DELTA is what store and log say, each view what its query does."""
         names = [view.name for view in self.views]
         with self.dbs[0]._newest.held() as version:
-            reports = check_views(DatabaseEvidence(version, self.dbs[0]._store), names, judge)
+            reports = check_views(DatabaseEvidence(version, self.dbs[0]._logs), names, judge)
         assert all(report.ok for report in reports), [str(report) for report in reports]
 
 

@@ -9,6 +9,7 @@ from viewkeeper.jobs.job import Job
 from viewkeeper.pipeline.driver import Maintainer
 from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.term import Term
+from viewkeeper.stores.logs import Logs
 from viewkeeper.streams.running import IntervalResult
 from viewkeeper.streams.work import Outcome, PartWork, QueryWork
 from viewkeeper.trace.local_disk import local_storage
@@ -26,7 +27,7 @@ class FaultyDatabase(StreamDatabase):
     def maintainer(self) -> Maintainer:
         lock = driver_lock(self.root)
         lock.acquire("pipeline", 10.0)
-        return Maintainer(Term(local_storage(self.root), lock), self.store, _Executor(self))
+        return Maintainer(Term(local_storage(self.root), lock), Logs.of(self.store), _Executor(self))
 
 
 class _Executor(LocalExecutor):

@@ -6,6 +6,7 @@ from viewkeeper.database import Database
 from viewkeeper.pipeline import maintain
 from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.stores.embedded import EmbeddedStore
+from viewkeeper.stores.logs import Logs
 from viewkeeper.trace.local_disk import local_storage
 
 
@@ -13,6 +14,6 @@ def catch_up(db: Database) -> int:
     """`db.catch_up()`."""
     store = EmbeddedStore(db.root, zone=db.catalog.zone)
     try:
-        return maintain.catch_up(local_storage(db.root), store, LocalExecutor, timeout=60.0)
+        return maintain.catch_up(local_storage(db.root), Logs.of(store, db.catalog.zone), LocalExecutor, timeout=60.0)
     finally:
         store.close()

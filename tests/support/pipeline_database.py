@@ -21,6 +21,7 @@ from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import DriverExecutor
 from viewkeeper.stores.contract import Store
 from viewkeeper.stores.embedded import EmbeddedStore
+from viewkeeper.stores.logs import Logs
 from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.lock import driver_lock
 from viewkeeper.trace.snapshot import Snapshot
@@ -65,6 +66,10 @@ class Shop:
                 rows.update({row.pop("id"): row for row in batch.to_pylist()})
 
     @property
+    def logs(self) -> Logs:
+        return Logs.of(self.store)
+
+    @property
     def snapshot(self) -> Snapshot:
         return self.storage.newest()
 
@@ -77,7 +82,7 @@ class Shop:
         return table
 
     def maintainer(self, executor: DriverExecutor | None = None, operations_max: int = 1_000_000) -> Maintainer:
-        return Maintainer(term_of(self.root, 5.0), self.store, executor or LocalExecutor(), operations_max)
+        return Maintainer(term_of(self.root, 5.0), self.logs, executor or LocalExecutor(), operations_max)
 
     def catch_up(self, maintainer: Maintainer) -> None:
         """Steps until everything written and declared is in."""

@@ -24,6 +24,7 @@ from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.part_keeping import stream_goals, streams_caught_up
 from viewkeeper.pipeline.term import Term
 from viewkeeper.stores.embedded import EmbeddedStore
+from viewkeeper.stores.logs import Logs
 from viewkeeper.streams.analyst import Keys
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.intake.append import StreamTarget, append
@@ -155,7 +156,9 @@ class StreamDatabase:
         lock = driver_lock(self.root)
         lock.acquire("pipeline", 10.0)
         return Maintainer(
-            Term(local_storage(self.root), lock), self.store, executor or LocalExecutor(self.servers, run_query)
+            Term(local_storage(self.root), lock),
+            Logs.of(self.store),
+            executor or LocalExecutor(self.servers, run_query),
         )
 
     def drive(self) -> None:

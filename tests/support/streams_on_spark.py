@@ -9,6 +9,7 @@ from stream_database import StreamDatabase, moment
 from viewkeeper.pipeline.driver import Maintainer
 from viewkeeper.pipeline.spark_executor import SparkExecutor, session
 from viewkeeper.pipeline.term import Term
+from viewkeeper.stores.logs import Logs
 from viewkeeper.trace import points
 from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.trace.lock import driver_lock
@@ -26,7 +27,7 @@ class OnSpark(StreamDatabase):
     def maintainer(self) -> Maintainer:
         lock = driver_lock(self.root)
         lock.acquire("pipeline", 10.0)
-        return Maintainer(Term(local_storage(self.root), lock), self.store, SparkExecutor(session(2)[0], 2))
+        return Maintainer(Term(local_storage(self.root), lock), Logs.of(self.store), SparkExecutor(session(2)[0], 2))
 
 
 def send(database: StreamDatabase, first: int, last: int) -> None:

@@ -81,7 +81,7 @@ def test_workers_of_a_live_session_take_nothing_from_a_deleted_database(spark: S
             db.sql(DECLARATIONS)
             for step in range(3):
                 put(db, step, factor)
-                maintain.catch_up(local_storage(db.root), db._store, lambda: SparkExecutor(spark, 2), timeout=100)
+                maintain.catch_up(local_storage(db.root), db._logs, lambda: SparkExecutor(spark, 2), timeout=100)
             assert right(db, 3, factor)
         shutil.rmtree(place)
 

@@ -19,6 +19,7 @@ from viewkeeper.jobs.job import Job
 from viewkeeper.pipeline import maintain
 from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.stores.embedded import EmbeddedStore
+from viewkeeper.stores.logs import Logs
 from viewkeeper.trace.local_disk import local_storage
 
 T = "CREATE TABLE t (id BIGINT, a STRING, n BIGINT, PRIMARY KEY (id))"
@@ -126,7 +127,7 @@ def test_a_column_that_changes_while_an_index_is_filled_is_in_it_as_it_became_i1
             return super().run(job)
 
     with contextlib.closing(EmbeddedStore(db.root)) as store:
-        maintain.catch_up(local_storage(db.root), store, WhileOthersWrite, timeout=60.0)
+        maintain.catch_up(local_storage(db.root), Logs.of(store), WhileOthersWrite, timeout=60.0)
     catch_up(db)
     assert next(changes, None) is None, "others wrote while it was filled"
     assert sorted((row["id"], row["n"]) for row in table.get("a", index="by_a")) == [(0, 1), (1, 2)]

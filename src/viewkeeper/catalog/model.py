@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 from viewkeeper.catalog.codec import stored
+from viewkeeper.catalog.outside_store import OutsideStore
 from viewkeeper.catalog.types import BIGINT, BINARY, INT, STRING, Type
 
 
@@ -108,7 +109,8 @@ class Table:
     state, shown to nobody.  The state is its DELTA.  `details` are those of the columns; empty: nothing is declared.
 
     `layouts` are the earlier ones, oldest first.  `held` says where the state holds what DELTA yields, in that order,
-    columns that were dropped since too, where that is not just the columns.
+    columns that were dropped since too, where that is not just the columns.  `outside` is where its rows are if not in
+    the embedded store.
     """
 
     id: int
@@ -120,6 +122,7 @@ class Table:
     layouts: tuple[TableLayout, ...] = ()
     held: tuple[int, ...] = ()
     comment: str | None = None
+    outside: OutsideStore | None = None
 
     @cached_property
     def layout(self) -> TableLayout:
@@ -416,6 +419,11 @@ class Catalog:
     def tables(self) -> tuple[Table, ...]:
         """The base tables."""
         return tuple(each for each in self.objects if isinstance(each, Table))
+
+    @cached_property
+    def outside(self) -> tuple[Table, ...]:
+        """The base tables that are in outside stores."""
+        return tuple(table for table in self.tables if table.outside is not None)
 
     @cached_property
     def views(self) -> tuple[View, ...]:

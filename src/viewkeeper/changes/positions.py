@@ -1,9 +1,9 @@
 """Positions in the logs: what is said of them, a batch's end (`Cut`) and a writer's own writes (`Token`).
 
-What a position is, is said here, and only the functions here count or compare: a log is called by its node's number, a
-position in it is the sequence of the last operation before it, and sequences are dense.  A store whose logs have other
-places (segments and offsets, say) widens this module; beside it, manifests keep positions as JSON, and operations and
-what is rejected have a node (int32) and a sequence (int64) each.
+What a position is, is said here, and only the functions here count or compare.  A log of the embedded store is called
+by its node's number, and a position in it is the sequence of the last operation before it; sequences are dense.  A log
+of a table in an outside store is called `<table id>/<part>` (`log_of`); a position in it is a whole number too, which
+grows along the log, and what it means is the store's own (docs/decisions/094-outside-stores.md).
 
 Beside a position stands the running hash of the log up to there, in hexadecimal digits: sequences alone come again
 where an older copy of the store is put back and written to.
@@ -12,18 +12,57 @@ where an older copy of the store is put back and written to.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
+from typing import TypeVar
+from urllib.parse import quote, unquote
 
 from viewkeeper.errors import InputError
 
-_PART = re.compile(r"([0-9]+):([0-9]+)(?::([0-9a-f]{32}))?")
+_Value = TypeVar("_Value")
+_PART = re.compile(r"([0-9]+(?:/[^:,]+)?):([0-9]+)(?::([0-9a-f]{32}))?")
+
+LogName = int | str
+"""A node of the embedded store, or the log of a table in an outside store."""
+
+Positions = Mapping[LogName, int]
+"""A place in all logs; those without one are at their beginning."""
+
+Hashes = Mapping[LogName, str]
+"""What tells one log from another that has come in its place: 32 hexadecimal digits a log, those of the running hash at
+a position, or of an outside log's identity."""
 
 
-Positions = Mapping[int, int]
-"""A place in the logs of all nodes; nodes without one are at their log's beginning."""
+def log_of(table: int, part: str) -> str:
+    """The name of the log `part` of a table in an outside store."""
+    return f"{table}/{quote(part, safe='')}"
+
+
+def table_of(log: LogName) -> int | None:
+    """The id of the table in an outside store that `log` is of; None for a node."""
+    return int(log.partition("/")[0]) if isinstance(log, str) else None
+
+
+def part_of(log: str) -> str:
+    """The inverse of `log_of`, of the part."""
+    return unquote(log.partition("/")[2])
+
+
+def log_name(text: str) -> LogName:
+    """The log that `str(log)` gives."""
+    return text if "/" in text else int(text)
+
+
+def of_nodes(by_log: Mapping[LogName, _Value]) -> dict[LogName, _Value]:
+    """What is said of the embedded store's logs."""
+    return {log: value for log, value in by_log.items() if isinstance(log, int)}
+
+
+def in_order(logs: Iterable[LogName]) -> list[LogName]:
+    """Nodes by their number, then the logs of tables in outside stores."""
+    return sorted(logs, key=lambda log: (isinstance(log, str), log if isinstance(log, int) else 0, str(log)))
 
 
 def is_reached(goal: Positions, at: Positions) -> bool:
@@ -36,7 +75,7 @@ def operations_between(after: Positions, upto: Positions) -> int:
     return sum(max(0, sequence - after.get(node, 0)) for node, sequence in upto.items())
 
 
-def earlier(one: Positions, other: Positions) -> dict[int, int]:
+def earlier(one: Positions, other: Positions) -> dict[LogName, int]:
     """The greatest positions that both have reached."""
     return {node: min(sequence, other.get(node, 0)) for node, sequence in one.items()}
 
@@ -59,13 +98,13 @@ class Cut:
     `hashes_after` and `hashes` are the running hashes at both ends; a missing one stands for any.
     """
 
-    positions: dict[int, int]
+    positions: dict[LogName, int]
     operations: int
     stamp: int
     backlog: bool
-    hashes: dict[int, str] = field(default_factory=dict)
+    hashes: dict[LogName, str] = field(default_factory=dict)
     after: Positions = field(default_factory=dict)
-    hashes_after: Mapping[int, str] = field(default_factory=dict)
+    hashes_after: Hashes = field(default_factory=dict)
 
     @staticmethod
     def between(after: Positions, upto: Positions) -> Cut:
@@ -81,9 +120,10 @@ class Token:
 
     __slots__ = ("hashes", "positions")
 
-    def __init__(self, positions: Positions | None = None, hashes: Mapping[int, str] | None = None) -> None:
-        self.positions = MappingProxyType(dict(sorted((positions or {}).items())))
-        self.hashes = MappingProxyType(dict(hashes or {}))
+    def __init__(self, positions: Positions | None = None, hashes: Hashes | None = None) -> None:
+        given = positions or {}
+        self.positions: Positions = MappingProxyType({log: given[log] for log in in_order(given)})
+        self.hashes: Hashes = MappingProxyType(dict(hashes or {}))
 
     def covered_by(self, positions: Positions) -> bool:
         """Whether everything written is at or before `positions`, in logs that nobody replaced."""
@@ -91,8 +131,8 @@ class Token:
 
     def missing(self, positions: Positions) -> str:
         """What of it is not at or before `positions`, in words."""
-        return ", ".join(f"node {node} at {positions.get(node, 0)} of {sequence}"
-                         for node, sequence in self.positions.items() if positions.get(node, 0) < sequence)  # fmt: skip
+        return ", ".join(f"{'node' if isinstance(log, int) else 'log'} {log} at {positions.get(log, 0)} of {sequence}"
+                         for log, sequence in self.positions.items() if positions.get(log, 0) < sequence)  # fmt: skip
 
     def __or__(self, other: Token) -> Token:
         positions, hashes = dict(self.positions), dict(self.hashes)
@@ -122,5 +162,5 @@ class Token:
         if None in found:
             raise InputError(f"{text!r} is not a token; expected what str() of a put's result gives")
         parts = [match.groups() for match in found if match is not None]
-        return Token({int(node): int(sequence) for node, sequence, _ in parts},
-                     {int(node): hash_ for node, _, hash_ in parts if hash_})  # fmt: skip
+        return Token({log_name(log): int(sequence) for log, sequence, _ in parts},
+                     {log_name(log): hash_ for log, _, hash_ in parts if hash_})  # fmt: skip

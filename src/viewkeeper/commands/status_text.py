@@ -13,7 +13,7 @@ _HEADINGS = {
     "lag_parts": "lag (parts)", "sealed": "sealed up to", "open_rows": "not sealed", "late_rows": "late",
     "waiting_entries": "waiting", "next": "NEXT", "waits_for": "waits for",
 }  # fmt: skip
-_TITLES = {"part_views": "views over streams"}
+_TITLES = {"part_views": "views over streams", "logs": "logs in other stores"}
 _SHOWN = {
     "streams": (
         "name",
@@ -50,7 +50,7 @@ def status_lines(state: Mapping[str, Any]) -> Iterator[str | Table]:
         yield f"the store's log is not the one that the views have read: {reason}; viewkeeper rebase"
     if state["last_error"]:
         yield f"last error: {state['last_error']}"
-    for name in ("nodes", "tables", "views", "indexes", "streams", "part_views"):
+    for name in ("nodes", "logs", "tables", "views", "indexes", "streams", "part_views"):
         if state[name]:
             shown = _SHOWN.get(name, tuple(state[name][0]))
             rows = [{column: row[column] for column in shown} for row in state[name]]

@@ -77,12 +77,15 @@ def _lag(state: dict[str, Any]) -> Group:
     table = Table("node", "position", "lag (operations)", "lag (seconds)", "log", title=f"version {state['version']}")
     for node in state["nodes"]:
         table.add_row(*(_shown(node[name]) for name in ("node", "position", "lag_operations", "lag_seconds", "state")))
+    logs = Table("table", "part", "position", "lag (operations)", "log", title="other stores")
+    for log in state["logs"]:
+        logs.add_row(*(_shown(log[name]) for name in ("table", "part", "position", "lag_operations", "state")))
     streams, views = Table("stream", "sealed up to", "watermark"), Table("view", "NEXT", "lag (seconds)", "state")
     for stream in state["streams"]:
         streams.add_row(*(_shown(stream[name]) for name in ("name", "sealed", "watermark")))
     for view in state["part_views"]:
         views.add_row(*(_shown(view[name]) for name in ("name", "next", "lag_seconds", "state")))
-    return Group(table, *(each for each in (streams, views) if each.row_count))
+    return Group(table, *(each for each in (logs, streams, views) if each.row_count))
 
 
 def _shown(value: Any) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from viewkeeper.catalog.model import Catalog, Column, ColumnDetails, InParts, Table, View, kind_of
+from viewkeeper.catalog.outside_store import OutsideStore
 from viewkeeper.catalog.types import VOID, Type
 from viewkeeper.compiler.bind_select import SelectBinder, unwrapped
 from viewkeeper.compiler.column_defaults import bound_default
@@ -118,6 +119,7 @@ class BoundTable:
     key: tuple[int, ...]
     details: tuple[ColumnDetails, ...]
     comment: str | None = None
+    outside: OutsideStore | None = None
 
 
 def bind_table(statement: CreateTable, zone: str) -> BoundTable:
@@ -138,7 +140,8 @@ def bind_table(statement: CreateTable, zone: str) -> BoundTable:
     for i in key:
         refuse_default_of_key(statement.columns[i].name, statement.columns[i].default)
     details = tuple(column_details(column, zone, i) for i, column in enumerate(statement.columns))
-    return BoundTable(tuple(columns), tuple(key), details, statement.comment)
+    outside = None if statement.using is None else OutsideStore(statement.using.name.lower(), statement.options)
+    return BoundTable(tuple(columns), tuple(key), details, statement.comment, outside)
 
 
 def refuse_default_of_key(name: Identifier, default: QueryText | None) -> None:

@@ -52,8 +52,50 @@ class TableReader(ChangeReader):
         self._expect(")")
         if not columns:
             raise self._failure("a table needs columns", expected=False)
-        comment = self._text() if self._take("COMMENT") else None
-        return self._ended(CreateTable(*self._whole(), name, tuple(columns), key or (), comment), "CREATE TABLE")
+        table = CreateTable(*self._whole(), name, tuple(columns), key or ())
+        while (word := self._peek()) in ("COMMENT", "USING", "OPTIONS"):
+            self._next += 1
+            if word == "COMMENT" and table.comment is None:
+                table = replace(table, comment=self._text())
+            elif word == "USING" and table.using is None:
+                table = replace(table, using=self._identifier("a kind of store"))
+            elif word == "OPTIONS" and not table.options:
+                table = replace(table, options=self._store_options())
+            else:
+                raise self._failure(f"{word} stands twice", expected=False)
+        if table.options and table.using is None:
+            raise self._failure("USING and the kind of store that OPTIONS are for")
+        return self._ended(table, "CREATE TABLE")
+
+    def _store_options(self) -> tuple[tuple[str, str], ...]:
+        """`(name 'value', name = value, 'a name' 'value', a.b 'value')`, as Spark has them."""
+        self._expect("(")
+        found: dict[str, str] = {}
+        while True:
+            name = self._option_name()
+            self._take("=")
+            token = self._tokens[self._next] if self._next < len(self._tokens) else None
+            if token is None or token.token_type not in (T.STRING, T.NUMBER, T.TRUE, T.FALSE):
+                raise self._failure(f"the value of {name}, in quotes")
+            self._next += 1
+            if name in found:
+                raise self._failure(f"the option {name} stands twice", expected=False)
+            found[name] = token.text
+            if not self._take(","):
+                break
+        self._expect(")")
+        return tuple(found.items())
+
+    def _option_name(self) -> str:
+        parts: list[str] = []
+        while True:
+            token = self._tokens[self._next] if self._next < len(self._tokens) else None
+            if token is None or token.token_type in (T.COMMA, T.R_PAREN, T.L_PAREN, T.EQ):
+                raise self._failure("the name of an option")
+            self._next += 1
+            parts.append(token.text.lower())
+            if token.token_type == T.STRING or not self._take("."):
+                return ".".join(parts)
 
     def _begin_key(self, key: tuple[Identifier, ...] | None) -> None:
         if key is not None:

@@ -46,10 +46,15 @@ class ColumnDeclaration:
 
 @dataclass(frozen=True)
 class CreateTable(Statement):
+    """`using` is the kind of the outside store that the table is in, None: the embedded one; `options` are its OPTIONS,
+    names in small letters."""
+
     name: Identifier
     columns: tuple[ColumnDeclaration, ...]
     key: tuple[Identifier, ...]
     comment: str | None = None
+    using: Identifier | None = None
+    options: tuple[tuple[str, str], ...] = ()
 
 
 def column_names(view: Identifier, given: Sequence[Identifier], outputs: Sequence[str]) -> tuple[str, ...]:

@@ -64,6 +64,9 @@ class RowsRead:
             rows = bind_rows_of_view(self._catalog.seen_at(found.saw), statement)
             return run_query(rows, self.scan, self._catalog.zone)
         assert isinstance(found, Table), "names mean tables and views"
+        if found.outside is not None:
+            raise NotSupported(f"{found.name} is in an outside store: its rows cannot be read in one step with what is "
+                               "written; give the rows as VALUES, or with put_many")  # fmt: skip
         return self._whole(found).select(range(len(found.columns)))
 
     def _by_spark(self, view: View, asked: str) -> Rows:

@@ -30,6 +30,10 @@ def run_change(catalog: Catalog, store: Store, statement: RowStatement, spark: S
     row, InputError where the table cannot take a row.
     """
     bound, answered = _bound(catalog, statement, spark)
+    if bound.table.outside is not None:
+        message = (f"{bound.table.name} is in an outside store, which has no atomic steps over what is read and "
+                   "written, as statements that change rows need; write rows with put and delete")  # fmt: skip
+        raise NotSupported(message, *statement.place)
     written = statement.rows[0].query if isinstance(statement, Merge) else statement.query
     done: list[RowOperations] = []
 

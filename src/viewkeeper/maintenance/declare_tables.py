@@ -40,7 +40,9 @@ def declare_table(catalog: Catalog, name: str, bound: BoundTable) -> Catalog:
     held = tuple(columns[i] for i in order) if key else (ROW_ID, *columns)
     state = StateSpec(builder.new_id(), "keyed", held, max(1, len(key)))
     places = tuple(order.index(i) for i in range(len(columns))) if key else tuple(range(1, len(columns) + 1))
-    table = Table(id_, name, columns, key, Stored(state, places), bound.details, comment=bound.comment)
+    table = Table(
+        id_, name, columns, key, Stored(state, places), bound.details, comment=bound.comment, outside=bound.outside
+    )
     identity = ((name, tuple((columns[i].name, i) for i in key) or ((ROW_ID.name, len(columns)),)),)
     required = tuple(i for i, c in enumerate(columns) if not c.nullable and i not in key)
     stream = columns if key else (*columns, ROW_ID)

@@ -6,6 +6,7 @@ import logging
 import time
 from collections import Counter
 
+from viewkeeper.catalog.model import Catalog
 from viewkeeper.changes.positions import Cut, Positions, is_reached
 from viewkeeper.errors import Fenced, is_shortage
 from viewkeeper.maintenance import declare_tables
@@ -16,7 +17,8 @@ from viewkeeper.pipeline.programs import programs_without, zone_programs
 from viewkeeper.pipeline.shortage import APART_SECONDS, Apart
 from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import DriverExecutor, LogRange, ZoneWork
-from viewkeeper.stores.contract import LogReader, Store
+from viewkeeper.stores.contract import LogReader
+from viewkeeper.stores.logs import Logs
 from viewkeeper.trace.receipt import Receipt
 from viewkeeper.trace.snapshot import Change
 
@@ -43,36 +45,38 @@ log = logging.getLogger("viewkeeper")
 class Batches:
     """Runs batches; `operations` and `counters` add up what they held and counted."""
 
-    def __init__(self, store: Store, executor: DriverExecutor, operations_max: int = OPERATIONS_MAX) -> None:
+    def __init__(self, logs: Logs, executor: DriverExecutor, operations_max: int = OPERATIONS_MAX) -> None:
         self.operations = 0
         self.counters: Counter[str] = Counter()
         self.last_error: str | None = None
-        self._store, self._executor, self._operations_max = store, executor, operations_max
+        self._logs, self._executor, self._operations_max = logs, executor, operations_max
         self._limit = operations_max  # of the next batch: fewer while the machine is short of something
         self._apart = Apart()
         self._idle = False
 
     def step(self, term: Term) -> Cut | None:
         """Commits the next batch and returns its cut; None where the logs hold nothing new."""
-        after = term.snapshot.positions
-        ends = self._store.ends()
+        after, catalog = term.snapshot.positions, term.snapshot.catalog
+        ends = self._logs.ends(catalog)
         if is_reached(ends, after):
             self._idle = True
             return None
         if self._idle:
-            self._gather(ends)
+            self._gather(catalog, ends)
             self._idle = False
-        cut = self._store.log.cut(self._limit, after, term.snapshot.hashes)
+        cut = self._logs.cut(catalog, self._limit, after, term.snapshot.hashes)
         if not cut.operations:
             return None
         for tried in range(1, ATTEMPTS + 1):
             with term.attempt() as attempt:
                 try:
-                    work = work_of(term, self._store.log, cut, attempt, self._executor.servers)
+                    work = work_of(term, self._logs.reader, cut, attempt, self._executor.servers)
                     receipts = tasks.run_zones(self._executor, work)
                 except Fenced:
                     raise
                 except Exception as error:  # noqa: BLE001 - whatever went wrong in a task, a new attempt may succeed
+                    if self._logs.hold_up(error):
+                        return None  # the next batch goes without that table's log
                     if is_shortage(error):
                         fewer = max(min(cut.operations, self._limit) // 2, OPERATIONS_LEAST)
                         self._limit = min(fewer, self._operations_max)
@@ -90,11 +94,11 @@ class Batches:
                 return cut
         raise AssertionError("the last attempt returns or raises")
 
-    def _gather(self, ends: Positions) -> None:
+    def _gather(self, catalog: Catalog, ends: Positions) -> None:
         quiet, most = GATHERED_SECONDS
         for _ in range(round(most / quiet)):
             time.sleep(quiet)
-            before, ends = ends, self._store.ends()
+            before, ends = ends, self._logs.ends(catalog)
             if is_reached(ends, before):
                 return
 
@@ -104,7 +108,7 @@ class Batches:
         def succeeds(left_out: frozenset[int]) -> bool:
             with term.attempt() as attempt:
                 try:
-                    work = work_of(term, self._store.log, cut, attempt, self._executor.servers, left_out)
+                    work = work_of(term, self._logs.reader, cut, attempt, self._executor.servers, left_out)
                     tasks.run_zones(self._executor, work)
                 except Exception as error:
                     if not is_shortage(error):

@@ -46,6 +46,7 @@ from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.maintenance import declare_tables
 from viewkeeper.pipeline import alter_tables
 from viewkeeper.pipeline.declare_functions import with_function, without_function
+from viewkeeper.pipeline.declare_outside import require_declarable
 from viewkeeper.pipeline.replacing import begun, created, exchanged, replacement_of, together, views_and_indexes
 from viewkeeper.pipeline.spark_calls import typed_by
 from viewkeeper.pipeline.spark_views import bind_any_view
@@ -203,6 +204,7 @@ class _Declaring:
         if isinstance(statement, CreateTable):
             self._require_free(statement.name)
             bound = bind_table(statement, self.catalog.zone)
+            require_declarable(statement, bound)
             self.catalog = declare_tables.declare_table(self.catalog, statement.name.name, bound)
             self._made("TABLE", statement.name)
         elif isinstance(statement, CreateIndex):

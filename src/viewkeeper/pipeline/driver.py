@@ -14,16 +14,17 @@ from typing import Any, TypeVar
 
 from viewkeeper.changes.positions import Positions, earlier, is_reached
 from viewkeeper.pipeline import requests
+from viewkeeper.pipeline.adopting import Adopting
 from viewkeeper.pipeline.batches import OPERATIONS_MAX, Batches
 from viewkeeper.pipeline.dropped import forget_dropped
-from viewkeeper.pipeline.fills import Fills, unfilled
+from viewkeeper.pipeline.fills import Fills, unready
 from viewkeeper.pipeline.merging import AT_ONCE, Merging
 from viewkeeper.pipeline.note import Note
 from viewkeeper.pipeline.part_keeping import PartKeeping
 from viewkeeper.pipeline.shortage import Patience
 from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import DriverExecutor
-from viewkeeper.stores.contract import Store
+from viewkeeper.stores.logs import Logs
 from viewkeeper.trace.garbage import collect
 from viewkeeper.trace.snapshot import Snapshot
 
@@ -51,20 +52,19 @@ LOG_KEPT_SECONDS = 60.0
 class Maintainer:
     """Keeps the views of one database up to date for as long as its `term` lasts.  For one thread."""
 
-    def __init__(
-        self, term: Term, store: Store, executor: DriverExecutor, operations_max: int = OPERATIONS_MAX
-    ) -> None:
+    def __init__(self, term: Term, logs: Logs, executor: DriverExecutor, operations_max: int = OPERATIONS_MAX) -> None:
         self.term = term
-        self._store = store
+        self._logs, self._store = logs, logs.store
         self._pool = ThreadPoolExecutor(AT_ONCE + 2, thread_name_prefix="viewkeeper")
-        self.batches = Batches(store, executor, operations_max)
+        self.batches = Batches(logs, executor, operations_max)
+        self.adopting = Adopting(logs, executor, self._pool)
         self.fills = Fills(executor, self._pool)
         self.merging = Merging(executor, self._pool)
-        self.parts = PartKeeping(executor, self._pool, term.storage, store)
+        self.parts = PartKeeping(executor, self._pool, term.storage, logs)
         self._analyst = executor.analyst
         self._waiting = {doing: Patience(doing) for doing in
-                         ("the pipeline", "answering statements", "filling views", "keeping streams", "the next batch",
-                          "merging", "tidying up", "removing dropped rows")}  # fmt: skip
+                         ("the pipeline", "answering statements", "adopting tables", "filling views", "keeping streams",
+                          "the next batch", "merging", "tidying up", "removing dropped rows")}  # fmt: skip
         self._note = Note(term.storage.disk)
         self._last_batch = time.monotonic()
         self._tidied = 0.0
@@ -74,8 +74,10 @@ class Maintainer:
     def last_error(self) -> str | None:
         """What went wrong last and has not gone well since."""
         waiting = [each.error for each in self._waiting.values() if each.error is not None]
+        waiting += self._logs.away(self.term.snapshot.catalog).values()
+        waiting += self.adopting.errors.values()
         if waiting:
-            return "; ".join(waiting)
+            return "; ".join(dict.fromkeys(waiting))
         return self.batches.last_error or self.fills.last_error or self.merging.last_error or self.parts.last_error
 
     def run(self, stop: threading.Event) -> None:
@@ -94,6 +96,7 @@ class Maintainer:
         if not attempt("the pipeline", self._begin):
             return False
         answered = attempt("answering statements", lambda: requests.answer_all(term, self._analyst))
+        adopted = attempt("adopting tables", lambda: self.adopting.step(term))
         filled = attempt("filling views", lambda: self.fills.step(term))
         kept = attempt("keeping streams", lambda: self.parts.step(term))
         cut = attempt("the next batch", lambda: self.batches.step(term))
@@ -108,12 +111,17 @@ class Maintainer:
         if answered or self._forgetting:
             self._forgetting = attempt("removing dropped rows", self._forget) is not False
         self._note.write(self.describe)
-        return bool(answered or filled or kept or cut is not None)
+        return bool(answered or adopted or filled or kept or cut is not None)
 
     def wait(self) -> None:
         """Returns when there may be something for the next step, after one that did nothing: as soon as work that runs
         beside the steps is done.  Looking for that again and again would take half of a core from it."""
-        beside: tuple[Future[Any], ...] = (*self.fills.running, *self.merging.running, *self.parts.running)
+        beside: tuple[Future[Any], ...] = (
+            *self.adopting.running,
+            *self.fills.running,
+            *self.merging.running,
+            *self.parts.running,
+        )
         running = [each for each in beside if not each.done()]
         if running:
             wait_for(running, IDLE_SECONDS, FIRST_COMPLETED)
@@ -136,7 +144,7 @@ class Maintainer:
         return {
             "epoch": self.term.epoch, "operations": self.batches.operations, "counters": dict(self.batches.counters),
             "merges": self.merging.committed, "fill": self.fills.progress(),
-            "unfilled": self.fills.errors(), "given_up": sorted(self.fills.given_up),
+            "outside": self._outside(), "unfilled": self.fills.errors(), "given_up": sorted(self.fills.given_up),
             "parts": self.parts.describe(), "last_error": self.last_error,
         }  # fmt: skip
 
@@ -145,6 +153,7 @@ class Maintainer:
         up."""
         self.parts.hurry()
         try:
+            self.adopting.abandon(self.term)
             self.fills.abandon(self.term)
             self.parts.finish(self.term)
             self.merging.finish(self.term)
@@ -159,15 +168,20 @@ class Maintainer:
         snapshot, now = self.term.snapshot, time.time()
         oldest = collect(self.term.storage, snapshot, self.term.running, now).oldest
         # A check of an older version that is held reads the log from there on.
-        self._store.log.forget(earlier(snapshot.positions, oldest.positions), LOG_KEPT_SECONDS)
+        self._logs.forget(snapshot.catalog, earlier(snapshot.positions, oldest.positions), LOG_KEPT_SECONDS)
         self.parts.tidy(self.term, now)
         self._forgetting = True
         requests.clear_forgotten(self.term.storage.disk, now)
+
+    def _outside(self) -> dict[str, str]:
+        """By id (as text) why a table in an outside store is not read or adopted at present."""
+        found = {**self._logs.away(self.term.snapshot.catalog), **self.adopting.errors}
+        return {str(id_): why for id_, why in found.items()}
 
     def _forget(self) -> bool:
         return forget_dropped(self.term, self._store, FORGETTING_SECONDS)
 
 
 def caught_up(snapshot: Snapshot, ends: Positions, ids: frozenset[int]) -> bool:
-    """Whether `snapshot` holds the logs up to `ends`, and no view or index of `ids` waits to be filled."""
-    return is_reached(ends, snapshot.positions) and not ids & unfilled(snapshot.catalog)
+    """Whether `snapshot` holds the logs up to `ends`, and nothing of `ids` waits to be adopted or filled."""
+    return is_reached(ends, snapshot.positions) and not ids & unready(snapshot.catalog)

@@ -53,6 +53,27 @@ def unfilled(catalog: Catalog) -> frozenset[int]:
     return frozenset(i.id for i in items if i.filled is None and i.stopped is None)
 
 
+def unadopted(catalog: Catalog) -> frozenset[int]:
+    """The ids of tables in outside stores that cannot be read yet."""
+    return frozenset(t.id for t in catalog.outside if t.outside is not None and t.outside.adopted is None)
+
+
+def unready(catalog: Catalog) -> frozenset[int]:
+    """The ids of tables, views and indexes that cannot be read yet."""
+    return unfilled(catalog) | unadopted(catalog)
+
+
+def held_back(catalog: Catalog) -> frozenset[int]:
+    """The ids of what cannot be filled before a table that it reads, directly or through others, is adopted."""
+    back = set(unadopted(catalog))
+    if back:
+        for item in catalog.objects:
+            below = item.reads if isinstance(item, View) else (item.on,) if isinstance(item, Index) else ()
+            if back.intersection(below):
+                back.add(item.id)
+    return frozenset(back)
+
+
 @dataclass
 class _Fill:
     """A fill under way.  `rounds` are the receipts so far; `seen` is the snapshot up to which they go, and `upto` the
@@ -135,7 +156,7 @@ class Fills:
             self.abandon(term)
             return True
         if fill is None:
-            ids = self._next(unfilled(catalog))
+            ids = self._next(unfilled(catalog) - held_back(catalog))
             if ids:
                 self._start(term, ids)
             return bool(ids)

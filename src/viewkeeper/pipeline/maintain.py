@@ -7,16 +7,16 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
-from viewkeeper.changes.positions import operations_between
-from viewkeeper.errors import Busy, Error, Timeout, storage_named
+from viewkeeper.changes.positions import Positions, table_of
+from viewkeeper.errors import Busy, Error, LogLost, Timeout, storage_named
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.driver import IDLE_SECONDS, Maintainer, caught_up
-from viewkeeper.pipeline.fills import GIVEN_UP, unfilled
+from viewkeeper.pipeline.fills import GIVEN_UP, held_back, unready
 from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.part_keeping import entries_in, stream_goals, streams_caught_up
 from viewkeeper.pipeline.term import Term, acquired
 from viewkeeper.pipeline.work import DriverExecutor
-from viewkeeper.stores.contract import Store
+from viewkeeper.stores.logs import Logs
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.disk import Lock
 from viewkeeper.trace.snapshot import Snapshot
@@ -37,11 +37,11 @@ class Maintenance:
     """
 
     def __init__(
-        self, storage: Storage, store: Store, make_executor: Callable[[], DriverExecutor],
+        self, storage: Storage, logs: Logs, make_executor: Callable[[], DriverExecutor],
         operations_max: int = OPERATIONS_MAX,
     ) -> None:  # fmt: skip
         self._lock = acquired(storage, "pipeline")
-        self._storage, self._store = storage, store
+        self._storage, self._logs = storage, logs
         self._make_executor, self._operations_max = make_executor, operations_max
         self._stop = threading.Event()
         self._ready = threading.Event()
@@ -89,7 +89,7 @@ class Maintenance:
     def _run(self) -> None:
         try:
             with storage_named(self._storage.root):
-                _drive(self._storage, self._store, self._make_executor, self._lock, self._operations_max, self._work)
+                _drive(self._storage, self._logs, self._make_executor, self._lock, self._operations_max, self._work)
         except BaseException as error:  # noqa: BLE001 - handed to whoever waits for this thread
             self._error = error
         finally:
@@ -106,7 +106,7 @@ class Maintenance:
 
 
 def catch_up(
-    storage: Storage, store: Store, make_executor: Callable[[], DriverExecutor], timeout: float | None = None,
+    storage: Storage, logs: Logs, make_executor: Callable[[], DriverExecutor], timeout: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:  # fmt: skip
     """Returns the first version known to hold all that is in the logs now, with the views declared by now filled.
@@ -116,23 +116,23 @@ def catch_up(
     far it is, StoreReplaced where the logs are not those that the views have read.
     """
     newest = storage.newest()
-    ends, ids = store.ends(), unfilled(newest.catalog)
+    ends, ids = logs.ends_now(newest.catalog), unready(newest.catalog)
     goals, replaced = stream_goals(newest)
     deadline = None if timeout is None else time.monotonic() + timeout
     waits_for: str | None = None
     drives_until = 0.0  # so long another driver is taken for alive
-    written = operations_between({}, ends)
+    written = logs.operations_between(newest.catalog, {}, ends)
     total = written + sum(goal.position for goal in goals.values())
 
     def tell(snapshot: Snapshot) -> int:
-        done = written - operations_between(snapshot.positions, ends) + entries_in(snapshot, goals)
+        done = written - logs.operations_between(newest.catalog, snapshot.positions, ends) + entries_in(snapshot, goals)
         if progress is not None:
             progress(done, total)
         return done
 
     while True:
         snapshot = storage.newest()
-        store.require_same(snapshot.positions, snapshot.hashes)
+        logs.store.require_same(snapshot.positions, snapshot.hashes)
         done = tell(snapshot)
         if caught_up(snapshot, ends, ids) and streams_caught_up(snapshot, goals):
             if replaced:
@@ -141,7 +141,7 @@ def catch_up(
         if deadline is not None and time.monotonic() > deadline:
             raise Timeout(
                 f"not caught up within {timeout:g} s: {done:,} of {total:,} operations are in, "
-                f"{len(ids & unfilled(snapshot.catalog))} views or indexes wait to be filled"
+                f"{len(ids & unready(snapshot.catalog))} views or indexes wait to be filled"
                 + ("" if streams_caught_up(snapshot, goals) else ", and parts of streams or of views over them")
                 + ("" if waits_for is None else f"; {waits_for}")
             )
@@ -153,7 +153,7 @@ def catch_up(
         except Busy:
             drives_until = time.monotonic() + DRIVING_SECONDS
             if caught_up(snapshot, ends, frozenset()) and streams_caught_up(snapshot, goals):
-                _require_filling(storage, snapshot, ids & unfilled(snapshot.catalog))
+                _require_filling(storage, snapshot, ids & unready(snapshot.catalog))
             continue
 
         def work(maintainer: Maintainer) -> None:
@@ -164,7 +164,8 @@ def catch_up(
                 else:
                     maintainer.wait()
                 now = maintainer.term.snapshot
-                stuck = ids & unfilled(now.catalog)
+                _require_logs(logs.lost(now.catalog) | maintainer.adopting.given_up, now, ends, ids)
+                stuck = ids & unready(now.catalog)
                 if stuck and stuck <= maintainer.fills.given_up and caught_up(now, ends, frozenset()):
                     raise Error(f"{maintainer.fills.last_error}; {CANNOT_BE_FILLED}")
                 if maintainer.parts.failures >= GIVEN_UP:
@@ -173,7 +174,15 @@ def catch_up(
                     waits_for = maintainer.last_error
                     break
 
-        _drive(storage, store, make_executor, lock, OPERATIONS_MAX, work)
+        _drive(storage, logs, make_executor, lock, OPERATIONS_MAX, work)
+
+
+def _require_logs(lost: dict[int, str], snapshot: Snapshot, ends: Positions, ids: frozenset[int]) -> None:
+    """Raises LogLost where nothing is left to be done but for tables of outside stores that are `lost`, by id, and what
+    reads them."""
+    rest = {log: end for log, end in ends.items() if table_of(log) not in lost}
+    if lost and caught_up(snapshot, rest, ids - lost.keys() - held_back(snapshot.catalog)):
+        raise LogLost("; ".join(lost.values()))
 
 
 def _require_filling(storage: Storage, snapshot: Snapshot, waiting: frozenset[int]) -> None:
@@ -185,14 +194,14 @@ def _require_filling(storage: Storage, snapshot: Snapshot, waiting: frozenset[in
 
 
 def _drive(
-    storage: Storage, store: Store, make_executor: Callable[[], DriverExecutor], lock: Lock, operations_max: int,
+    storage: Storage, logs: Logs, make_executor: Callable[[], DriverExecutor], lock: Lock, operations_max: int,
     work: Callable[[Maintainer], None],
 ) -> None:  # fmt: skip
     """Runs `work` with a driver that holds `lock`, which is released at the end."""
     try:
         executor = make_executor()
         try:
-            maintainer = Maintainer(Term(storage.another(), lock), store, executor, operations_max)
+            maintainer = Maintainer(Term(storage.another(), lock), logs, executor, operations_max)
             try:
                 work(maintainer)
             finally:

@@ -18,7 +18,7 @@ from viewkeeper.pipeline.batches import ATTEMPTS, stop_failing_views
 from viewkeeper.pipeline.part_sources import kept_with
 from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import DriverExecutor
-from viewkeeper.stores.contract import Store
+from viewkeeper.stores.logs import Logs
 from viewkeeper.streams.intake.stream_log import STREAMS, StreamLog
 from viewkeeper.streams.intake.taking import idle_seal, sealed_after
 from viewkeeper.streams.keeping.round import Round
@@ -63,11 +63,11 @@ class _Next:
 class PartKeeping:
     """Keeps streams and the views over them.  Streams whose log is another than the one that was read are left out."""
 
-    def __init__(self, executor: DriverExecutor, pool: Pool, storage: Storage, store: Store) -> None:
+    def __init__(self, executor: DriverExecutor, pool: Pool, storage: Storage, logs: Logs) -> None:
         self._failed: str | None = None
         self._replaced: dict[int, StoreReplaced] = {}
         self.seconds: dict[int, list[float]] = {}
-        self._executor, self._pool, self._storage, self._store = executor, pool, storage, store
+        self._executor, self._pool, self._storage, self._logs = executor, pool, storage, logs
         self._next: _Next | None = None
         self._running: _Running | None = None
         self._done: tuple[Catalog, Any] | None = None  # the catalog and the progress that the last round left
@@ -99,7 +99,7 @@ class PartKeeping:
         if self._next is None and time.monotonic() >= self._retry_at and self._is_due(term.snapshot):
             # In this order: whoever has put a row into a table and then appended finds the one joined with the other.
             upto = {stream.id: self._intake.end(stream.id) for stream in self._readable(term.snapshot)}
-            self._next = _Next(upto, self._store.ends())
+            self._next = _Next(upto, self._logs.ends(term.snapshot.catalog))
         if self._next is not None and self._next.may_begin(term.snapshot):
             self._begin(term, self._next.upto)
         return False

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Table
 from viewkeeper.changes.operations import DELETE, PUT, ROW_ID_NODE_BITS, Operations, TableForm
+from viewkeeper.changes.positions import LogName
 from viewkeeper.permissions import open_new
 from viewkeeper.pipeline import tasks
 from viewkeeper.pipeline.batches import CHAINED_MAX
@@ -69,19 +70,23 @@ def rebase(
 def _rebase(term: Term, store: Store, executor: DriverExecutor, progress: RebaseProgress) -> Rebased:
     before = term.snapshot
     replaced = store.replaced(before.positions, before.hashes)
+    tables = [table for table in before.catalog.tables if table.outside is None]
     changed: dict[int, int] = {}
     with term.attempt() as attempt:
         files = {table.id: file_name(before.version + 1, term.epoch, 0, 0, attempt, "rebase", "arrow")
-                 for table in before.catalog.tables}  # fmt: skip
+                 for table in tables}  # fmt: skip
         try:
             with store.at_one_moment() as moment:
-                for table in before.catalog.tables:
+                for table in tables:
                     count = _write_difference(term.storage.disk, files[table.id], table,
                                               before.trace(table.stored.state), moment, progress)  # fmt: skip
                     if count:
                         changed[table.id] = count
-            doubtful = {node: max(before.positions.get(node, 0), moment.positions[node]) for node in replaced}
-            change = Change("rebase", before.version + 1, positions=moment.positions, hashes=moment.hashes,
+            doubtful: dict[LogName, int] = {
+                node: max(before.positions.get(node, 0), moment.positions[node]) for node in replaced
+            }
+            change = Change("rebase", before.version + 1, positions={**before.positions, **moment.positions},
+                            hashes={**before.hashes, **moment.hashes},
                             stamp=moment.stamp, rebased=before.rebased | doubtful)  # fmt: skip
             _commit(term, executor, change, GivenOperations({id_: files[id_] for id_ in changed}), attempt,
                     sum(changed.values()))  # fmt: skip

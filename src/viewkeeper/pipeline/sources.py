@@ -1,7 +1,8 @@
 """What enters zone 1: operations of the logs, the signed rows of base tables for a fill, or those of streams' parts.
 
-Every view server reads the whole range of the logs and keeps the rows whose keys it owns.  Decoding is cheaper than a
-shuffle (docs/decisions/030-spark-jobs.md), and one stage is saved.
+Every view server reads the whole range of the embedded store's logs and keeps the rows whose keys it owns.  Decoding is
+cheaper than a shuffle (docs/decisions/030-spark-jobs.md), and one stage is saved.  Logs of outside stores come over a
+network, and are often JSON: where several servers share a batch, each reads some of their parts, in a stage before.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from viewkeeper.maintenance.task import Sent
 from viewkeeper.pipeline.context import ZoneContext
 from viewkeeper.pipeline.programs import programs_without
 from viewkeeper.pipeline.work import GivenOperations, LogRange, TableDifference, TableRows, ZoneWork
+from viewkeeper.stores.outside.contract import PartRange
 from viewkeeper.streams.part_changes import PartChanges
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.disk import STATE, Disk
@@ -27,6 +29,9 @@ from viewkeeper.trace.points import reached
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.snapshot import Snapshot
 from viewkeeper.trace.trace import difference
+
+REJECTS = "rejected"
+"""The target of what cannot be applied of the parts that a stage before zone 1 has read."""
 
 
 def read(work: ZoneWork, server: int, storage: Storage, base: Snapshot, context: ZoneContext) -> dict[str, list[Sent]]:
@@ -98,6 +103,8 @@ def _operations(
 ) -> Iterator[tuple[str, Sent]]:
     tables = {table.id: table for table in base.catalog.tables}
     for slice_ in source.slices:
+        if work.servers > 1 and isinstance(slice_, PartRange):
+            continue  # `read_parts` has read it
         batch = source.reader.read(slice_, tables, ring.interval(server, work.servers))
         if server == 0:  # one server speaks for what is read by all
             context.write(REJECTED, batch.rejected)
@@ -105,6 +112,29 @@ def _operations(
                 context.count(f"skipped:{id_}", number)
         for id_, rows in batch.operations:
             yield f"ops:{id_}", Sent(rows, key_hashes(tables[id_], rows))
+
+
+def has_parts(work: ZoneWork) -> bool:
+    """Whether parts of outside logs are read in a stage of their own."""
+    return work.servers > 1 and work.carried is None and isinstance(work.source, LogRange) and any(
+        isinstance(slice_, PartRange) for slice_ in work.source.slices
+    )  # fmt: skip
+
+
+def read_parts(work: ZoneWork, server: int, base: Snapshot) -> dict[str, list[Sent]]:
+    """What the parts of outside logs hold that `server` is to read, by target of zone 1, whoever owns its keys; what is
+    rejected of them has the target `REJECTS`, and the hash 0."""
+    assert isinstance(work.source, LogRange)
+    tables = {table.id: table for table in base.catalog.tables}
+    parts = [slice_ for slice_ in work.source.slices if isinstance(slice_, PartRange)]
+    found: dict[str, list[Sent]] = {}
+    for part in parts[server :: work.servers]:
+        batch = work.source.reader.read(part, tables)
+        if len(batch.rejected):
+            found.setdefault(REJECTS, []).append(Sent(batch.rejected, np.zeros(len(batch.rejected), np.uint64)))
+        for id_, rows in batch.operations:
+            found.setdefault(f"ops:{id_}", []).append(Sent(rows, key_hashes(tables[id_], rows)))
+    return found
 
 
 def _given(disk: Disk, source: GivenOperations, base: Snapshot) -> Iterator[tuple[str, Sent]]:

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from viewkeeper.catalog.model import ERRORS, REJECTED, Index, StateSpec, Table, View
-from viewkeeper.changes.positions import operations_between
+from viewkeeper.changes.positions import in_order, operations_between, part_of, table_of
+from viewkeeper.errors import Error
 from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.part_status import part_lag, part_status
 from viewkeeper.pipeline.term import driver_of
 from viewkeeper.stores.contract import Store
+from viewkeeper.stores.logs import Logs, followed
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.receipt import RunRef
 from viewkeeper.trace.snapshot import Snapshot
@@ -28,7 +30,7 @@ AHEAD_SECONDS = 1.0
 """Stamps that are further ahead than this come of a clock that was; how long ago such a write was, nothing says."""
 
 
-def status(storage: Storage, store: Store) -> dict[str, Any]:
+def status(storage: Storage, logs: Logs) -> dict[str, Any]:
     """Plain data, fit for JSON: version, who maintains, nodes, tables, views, indexes, streams and the views over them,
     files, last error."""
     snapshot, note = storage.newest(), read_note(storage.disk)
@@ -41,9 +43,10 @@ def status(storage: Storage, store: Store) -> dict[str, Any]:
         "manifest": snapshot.number,
         "epoch": snapshot.epoch,
         "maintainer": None if holder is None else asdict(holder),
-        "nodes": _nodes(snapshot, store),
+        "nodes": _nodes(snapshot, logs.store),
+        "logs": _outside_logs(snapshot, logs, now=True),
         "tables": [
-            {"name": table.name, **_state(snapshot, table), "rejected": rejected[table.id]}
+            {"name": table.name, **_state(snapshot, table), **_outside(table, alive), "rejected": rejected[table.id]}
             for table in snapshot.catalog.tables
         ],
         "views": [
@@ -56,21 +59,22 @@ def status(storage: Storage, store: Store) -> dict[str, Any]:
         ],
         **part_status(snapshot, rejected),
         "rejected_elsewhere": sum(count for id_, count in rejected.items() if id_ not in known),
-        "replaced": list(store.replaced(snapshot.positions, snapshot.hashes).values()),
+        "replaced": list(logs.store.replaced(snapshot.positions, snapshot.hashes).values()),
         "files": storage.summary(),
         "pipeline": alive,
         "last_error": None if alive is None else alive["last_error"],
     }
 
 
-def lag(snapshot: Snapshot, store: Store) -> dict[str, Any]:
+def lag(snapshot: Snapshot, logs: Logs) -> dict[str, Any]:
     """The part of `status` that tells how far the views are behind the logs; costs microseconds, so may be polled.
 
     `lag_seconds` is the age of the oldest write that is not in; None where the clock was ahead when it was written, so
     that nobody knows.  Where the log is not the one that the views have read, neither lag is known, and `state` says
     "replaced" (else "ok").
     """
-    return {"version": snapshot.version, "nodes": _nodes(snapshot, store), **part_lag(snapshot)}
+    return {"version": snapshot.version, "nodes": _nodes(snapshot, logs.store),
+            "logs": _outside_logs(snapshot, logs, now=False), **part_lag(snapshot)}  # fmt: skip
 
 
 def progress(root_note: dict[str, Any] | None, id_: int) -> str:
@@ -88,19 +92,39 @@ def progress(root_note: dict[str, Any] | None, id_: int) -> str:
 def _nodes(snapshot: Snapshot, store: Store) -> list[dict[str, Any]]:
     ends, replaced = store.ends(), store.replaced(snapshot.positions, snapshot.hashes)
     nodes: list[dict[str, Any]] = []
-    for node, end in sorted(ends.items()):
+    for node in in_order(ends):
+        end = ends[node]
         position, seconds = snapshot.positions.get(node, 0), 0.0
         if node in replaced:
             nodes.append({"node": node, "position": position, "end": end, "lag_operations": None, "lag_seconds": None,
                           "state": "replaced"})  # fmt: skip
             continue
-        if end > position and (oldest := store.stamp_after(node, position)) is not None:
+        if end > position and (oldest := store.stamp_after(int(node), position)) is not None:
             seconds = time.time() - oldest / 1e6
         known = seconds > -AHEAD_SECONDS
         behind = operations_between({node: position}, {node: end})
         nodes.append({"node": node, "position": position, "end": end, "lag_operations": behind,
                       "lag_seconds": round(max(0.0, seconds), 3) if known else None, "state": "ok"})  # fmt: skip
     return nodes
+
+
+def _outside_logs(snapshot: Snapshot, logs: Logs, now: bool) -> list[dict[str, Any]]:
+    """How far the logs of tables in outside stores are read; their ends as they are `now`, or as they were last seen,
+    and None where the store does not answer, or nobody has looked yet."""
+    found: list[dict[str, Any]] = []
+    for table in followed(snapshot.catalog):
+        state, ends = "ok", dict[str, int]()
+        try:
+            ends = logs.ends_of(table, now)
+        except Error as error:
+            state = str(error)
+        at = {part_of(str(log)): position for log, position in snapshot.positions.items() if table_of(log) == table.id}
+        for part in sorted({*at, *ends}, key=lambda part: (len(part), part)):
+            position, end = at.get(part, 0), ends.get(part)
+            behind = None if end is None else logs.outside.of(table).estimate(position, end)
+            found.append({"table": table.name, "part": part, "position": position, "end": end,
+                          "lag_operations": behind, "state": state})  # fmt: skip
+    return found
 
 
 def _state(snapshot: Snapshot, item: Table | View | Index) -> dict[str, Any]:
@@ -114,6 +138,23 @@ def _state(snapshot: Snapshot, item: Table | View | Index) -> dict[str, Any]:
         "runs": len(runs),
         "shares_state": shared,
     }
+
+
+def _outside(table: Table, note: dict[str, Any] | None) -> dict[str, Any]:
+    """In which store a table is, and how it is read."""
+    if table.outside is None:
+        return {"store": "embedded", "state": "read"}
+    why = None if note is None else note["outside"].get(str(table.id))
+    state = "read" if table.outside.adopted is not None else adoption(table)
+    return {"store": table.outside.kind, "state": state if why is None else f"{state}: {why}"}
+
+
+def adoption(table: Table) -> str:
+    """How far the adoption of a table in an outside store is, in words."""
+    assert table.outside is not None
+    if table.outside.scanned is not None:
+        return "is being adopted: its rows are in, and its log is read up to where they were"
+    return "is being adopted: its rows are read" if table.outside.followed is not None else "waits to be adopted"
 
 
 def _filling(item: View | Index, note: dict[str, Any] | None) -> dict[str, Any]:

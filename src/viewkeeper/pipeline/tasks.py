@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from viewkeeper.catalog.model import REJECTED
 from viewkeeper.jobs.job import Job, Stage
 from viewkeeper.maintenance import zones
 from viewkeeper.maintenance.task import Sent
@@ -78,7 +79,8 @@ def _jobs(work: ZoneWork) -> list[tuple[int, ...]]:
 def _job(work: ZoneWork) -> Job:
     if work.servers == 1:
         return Job(work, (Stage(1, _run_chain),))
-    return Job(work, tuple(Stage(work.servers, partial(_run_zone, zone)) for zone in work.zones))
+    zones = tuple(Stage(work.servers, partial(_run_zone, zone)) for zone in work.zones)
+    return Job(work, (Stage(work.servers, _read_parts), *zones) if sources.has_parts(work) else zones)
 
 
 def run_merge(executor: DriverExecutor, work: MergeWork) -> Receipt:
@@ -90,13 +92,22 @@ def run_merge(executor: DriverExecutor, work: MergeWork) -> Receipt:
 _Made = batch_parcels.BatchParcel | Receipt | _Onward
 
 
+def _read_parts(
+    work: ZoneWork, server: int, _: Iterable[batch_parcels.BatchParcel]
+) -> Iterator[tuple[int, batch_parcels.BatchParcel]]:  # fmt: skip
+    """Reads parts of outside logs on `server`, and hands each row to the owner of its key."""
+    base = state_of(work)[1]
+    parcels = batch_parcels.address(sources.read_parts(work, server, base), work.servers)
+    yield from ((receiver, parcel) for receiver, parcel in enumerate(parcels) if parcel)
+
+
 def _run_zone(
     zone: int, work: ZoneWork, server: int, sent: Iterable[batch_parcels.BatchParcel]
 ) -> Iterator[tuple[int, _Made]]:  # fmt: skip
     """Runs `zone` on `server` over the parcels that it was sent; yields (server, parcel) for the next zones, or, in the
     last zone, receipts, and what is sent on from there.
 
-    In the first zone the rows come from the work's source, and `sent` is empty.
+    In the first zone the rows come from the work's source; `sent` are those of parts that were read before.
     """
     storage, base = state_of(work)
     first = zone == work.zones[0]
@@ -109,6 +120,8 @@ def _run_zone(
             passed_on.append(item)
         else:
             inbox.setdefault(item[0], []).append(batch_parcels.decode(item[1]))
+    for rejects in inbox.pop(sources.REJECTS, ()):
+        context.write(REJECTED, rejects.rows)
     if inbox or context.seed:
         zones.run_zone(program, zone, inbox, context)
     receipt = _write(work, context, zone, server)

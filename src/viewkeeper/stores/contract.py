@@ -17,14 +17,14 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Table
 from viewkeeper.changes.operations import Operations
-from viewkeeper.changes.positions import Cut, LogPlace, Positions, Token
+from viewkeeper.changes.positions import Cut, Hashes, LogName, LogPlace, Positions, Token
 from viewkeeper.changes.verify import LogBatch
 from viewkeeper.errors import InputError
 
 DURABILITIES = ("sync", "process")
 """How safe a write is that was acknowledged: from the machine's death too, or from the process's alone."""
 
-NO_HASHES: Mapping[int, str] = MappingProxyType({})
+NO_HASHES: Hashes = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class TableScan:
     has no key; read them within the `with` block of `scan`.
     """
 
-    positions: dict[int, int]
+    positions: dict[LogName, int]
     batches: Iterator[pa.RecordBatch]
 
 
@@ -66,8 +66,8 @@ class Moment(ABC):
     """All tables as of one moment, and the logs' ends at that moment: `positions`, their running hashes, and `stamp`,
     the greatest that was given."""
 
-    positions: dict[int, int]
-    hashes: dict[int, str]
+    positions: dict[LogName, int]
+    hashes: dict[LogName, str]
     stamp: int
 
     @abstractmethod
@@ -100,7 +100,7 @@ WHOLE_RING: Interval = (0, (1 << 64) - 1)
 class LogReader(Protocol):
     """Reads the logs of one store, in any process: it travels pickled, in jobs, beside the slices to be read."""
 
-    def cut(self, limit: int, after: Positions, hashes: Mapping[int, str] = NO_HASHES) -> Cut:
+    def cut(self, limit: int, after: Positions, hashes: Hashes = NO_HASHES) -> Cut:
         """The end of the batch behind `after`, of about `limit` operations (see `Traits.consistent_cuts`).
 
         Raises StoreReplaced where the logs have not the running hashes `hashes` at `after`.
@@ -193,7 +193,7 @@ class Store(ABC):
         """All tables as of one moment, to be read within the `with` block."""
 
     @abstractmethod
-    def ends(self) -> dict[int, int]:
+    def ends(self) -> dict[LogName, int]:
         """The last sequence of each node's log; takes no lock."""
 
     @abstractmethod
@@ -205,11 +205,11 @@ class Store(ABC):
         """For each position and running hash: whether the log of `node` up to there is the one that has that hash."""
 
     @abstractmethod
-    def replaced(self, positions: Positions, hashes: Mapping[int, str]) -> dict[int, str]:
+    def replaced(self, positions: Positions, hashes: Hashes) -> dict[int, str]:
         """The nodes whose logs are not those that have `hashes` at `positions`, and how that shows."""
 
     @abstractmethod
-    def require_same(self, positions: Positions, hashes: Mapping[int, str]) -> None:
+    def require_same(self, positions: Positions, hashes: Hashes) -> None:
         """Raises StoreReplaced where any node is `replaced`; costs microseconds."""
 
     @abstractmethod

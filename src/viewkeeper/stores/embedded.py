@@ -22,7 +22,7 @@ from viewkeeper.catalog.model import Table
 from viewkeeper.changes import entries, verify
 from viewkeeper.changes.entries import Body
 from viewkeeper.changes.operations import DELETE, PUT, ROW_ID_NODE_BITS, Operations
-from viewkeeper.changes.positions import LogPlace, Positions, Token
+from viewkeeper.changes.positions import Hashes, LogName, LogPlace, Positions, Token
 from viewkeeper.errors import InputError
 from viewkeeper.stores import embedded_log, history, keyed, keyless
 from viewkeeper.stores.access import KEY_BYTES_MAX, Apply, TableAccess, remove_some, table_ids
@@ -120,7 +120,7 @@ class EmbeddedStore(Store):
         access = self._access(table)
         with self._nodes.reading_at_one_moment() as txns:
             pairs = list(zip(self._nodes.nodes, txns, strict=True))
-            positions = {number: node.end(txn) for number, (node, txn) in enumerate(pairs)}
+            positions: dict[LogName, int] = {number: node.end(txn) for number, (node, txn) in enumerate(pairs)}
             yield TableScan(positions, (batch for node, txn in pairs for batch in access.batches(node, txn)))
 
     @contextmanager
@@ -136,8 +136,8 @@ class EmbeddedStore(Store):
     def stamp_after(self, node: int, position: int) -> int | None:
         return embedded_log.stamp_after(self._nodes, node, position)
 
-    def ends(self) -> dict[int, int]:
-        found = {}
+    def ends(self) -> dict[LogName, int]:
+        found: dict[LogName, int] = {}
         for number, node in enumerate(self._nodes.nodes):
             with self._nodes.reading(number) as txn:
                 found[number] = node.end(txn)
@@ -147,10 +147,10 @@ class EmbeddedStore(Store):
         with self._nodes.reading(node, buffers=True) as txn:
             return [history.compare(self._nodes.nodes[node], txn, position, hash_) for position, hash_ in places]
 
-    def replaced(self, positions: Positions, hashes: Mapping[int, str]) -> dict[int, str]:
+    def replaced(self, positions: Positions, hashes: Hashes) -> dict[int, str]:
         return history.replaced(self._nodes, positions, hashes)
 
-    def require_same(self, positions: Positions, hashes: Mapping[int, str]) -> None:
+    def require_same(self, positions: Positions, hashes: Hashes) -> None:
         if reasons := self.replaced(positions, hashes):
             raise history.store_replaced(self._nodes, list(reasons.values()))
 

@@ -14,7 +14,7 @@ import numpy as np
 from viewkeeper.catalog.model import Table
 from viewkeeper.changes import entries
 from viewkeeper.changes.operations import TableForm
-from viewkeeper.changes.positions import Cut, Positions
+from viewkeeper.changes.positions import Cut, Hashes, LogName, Positions
 from viewkeeper.changes.verify import LogBatch, judge
 from viewkeeper.errors import Damaged
 from viewkeeper.stores.contract import NO_HASHES, WHOLE_RING, Interval
@@ -58,7 +58,7 @@ class EmbeddedLog:
         finally:
             _keep_open(nodes)
 
-    def cut(self, limit: int, after: Positions, hashes: Mapping[int, str] = NO_HASHES) -> Cut:
+    def cut(self, limit: int, after: Positions, hashes: Hashes = NO_HASHES) -> Cut:
         with self._opened() as nodes:
             nodes.reader_check()
             return _cut(nodes, limit, after, hashes)
@@ -67,8 +67,8 @@ class EmbeddedLog:
         """A node's log is one slice."""
         return tuple(
             NodeRange(node, after, upto, (cut.hashes_after.get(node, ""), cut.hashes.get(node, "")))
-            for node, upto in sorted(cut.positions.items())
-            if upto > (after := cut.after.get(node, 0))
+            for node, upto in sorted(cut.positions.items(), key=str)
+            if isinstance(node, int) and upto > (after := cut.after.get(node, 0))
         )
 
     def read(self, slice_: NodeRange, tables: Mapping[int, Table], interval: Interval = WHOLE_RING) -> LogBatch:
@@ -98,7 +98,7 @@ def _keep_open(nodes: Nodes) -> None:
         before.close()
 
 
-def _cut(nodes: Nodes, limit: int, after: Positions, hashes: Mapping[int, str]) -> Cut:
+def _cut(nodes: Nodes, limit: int, after: Positions, hashes: Hashes) -> Cut:
     """The end of the batch behind `after`: a moment at which no write was under way on any node.
 
     Everything where that is at most `limit` operations; else the greatest stamp at which it is (but at least one
@@ -112,7 +112,9 @@ def _cut(nodes: Nodes, limit: int, after: Positions, hashes: Mapping[int, str]) 
         logs = [_Log(txn.cursor(node.log)) for node, txn in zip(nodes.nodes, txns, strict=True)]
 
         def ending(positions: list[int], stamp: int) -> Cut:
-            found = {n: hash_at(nodes.nodes[n], txns[n], position) for n, position in enumerate(positions)}
+            found: dict[LogName, str] = {
+                n: hash_at(nodes.nodes[n], txns[n], position) for n, position in enumerate(positions)
+            }
             return Cut(dict(enumerate(positions)), sum(positions) - sum(starts), stamp, positions != ends, found,
                        after, hashes)  # fmt: skip
 
@@ -218,6 +220,7 @@ def _trim(nodes: Nodes, positions: Positions, older_than_seconds: float) -> int:
     young = (now - age, now + age)
     removed = 0
     for number, position in positions.items():
+        assert isinstance(number, int), "a node"
         while (step := _trim_some(nodes, number, position, young)) == _TRIMMED_AT_ONCE:
             removed += step
         removed += step

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from viewkeeper.changes import entries
-from viewkeeper.changes.positions import LogPlace, Positions
+from viewkeeper.changes.positions import Hashes, LogPlace, Positions
 from viewkeeper.errors import StoreReplaced
 from viewkeeper.stores.node import SEQUENCE, Node
 from viewkeeper.stores.node_environments import Nodes
@@ -49,7 +49,7 @@ def _told(node: Node, txn: Any, position: int) -> list[bytes] | LogPlace:
     return LogPlace.BEYOND if end < position else LogPlace.OTHER
 
 
-def replaced(nodes: Nodes, positions: Positions, hashes: Mapping[int, str]) -> dict[int, str]:
+def replaced(nodes: Nodes, positions: Positions, hashes: Hashes) -> dict[int, str]:
     """The nodes whose logs are not those that were read up to `positions`, where they had `hashes`, and how that shows;
     none is the rule."""
     found = {}
@@ -61,7 +61,7 @@ def replaced(nodes: Nodes, positions: Positions, hashes: Mapping[int, str]) -> d
     return found
 
 
-def require_same(nodes: Nodes, txns: Mapping[int, Any], positions: Positions, hashes: Mapping[int, str]) -> None:
+def require_same(nodes: Nodes, txns: Mapping[int, Any], positions: Positions, hashes: Hashes) -> None:
     """Raises StoreReplaced where the logs, as the transactions `txns` see them, are `replaced`."""
     reasons = []
     for number, txn in txns.items():

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 from viewkeeper.errors import Damaged
 from viewkeeper.trace.receipt import FileRef, RunRef
 
-Kind = Literal["batch", "merge", "catalog", "fill", "epoch", "parts", "rebase"]
+Kind = Literal["batch", "merge", "catalog", "fill", "epoch", "parts", "rebase", "adopt"]
 """What was committed.  A merge and an epoch keep the version, each other kind makes the next one."""
 
 KEEPS_VERSION = ("merge", "epoch")
@@ -46,6 +46,7 @@ class Manifest:
 
     `positions` maps a node to the last sequence of its log that is in, `hashes` to the log's running hash there (in
     hexadecimal digits), and `rebased` to the greatest sequence that may also have been one of a log that was replaced.
+    Beside nodes (numbers) there are the logs of tables in outside stores (texts; changes/positions.py).
     `stamp` is that of the newest entry, in microseconds.  `progress` says of each stream and part view how far it is
     (streams/progress.py), as plain data.
     `identity` is random, and `follows` that of the manifest before: a chain cannot be mixed from two.  `database` is
@@ -61,7 +62,7 @@ class Manifest:
     identity: str
     follows: str
     since: int
-    positions: dict[int, int]
+    positions: dict[int | str, int]
     stamp: int
     catalog: CatalogRef
     added: tuple[RunRef, ...] = ()
@@ -69,8 +70,8 @@ class Manifest:
     files_added: tuple[FileRef, ...] = ()
     files_removed: tuple[str, ...] = ()
     progress: dict[int, dict[str, Any]] = field(default_factory=dict)
-    hashes: dict[int, str] = field(default_factory=dict)
-    rebased: dict[int, int] = field(default_factory=dict)
+    hashes: dict[int | str, str] = field(default_factory=dict)
+    rebased: dict[int | str, int] = field(default_factory=dict)
 
     @property
     def is_checkpoint(self) -> bool:
@@ -105,16 +106,20 @@ class Manifest:
             number=data["number"], version=data["version"], epoch=data["epoch"], kind=data["kind"],
             database=data["database"], identity=data["id"], follows=data["follows"], since=data["since"],
             stamp=data["stamp"],
-            positions={int(node): sequence for node, sequence in data["positions"].items()},
+            positions={_log(log): sequence for log, sequence in data["positions"].items()},
             catalog=CatalogRef(*data["catalog"]),
             added=tuple(_run(file, fields) for file, runs in data["runs_added"].items() for fields in runs),
             removed=tuple((run[0], file, run[1]) for file, runs in data["runs_removed"].items() for run in runs),
             files_added=tuple(FileRef(file, *fields) for file, fields in data["files_added"].items()),
             files_removed=tuple(data["files_removed"]),
             progress={int(object_): each for object_, each in data.get("progress", {}).items()},
-            hashes={int(node): hash_ for node, hash_ in data["hashes"].items()},
-            rebased={int(node): sequence for node, sequence in data["rebased"].items()},
+            hashes={_log(log): hash_ for log, hash_ in data["hashes"].items()},
+            rebased={_log(log): sequence for log, sequence in data["rebased"].items()},
         )  # fmt: skip
+
+
+def _log(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
 
 
 def _checksum_line(body: bytes) -> bytes:

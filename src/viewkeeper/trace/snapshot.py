@@ -36,14 +36,14 @@ class Change:
 
     kind: Kind
     version: int
-    positions: dict[int, int] | None = None
+    positions: dict[int | str, int] | None = None
     added: Sequence[Receipt] = ()
     removed: Sequence[RunRef] = ()
     catalog: Catalog | None = None
     stamp: int | None = None
     progress: dict[int, dict[str, Any]] | None = None
-    hashes: dict[int, str] | None = None
-    rebased: dict[int, int] | None = None
+    hashes: dict[int | str, str] | None = None
+    rebased: dict[int | str, int] | None = None
 
 
 class Chain(Protocol):
@@ -78,14 +78,14 @@ class Snapshot:
     database: str
     identity: str
     since: int
-    positions: dict[int, int]
+    positions: dict[int | str, int]
     stamp: int
     catalog_ref: CatalogRef
     states: dict[int, tuple[RunRef, ...]]
     files: dict[str, FileRef]
     progress: dict[int, dict[str, Any]]
-    hashes: dict[int, str]
-    rebased: dict[int, int]
+    hashes: dict[int | str, str]
+    rebased: dict[int | str, int]
     _traces: dict[int, Trace] = field(default_factory=dict, repr=False)
 
     @property

@@ -28,6 +28,7 @@ from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.spark_views import bind_any_view
 from viewkeeper.pipeline.whole_parts import with_parts_of
 from viewkeeper.plans.maintenance import plan_of, states_of
+from viewkeeper.stores.outside.outside_kinds import outside_note
 from viewkeeper.streams.analyst import Analyst, LazyAnalyst, NoAnalyst
 from viewkeeper.streams.declare_streams import declare_view, is_by_parts, is_over_parts
 from viewkeeper.streams.existing import ExistingParts
@@ -163,6 +164,8 @@ def _describe(version: Version, name: str) -> Result:
             for i, (column, detail, declared) in enumerate(zip(columns, details, texts, strict=True))]  # fmt: skip
     schema = {"col_name": pa.string(), "data_type": pa.string(), "nullable": pa.bool_(), "key": pa.int32(),
               "default": pa.string(), "comment": pa.string()}  # fmt: skip
+    if isinstance(found, Table) and found.outside is not None:
+        note = f"{note}; {outside_note(found.outside)}"
     if isinstance(found, Table | View) and found.comment is not None:
         note = f"{note}; {found.comment}"
     return _listed(rows, schema, note)

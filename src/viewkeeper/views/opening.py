@@ -11,6 +11,7 @@ from viewkeeper.errors import Error, NotFound, storage_named
 from viewkeeper.settings import Settings, found, settle, wanted
 from viewkeeper.stores.contract import Store, require_durability
 from viewkeeper.stores.kinds import open_store
+from viewkeeper.stores.logs import Logs
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.local_disk import local_storage
 from viewkeeper.views.spark_frames import SparkFrames
@@ -27,13 +28,16 @@ class Opened:
     newest: Newest
     spark: SparkUse
     frames: SparkFrames
+    logs: Logs
 
     @staticmethod
     def of(storage: Storage, store: Store) -> Opened:
         """The database whose folder and store are open."""
         newest = Newest(storage, store)
-        spark = SparkUse(newest.version().catalog.zone)
-        return Opened(storage, store, newest, spark, SparkFrames(spark.session, holds=True))
+        zone = newest.version().catalog.zone
+        spark = SparkUse(zone)
+        frames = SparkFrames(spark.session, holds=True)
+        return Opened(storage, store, newest, spark, frames, Logs.of(store, zone))
 
 
 class Opening:
@@ -90,6 +94,8 @@ class Opening:
             self._opened.frames.close()
             self._opened.spark.close()
         finally:
+            self._opened.logs.close()
+            self._opened.logs.outside.close()
             self._opened.store.close()
 
     def _found(self) -> Opened:

@@ -14,7 +14,7 @@ from viewkeeper.catalog.types import logical_type
 from viewkeeper.changes.positions import Token
 from viewkeeper.errors import InputError, LayoutChanged, NotFound, RowError
 from viewkeeper.files import read_rows
-from viewkeeper.stores.contract import Store
+from viewkeeper.stores.logs import Logs
 from viewkeeper.views.reader import ViewReader
 from viewkeeper.views.version_sources import Newest
 
@@ -35,16 +35,19 @@ def with_layout_of_now(do: Callable[[], _Given]) -> _Given:
 class TableHandle:
     """A base table: rows are written and read here at once, whatever has been maintained."""
 
-    def __init__(self, newest: Newest, store: Store, name: str) -> None:
+    def __init__(self, newest: Newest, logs: Logs, name: str) -> None:
         self._newest = newest
-        self._store = store
+        self._store, self._logs = logs.store, logs
         self.name = name
         self._table()
 
     def put(self, row: Mapping[str, Any]) -> Token:
         """Sets the named columns of one row; None makes a column NULL.  The token is for `get(..., after=token)`."""
+        table = self._table()
+        if table.outside is not None:
+            return self._logs.outside.of(table).put_many([row])
         try:
-            return self._store.put(self._table(), row)
+            return self._store.put(table, row)
         except LayoutChanged:
             return with_layout_of_now(lambda: self._store.put(self._table(), row))
 
@@ -53,6 +56,9 @@ class TableHandle:
 
         One call is one atomic step; of a pyarrow RecordBatchReader, one a record batch.
         """
+        table = self._table()
+        if table.outside is not None:
+            return self._logs.outside.of(table).put_many(rows)
         if not isinstance(rows, pa.RecordBatchReader):
             given = list(rows) if isinstance(rows, Iterator) else rows
             return with_layout_of_now(lambda: self._store.put_many(self._table(), given))
@@ -83,10 +89,16 @@ class TableHandle:
     def delete(self, key: Any, columns: Sequence[str] | None = None) -> Token | bool:
         """Deletes the row of `key`, or makes its `columns` NULL.  In a table without a key: one row equal to the dict
         `key`, and False if there is none."""
+        table = self._table()
+        if table.outside is not None:
+            return self._logs.outside.of(table).delete(key, columns)
         return with_layout_of_now(lambda: self._store.delete(self._table(), key, columns))
 
     def delete_many(self, keys: Iterable[Any]) -> Token:
         """`delete` of the rows of many keys, one atomic step."""
+        table = self._table()
+        if table.outside is not None:
+            return self._logs.outside.of(table).delete_many(keys)
         given = list(keys) if isinstance(keys, Iterable) else keys
         return with_layout_of_now(lambda: self._store.delete_many(self._table(), given))
 
@@ -96,8 +108,11 @@ class TableHandle:
         """The row of `key` as written, as a dict, or None; by an index, a list of the rows at the newest version."""
         if index is not None:
             return ViewReader(self._newest, self.name).get(key, index=index, after=after, timeout=timeout)
+        table = self._table()
+        if table.outside is not None:
+            return self._logs.outside.of(table).get(key)
         try:
-            return self._store.get(self._table(), key)
+            return self._store.get(table, key)
         except LayoutChanged:
             return with_layout_of_now(lambda: self._store.get(self._table(), key))
 

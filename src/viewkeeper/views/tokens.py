@@ -3,9 +3,7 @@ store is put back and written to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from viewkeeper.changes.positions import LogPlace, Token
+from viewkeeper.changes.positions import LogPlace, Positions, Token
 from viewkeeper.errors import StoreReplaced
 from viewkeeper.stores.contract import Store
 from viewkeeper.trace.snapshot import Snapshot
@@ -13,15 +11,15 @@ from viewkeeper.trace.snapshot import Snapshot
 _ANOTHER = (LogPlace.OTHER, LogPlace.BEYOND)
 
 
-def require_written(token: Token, snapshot: Snapshot, store: Store, rebased: Mapping[int, int]) -> None:
+def require_written(token: Token, snapshot: Snapshot, store: Store, rebased: Positions) -> None:
     """Raises StoreReplaced where the writes of `token` are neither in `snapshot` nor can come into a later one.
 
     `rebased` is that of the newest snapshot: sequences up to there may be of a log that was replaced.
     """
     place = snapshot.storage.root
     for node, sequence in token.positions.items():
-        if node >= store.nodes:
-            continue  # of another database: it is waited for in vain
+        if not isinstance(node, int) or node >= store.nodes:
+            continue  # of an outside store, whose log says of itself if it is another; or of another database
         hash_ = token.hashes.get(node)
         at = snapshot.positions.get(node, 0), snapshot.hashes.get(node, "")
         read, *others = store.compare(node, at, *(((sequence, hash_),) if hash_ else ()))

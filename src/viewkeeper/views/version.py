@@ -10,7 +10,7 @@ from typing import NamedTuple
 from viewkeeper.catalog.model import ERRORS, Catalog, Index, InParts, PartView, Stream, Table, View
 from viewkeeper.errors import NotFound, NotReady, ViewBroken
 from viewkeeper.pipeline.note import read_note
-from viewkeeper.pipeline.status import progress
+from viewkeeper.pipeline.status import adoption, progress
 from viewkeeper.streams.part_index import PartIndex, read_index
 from viewkeeper.streams.readers import parts_below
 from viewkeeper.trace.commit import Snapshot
@@ -57,6 +57,8 @@ class Version:
         if found is None:
             of = self._find(name)
             way = self._index(of, index) if index is not None else None
+            if isinstance(of, Table) and of.outside is not None and of.outside.adopted is None:
+                raise NotReady(f"{of.name} {adoption(of)}; db.catch_up() waits for it")
             for part in (of, way):
                 if isinstance(part, (View, Index)) and part.filled is None:
                     done = progress(read_note(self.snapshot.storage.disk), part.id)

@@ -83,7 +83,8 @@ def run(operator: plan.Delta, task: Task) -> None:
     sent = task.inbox.get(f"ops:{operator.table}")
     if not sent:
         return
-    operations = _in_order(operator, sent, task.program.table(operator.table).given)
+    table = task.program.table(operator.table)
+    operations = _in_order(operator, sent, table.given, by_time=table.outside is not None)
     task.context.count("operations", len(operations.rows))
     groups = operations.groups
     firsts = groups.firsts
@@ -99,11 +100,18 @@ def run(operator: plan.Delta, task: Task) -> None:
     task.streams[operator.id] = _signed(operator, keys, old, outcome, changed & found, changed & outcome.live)
 
 
-def _in_order(operator: plan.Delta, sent: list[Sent], given: tuple[int | None, ...]) -> KeyOperations:
+def _in_order(
+    operator: plan.Delta, sent: list[Sent], given: tuple[int | None, ...], by_time: bool
+) -> KeyOperations:  # fmt: skip
+    """`by_time`: a key may live in several parts of a log, of a topic that has got more partitions, say.  Then their
+    stamps, which do not fall along a part, say what came first; within a part it is the sequence."""
     rows = Rows.concat([s.rows for s in sent])
     hashes = np.concatenate([s.hashes for s in sent])
-    sequences = rows.columns[-2].to_numpy()
-    if (np.diff(sequences) < 0).any():
+    nodes, sequences, stamps = (column.to_numpy() for column in rows.columns[-3:])
+    if by_time:
+        order = np.lexsort((sequences, nodes, stamps))
+        rows, hashes = rows.take(order), hashes[order]
+    elif (np.diff(sequences) < 0).any():
         # A key lives on one node, so the order among nodes does not matter.
         order = np.argsort(sequences, kind="stable")
         rows, hashes = rows.take(order), hashes[order]

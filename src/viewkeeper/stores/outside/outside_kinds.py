@@ -1,0 +1,44 @@
+"""The kinds of outside stores, by the name behind USING."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from viewkeeper.catalog.outside_store import OutsideStore
+from viewkeeper.errors import InputError, NotSupported
+from viewkeeper.stores.outside.contract import OutsideTable
+
+KINDS: Mapping[str, tuple[str, str]] = {
+    "kafka": ("viewkeeper.stores.outside.kafka.table", "KafkaTable"),
+}
+"""Where each is: module and class.  A store's client is loaded when a table of it is."""
+
+
+def outside_note(outside: OutsideStore) -> str:
+    """Where a table in an outside store is, and how the store differs, for people; no secret is among the options."""
+    options = ", ".join(f"{name} '{value}'" for name, value in outside.options)
+    try:
+        traits = f"; {kind_of_store(outside.kind).traits}"
+    except (InputError, NotSupported):  # its client is not installed here
+        traits = ""
+    return f"in {outside.kind} ({options}){traits}"
+
+
+def kind_of_store(kind: str) -> type[OutsideTable]:
+    """The class of tables in stores of `kind`.
+
+    Raises NotSupported where there is no such kind, InputError where its client is not installed.
+    """
+    place = KINDS.get(kind.lower())
+    if place is None:
+        raise NotSupported(
+            f"USING {kind}: there are {', '.join(KINDS)}; a table without USING is in the embedded store"
+        )
+    module, name = place
+    try:
+        found = getattr(import_module(module), name)
+    except ImportError as error:
+        raise InputError(f"USING {kind} needs the package {error.name}: pip install 'viewkeeper[{kind}]'") from error
+    assert issubclass(found, OutsideTable)
+    return found

@@ -1,0 +1,112 @@
+"""A foreign program that keeps the rows of a table in a topic, and knows what they are."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+Row = dict[str, Any]
+
+
+class Topic:
+    """A topic of orders, whose rows `model` has by id; `format_` is that of `CREATE TABLE ... USING kafka`."""
+
+    def __init__(
+        self, servers: str, name: str, format_: str = "debezium-json", partitions: int = 2, **config: str
+    ) -> None:
+        self.servers, self.name, self.format = servers, name, format_
+        self.admin = AdminClient({"bootstrap.servers": servers})
+        self.made(partitions, **config)
+        self.producer = self._producer()
+        self.model: dict[int, Row] = {}
+
+    def made(self, partitions: int, **config: str) -> None:
+        self.admin.create_topics([NewTopic(self.name, partitions, 1, config=config)])[self.name].result(20)
+        while len(self.admin.list_topics(self.name, 10).topics[self.name].partitions) < partitions:
+            time.sleep(0.05)
+
+    def _producer(self, **more: Any) -> Producer:
+        return Producer({"bootstrap.servers": self.servers, "partitioner": "murmur2_random", "acks": "all", **more})
+
+    @property
+    def options(self) -> str:
+        return f"OPTIONS (bootstrap_servers '{self.servers}', topic '{self.name}', format '{self.format}')"
+
+    def put(self, row: Row, producer: Producer | None = None) -> None:
+        before = self.model.get(row["id"])
+        value = (
+            {"before": before, "after": row, "op": "u" if before else "c"} if self.format == "debezium-json" else row
+        )
+        self._send(producer, row["id"], value)
+        self.model[row["id"]] = row
+
+    def delete(self, id_: int, producer: Producer | None = None) -> None:
+        before = self.model.pop(id_, {"id": id_})
+        if self.format == "debezium-json":
+            self._send(producer, id_, {"before": before, "after": None, "op": "d"})
+        self._send(producer, id_, None)
+
+    def _send(self, producer: Producer | None, id_: int, value: Any) -> None:
+        data = None if value is None else json.dumps(value).encode()
+        (producer or self.producer).produce(self.name, data, json.dumps({"id": id_}).encode())
+
+    def flush(self) -> None:
+        assert self.producer.flush(30) == 0
+
+    def change(self, chance: random.Random, operations: int, keys: int = 40) -> None:
+        """Random puts, deletes and puts again, several on one key."""
+        for _ in range(operations):
+            id_ = chance.randrange(keys)
+            if chance.random() < 0.3:
+                self.delete(id_)
+            else:
+                self.put(
+                    {
+                        "id": id_,
+                        "customer": chance.choice([None, 1, 2, 3]),
+                        "price": f"{chance.randrange(500) / 100:.2f}",
+                    }
+                )
+        self.flush()
+
+    def transaction(self, chance: random.Random, commit: bool) -> None:
+        """Some puts in one transaction, which is committed or given up."""
+        producer = self._producer(**{"transactional.id": f"{self.name} {chance.random()}"})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        kept = dict(self.model)
+        for id_ in range(5):
+            self.put({"id": id_, "customer": 9, "price": "1.00"}, producer)
+        producer.flush(30)
+        if commit:
+            producer.commit_transaction(30)
+        else:
+            producer.abort_transaction(30)
+            self.model = kept
+
+    def more_partitions(self, total: int) -> None:
+        self.admin.create_partitions([NewPartitions(self.name, total)])[self.name].result(20)
+        while len(self.admin.list_topics(self.name, 10).topics[self.name].partitions) < total:
+            time.sleep(0.05)
+        self.producer = self._producer(**{"topic.metadata.refresh.interval.ms": 100})
+
+    def cut_off(self) -> None:
+        """Delete all records that there are."""
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "cut"})
+        ends = []
+        for partition in self.admin.list_topics(self.name, 10).topics[self.name].partitions:
+            _, high = consumer.get_watermark_offsets(TopicPartition(self.name, partition), 10)
+            ends.append(TopicPartition(self.name, partition, high))
+        consumer.close()
+        for future in self.admin.delete_records(ends).values():
+            future.result(20)
+
+    def dropped(self) -> None:
+        self.admin.delete_topics([self.name])[self.name].result(20)
+        while self.name in self.admin.list_topics(timeout=10).topics:
+            time.sleep(0.05)
