@@ -271,3 +271,14 @@ def test_a_frame_whose_rows_are_chance_is_refused(database: Database) -> None:
 def test_what_takes_rows_in_the_order_of_chance_is_refused(database: Database, call: str) -> None:
     with pytest.raises(DeclarationError, match="is chance|how Spark splits the rows"):
         database.sql(f"CREATE VIEW v AS SELECT g, {call} AS v FROM t GROUP BY g")
+
+
+def test_what_spark_says_of_a_subquery_that_no_row_asks_for_is_not_taken_for_the_answer(database: Database) -> None:
+    """Spark runs it all the same, and raises; as the query is written, it is not reached."""
+    few = "(SELECT approx_count_distinct(s) FROM t) AS n, (SELECT id FROM t) AS one"
+    database.sql(f"CREATE VIEW v AS SELECT id, {few} FROM t WHERE id < (SELECT min(id) FROM t WHERE id > 5)")
+    database.table("t").put_many([{"id": 1}, {"id": 2}])
+    database.catch_up()
+    report = database.check("v")
+    assert list(database.view("v").rows()) == []
+    assert report.verdict == "not judged" and "runs subqueries that no row asks for" in report.unjudged[0]

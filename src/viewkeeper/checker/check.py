@@ -19,7 +19,7 @@ from viewkeeper.checker.compare import Comparison, compare, compared_as_rounded,
 from viewkeeper.checker.delta_proof import DeltaProof, Key, KeyedTable, LoggedOperation, prove
 from viewkeeper.checker.exact_judge import exact_answer
 from viewkeeper.checker.report import NOT_JUDGED, Report
-from viewkeeper.checker.row_evaluator import Answer, ErrorRow, evaluate
+from viewkeeper.checker.row_evaluator import TOO_MANY, Answer, ErrorRow, evaluate
 from viewkeeper.checker.tables import rows_of, table_of
 from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.compiler.parse import parse_script
@@ -329,6 +329,8 @@ def _of_spark(sql: str, by_spark: Any, found: pa.Table, errors: list[ErrorRow], 
                         "it computes no value that it finds out no row needs", errors=errors)  # fmt: skip
     raised = set() if isinstance(by_spark, pa.Table) else {by_spark.condition.split(".")[0]}
     said = {error.code for error in errors}
+    if not whole and not said and raised == {TOO_MANY}:
+        return _Finding("none", unjudged=f"Spark says {TOO_MANY}, and runs subqueries that no row asks for, too")
     # Of several errors Spark names the one that it meets first; what has no class of ours is FUNCTION_RAISED.
     missing = set() if "FUNCTION_RAISED" in said else raised - said
     extra = set() if raised else said

@@ -74,7 +74,7 @@ from viewkeeper.plans.rewriting import walk
 from viewkeeper.plans.subqueries import Exists, InSubquery, ScalarSubquery, Subquery, scans_in, subqueries_in
 
 _TRUE = Literal(BOOLEAN, False, None, True)
-_TOO_MANY = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
+TOO_MANY = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
 
 
 @dataclass(frozen=True)
@@ -346,7 +346,7 @@ class _Evaluator:
             case ScalarSubquery():
                 rows = self._rows_for(e, row)
                 if len(rows) > 1:
-                    raise Raised(_TOO_MANY, e.place)
+                    raise Raised(TOO_MANY, e.place)
                 return rows[0][0] if rows else None
             case Exists():
                 return bool(self._rows_for(e, row))
@@ -355,7 +355,7 @@ class _Evaluator:
                 return _any(_all_equal(values, other) for other in self._rows_for(e, row))
             case OnlyRow():
                 if (self._value(e.rows, row) or 0) > 1:
-                    raise Raised(_TOO_MANY, e.place)
+                    raise Raised(TOO_MANY, e.place)
                 return self._value(e.argument, row)
         raise TypeError(f"no such expression: {type(e).__name__}")
 
