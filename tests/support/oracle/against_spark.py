@@ -123,7 +123,8 @@ class Pairs:
         left_out: set[int] = set()
         for report in check_views(MemoryEvidence(engine, base), names, self._judge):
             view = engine.catalog.find(report.view)
-            if report.verdict == NOT_JUDGED and (report.errors or left_out.intersection(view.reads)):
+            raises = any("no row asks for" in why for why in report.unjudged)
+            if report.verdict == NOT_JUDGED and (report.errors or raises or left_out.intersection(view.reads)):
                 self.reached["errors that Spark leaves out"] += 1
                 left_out.add(view.id)
                 continue
