@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 from viewkeeper.changes.positions import Positions, table_of
@@ -116,7 +116,7 @@ def catch_up(
     far it is, StoreReplaced where the logs are not those that the views have read.
     """
     newest = storage.newest()
-    ends, ids = logs.ends_now(newest.catalog), unready(newest.catalog)
+    ends, ids = logs.ends_now(newest.catalog, newest.positions, newest.hashes), unready(newest.catalog)
     goals, replaced = stream_goals(newest)
     deadline = None if timeout is None else time.monotonic() + timeout
     waits_for: str | None = None
@@ -135,9 +135,7 @@ def catch_up(
         logs.store.require_same(snapshot.positions, snapshot.hashes)
         done = tell(snapshot)
         if caught_up(snapshot, ends, ids) and streams_caught_up(snapshot, goals):
-            if replaced:
-                raise replaced[0]  # all that can be done is done
-            return snapshot.version
+            return _caught_up_with(snapshot, replaced, logs.lost(snapshot.catalog))
         if deadline is not None and time.monotonic() > deadline:
             raise Timeout(
                 f"not caught up within {timeout:g} s: {done:,} of {total:,} operations are in, "
@@ -175,6 +173,15 @@ def catch_up(
                     break
 
         _drive(storage, logs, make_executor, lock, OPERATIONS_MAX, work)
+
+
+def _caught_up_with(snapshot: Snapshot, replaced: Sequence[Error], lost: dict[int, str]) -> int:
+    """The version of a snapshot in which all is done that can be; raises why something cannot."""
+    if replaced:
+        raise replaced[0]
+    if lost:
+        raise LogLost("; ".join(lost.values()))
+    return snapshot.version
 
 
 def _require_logs(lost: dict[int, str], snapshot: Snapshot, ends: Positions, ids: frozenset[int]) -> None:

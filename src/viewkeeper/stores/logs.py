@@ -118,11 +118,18 @@ class Logs:
                 found |= {log_of(table.id, part): end for part, end in ends.positions.items()}
         return found
 
-    def ends_now(self, catalog: Catalog) -> dict[LogName, int]:
-        """The ends of all logs; raises StoreAway where an outside store does not answer."""
+    def ends_now(self, catalog: Catalog, after: Positions, hashes: Hashes) -> dict[LogName, int]:
+        """The ends of all logs that have been read up to `after`, but for those that are found to be lost; raises
+        StoreAway where an outside store does not answer."""
         found: dict[LogName, int] = dict(self.store.ends())
         for table in followed(catalog):
-            ends = self.outside.of(table).ends()
+            try:
+                ends = self.outside.of(table).ends()
+                require_same_identity(table, hashes, ends)
+                require_no_less(table, after, ends)
+            except LogLost as lost:
+                self._lost[table.id] = str(lost)
+                continue
             found |= {log_of(table.id, part): end for part, end in ends.positions.items()}
         return found
 
@@ -143,7 +150,10 @@ class Logs:
             had = {log: position for log, position in after.items() if table_of(log) == table.id}
             positions |= had
             identities |= {log: hashes[log] for log in had if log in hashes}
-            ends = self._watch(table).ends()
+            watch = self._watch(table)
+            ends = watch.ends((had, hashes))
+            if watch.lost is not None:
+                self._lost.setdefault(table.id, watch.lost)
             if ends is None or table.id in self._lost or self._is_held_up(table.id):
                 continue
             opened = self.outside.of(table)
@@ -255,6 +265,16 @@ def require_same_identity(table: Table, hashes: Hashes, ends: LogEnds) -> None:
             raise LogLost(_replaced(table, part))
 
 
+def require_no_less(table: Table, after: Positions, ends: LogEnds) -> None:
+    """Raises LogLost where a log of an outside table, which has been read up to `after`, ends before that."""
+    for part, end in ends.positions.items():
+        if end < (at := after.get(log_of(table.id, part), 0)):
+            raise LogLost(said_of(
+                table.id, table.name, f"its log {part} ends at {end}, and had been read up to {at}: the store has lost "
+                "entries that it had acknowledged; drop the table, and create it again",
+            ))  # fmt: skip
+
+
 def followed(catalog: Catalog) -> list[Table]:
     """The tables in outside stores whose logs are read."""
     return [table for table in catalog.outside if table.outside is not None and table.outside.scanned is not None]
@@ -272,16 +292,20 @@ class _Watch:
 
     def __init__(self, outside: OutsideTables, table: Table) -> None:
         self.table, self.error = table, None  # type: Table, str | None
+        self.lost: str | None = None
         self._outside = outside
         self._ends: LogEnds | None = None
+        self._read: tuple[Positions, Hashes] = {}, NO_HASHES
         self._asked = time.monotonic()
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def ends(self) -> LogEnds | None:
-        """As they were last seen; None before that."""
+    def ends(self, read: tuple[Positions, Hashes] | None = None) -> LogEnds | None:
+        """As they were last seen; None before that.  `read`: how far they have been read, and which they were."""
         self._asked = time.monotonic()
+        if read is not None:
+            self._read = read
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name=f"viewkeeper {self.table.name}", daemon=True)
@@ -295,9 +319,14 @@ class _Watch:
         pause = AWAY_SECONDS[0]
         while not self._stopped.is_set() and time.monotonic() - self._asked < UNASKED_SECONDS:
             try:
-                self._ends = self._outside.of(self.table).ends()
-            except (StoreAway, LogLost, Error) as error:
+                after, hashes = self._read  # before the store is asked
+                ends = self._outside.of(self.table).ends()
+                require_same_identity(self.table, hashes, ends)
+                require_no_less(self.table, after, ends)
+                self._ends = ends
+            except Error as error:
                 self.error = str(error)
+                self.lost = self.error if isinstance(error, LogLost) else None
                 self._stopped.wait(pause)
                 pause = min(2 * pause, AWAY_SECONDS[1])
             else:
