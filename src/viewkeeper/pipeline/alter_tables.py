@@ -80,6 +80,7 @@ def _with_default(catalog: Catalog, table: Table, statement: SetDefault) -> Tabl
         refuse_default_of_key(statement.column, statement.default)
     default = None
     if statement.default is not None:
+        _require_no_default(table, statement.column)
         type_, declared = table.columns[i].type, table.declared[i]
         default = bound_default(statement.default, statement.column, type_, catalog.zone, declared)
     details = list(table.details)
@@ -98,6 +99,8 @@ def _with_added(
             raise DeclarationError(message, *column.name.place)
         said = column_details(column, catalog.zone, free + len(details))
         before = None if said.default is None else said.default.value
+        if said.default is not None:
+            _require_no_default(table, column.name)
         if not column.nullable and before is None:
             message = f"{column.name} is NOT NULL, and the rows of {table.name} have no value for it; add a DEFAULT"
             raise DeclarationError(message, *column.name.place)
@@ -113,6 +116,12 @@ def _with_added(
         held=(*table.yielded, *places),
     )  # fmt: skip
     return declare_tables.alter(replace(catalog, next_id=catalog.next_id + 1), made)
+
+
+def _require_no_default(table: Table, column: Identifier) -> None:
+    if table.outside is not None:
+        message = f"{column} of {table.name} has no DEFAULT: other programs that write the table would not know of it"
+        raise DeclarationError(message, *column.place)
 
 
 def _without(catalog: Catalog, table: Table, name: Identifier, bind: BindAgain) -> Catalog:
@@ -139,6 +148,9 @@ def _without(catalog: Catalog, table: Table, name: Identifier, bind: BindAgain) 
 
 def _with_renamed(catalog: Catalog, table: Table, statement: RenameColumn, bind: BindAgain) -> Catalog:
     i, name, to = _position(table, statement.column), statement.column, statement.to
+    if table.outside is not None:
+        message = f"{name} is called so in the store that {table.name} is in; drop the table, and create it again"
+        raise DeclarationError(message, *name.place)
     taken = _find(table, to)
     if taken is not None and taken != i:
         raise DeclarationError(f"{table.name} has a column {to} already; take another name", *to.place)
