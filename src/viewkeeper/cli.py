@@ -11,6 +11,7 @@ import click
 from viewkeeper.commands.output import show_progress
 from viewkeeper.commands.programs import bench, demo
 from viewkeeper.commands.row_commands import get, load, put, sql
+from viewkeeper.commands.scripts import script
 from viewkeeper.commands.servers import servers
 from viewkeeper.commands.upkeep import catch_up, check, explain, init, maintain, rebase, rejected, status
 
@@ -31,7 +32,8 @@ def cli() -> None:
 
 
 for _command in (
-    demo, init, sql, load, put, get, maintain, catch_up, status, explain, check, rejected, rebase, servers, bench
+    demo, init, sql, load, put, get, maintain, catch_up, status, explain, check, rejected, rebase, script, servers,
+    bench
 ):  # fmt: skip
     cli.add_command(_command)
 
