@@ -25,7 +25,7 @@ from viewkeeper.errors import DeclarationError, InputError, NotSupported, QueryR
 from viewkeeper.evidence import DatabaseEvidence, PartEvidence, as_kept
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
-from viewkeeper.pipeline.declare_outside import require_there
+from viewkeeper.pipeline.declare_outside import resolved
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
 from viewkeeper.pipeline.rebase import Rebased, rebase
 from viewkeeper.pipeline.spark_executor import loss_named
@@ -180,9 +180,9 @@ class Database:
     def _declared(self, statements: list[Statement], text: str, of: int) -> Result:
         """What `statements`, some or all of the statements of a text, declare."""
         self._opening.made()
-        require_there(self.catalog, statements)
+        found = resolved(self.catalog, statements)
         with storage_named(self.root):
-            script = text if len(statements) == of else _in_place(statements)
+            script = text if len(statements) == of and found == statements else _in_place(found)
             done = requests.submit(self._storage, script, analyst=self._spark.analyst, store=self._store)
         return Result(note="\n".join(" ".join(change) for change in done.objects))
 

@@ -93,10 +93,10 @@ class DatabaseEvidence:
         """The rows of a table in an outside store, which others write meanwhile: those that are read, with what the
         log says from before the first on; or all that the log says, where there is nothing else."""
         opened = self._logs.outside.of(table)
-        begin = opened.ends() if opened.traits.rows else opened.start()
+        begin = opened.ends() if opened.has_rows else opened.start()
         require_same_identity(table, self._version.snapshot.hashes, begin)
         read = [self._decoded(table, opened.form.as_rows(rows, -1, *np.zeros((2, len(rows)), np.int64)))
-                for rows in (opened.rows() if opened.traits.rows else ())]  # fmt: skip
+                for rows in (opened.rows() if opened.has_rows else ())]  # fmt: skip
         ends = opened.ends()
         since = list(self._logged(table, _of_table(table, ends), _of_table(table, begin)))
         rows = list(replay({}, chain(*read, since), _keyed(table)).rows.values())

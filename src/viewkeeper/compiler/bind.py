@@ -124,6 +124,8 @@ class BoundTable:
 
 def bind_table(statement: CreateTable, zone: str) -> BoundTable:
     """Checks CREATE TABLE; raises DeclarationError or NotSupported with line and column."""
+    if not statement.columns:
+        raise DeclarationError(f"{statement.name} needs columns", *statement.name.place)
     _refuse_twice([column.name for column in statement.columns], "column")
     positions = {column.name.name.lower(): i for i, column in enumerate(statement.columns)}
     _refuse_twice(list(statement.key), "key column")

@@ -24,6 +24,8 @@ from viewkeeper.plans.expressions import TextPlace
 
 T = TokenType
 
+_BEHIND_COLUMNS = ("COMMENT", "USING", "OPTIONS")
+
 
 class TableReader(ChangeReader):
     """Reads what declares and changes base tables."""
@@ -32,6 +34,31 @@ class TableReader(ChangeReader):
         name = self._new_name("a table")
         if self._peek() == "AS":
             raise self._refusal("CREATE TABLE ... AS is not supported; create the table, then put its rows")
+        named, key = self._tokens[self._next - 1], tuple[Identifier, ...]()
+        columns, behind = tuple[ColumnDeclaration, ...](), named.end + 1
+        if self._peek() not in _BEHIND_COLUMNS:
+            behind = self._tokens[min(self._next, len(self._tokens) - 1)].end + 1
+            columns, key = self._column_list()
+        at = None if columns else behind - self._tokens[0].start
+        table = CreateTable(*self._whole(), name, columns, key, unnamed=at)
+        while (word := self._peek()) in _BEHIND_COLUMNS:
+            self._next += 1
+            if word == "COMMENT" and table.comment is None:
+                table = replace(table, comment=self._text())
+            elif word == "USING" and table.using is None:
+                table = replace(table, using=self._identifier("a kind of store"))
+            elif word == "OPTIONS" and not table.options:
+                table = replace(table, options=self._store_options())
+            else:
+                raise self._failure(f"{word} stands twice", expected=False)
+        if table.options and table.using is None:
+            raise self._failure("USING and the kind of store that OPTIONS are for")
+        if not columns and table.using is None:
+            raise self._source.error("a table needs columns", named.start)
+        return self._ended(table, "CREATE TABLE")
+
+    def _column_list(self) -> tuple[tuple[ColumnDeclaration, ...], tuple[Identifier, ...]]:
+        """`(column type ..., PRIMARY KEY (column, ...))`: the columns, and which are the key."""
         columns: list[ColumnDeclaration] = []
         key: tuple[Identifier, ...] | None = None
         self._expect("(")
@@ -50,22 +77,7 @@ class TableReader(ChangeReader):
             if not self._take(","):
                 break
         self._expect(")")
-        if not columns:
-            raise self._failure("a table needs columns", expected=False)
-        table = CreateTable(*self._whole(), name, tuple(columns), key or ())
-        while (word := self._peek()) in ("COMMENT", "USING", "OPTIONS"):
-            self._next += 1
-            if word == "COMMENT" and table.comment is None:
-                table = replace(table, comment=self._text())
-            elif word == "USING" and table.using is None:
-                table = replace(table, using=self._identifier("a kind of store"))
-            elif word == "OPTIONS" and not table.options:
-                table = replace(table, options=self._store_options())
-            else:
-                raise self._failure(f"{word} stands twice", expected=False)
-        if table.options and table.using is None:
-            raise self._failure("USING and the kind of store that OPTIONS are for")
-        return self._ended(table, "CREATE TABLE")
+        return tuple(columns), key or ()
 
     def _store_options(self) -> tuple[tuple[str, str], ...]:
         """`(name 'value', name = value, 'a name' 'value', a.b 'value')`, as Spark has them."""

@@ -47,7 +47,8 @@ class ColumnDeclaration:
 @dataclass(frozen=True)
 class CreateTable(Statement):
     """`using` is the kind of the outside store that the table is in, None: the embedded one; `options` are its OPTIONS,
-    names in small letters."""
+    names in small letters.  Where its columns are left out, which are then those of the store, `unnamed` is where in
+    `text` they would stand."""
 
     name: Identifier
     columns: tuple[ColumnDeclaration, ...]
@@ -55,6 +56,7 @@ class CreateTable(Statement):
     comment: str | None = None
     using: Identifier | None = None
     options: tuple[tuple[str, str], ...] = ()
+    unnamed: int | None = None
 
 
 def column_names(view: Identifier, given: Sequence[Identifier], outputs: Sequence[str]) -> tuple[str, ...]:

@@ -157,7 +157,7 @@ class Adopting:
             running: Future[LogEnds | int] = self._pool.submit(_start, opened)
         else:
             if self._rows is None:
-                self._rows = opened.rows() if opened.traits.rows else iter(())
+                self._rows = opened.rows() if opened.has_rows else iter(())
             running = self._pool.submit(self._read_rows, term.storage.disk, name, opened)
         self._step = _Step(table.id, attempt, name, running)
 

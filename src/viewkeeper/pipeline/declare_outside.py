@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
 
-from viewkeeper.catalog.model import Catalog, Table
+from viewkeeper.catalog.model import Catalog, Column, Table
 from viewkeeper.compiler.bind import BoundTable, bind_table
-from viewkeeper.compiler.statements import CreateIfAbsent, CreateTable, Statement
+from viewkeeper.compiler.part_references import quoted
+from viewkeeper.compiler.statements import ColumnDeclaration, CreateIfAbsent, CreateTable, Identifier, Statement
 from viewkeeper.errors import DeclarationError, Error, InputError, NotSupported
 from viewkeeper.maintenance import declare_tables
 from viewkeeper.stores.outside.contract import OutsideTable
@@ -37,23 +39,59 @@ def require_declarable(statement: CreateTable, bound: BoundTable) -> None:
         raise DeclarationError(str(refused), *place) from None
 
 
-def require_there(catalog: Catalog, statements: Iterable[Statement]) -> None:
-    """Asks outside stores whether the tables are there that `statements` declare; raises what they say."""
-    for statement in statements:
-        created = statement.create if isinstance(statement, CreateIfAbsent) else statement
-        if not isinstance(created, CreateTable) or created.using is None or catalog.find(created.name.name) is not None:
-            continue
-        bound = bind_table(created, catalog.zone)
-        require_declarable(created, bound)
-        table = declare_tables.declare_table(catalog, created.name.name, bound).find(created.name.name)
-        assert isinstance(table, Table) and table.outside is not None
-        try:
-            with closing(_opened(table, catalog.zone)) as opened:
-                opened.require_there()
-        except DeclarationError:
+def resolved(catalog: Catalog, statements: Iterable[Statement]) -> list[Statement]:
+    """`statements` with the columns that stores have where CREATE TABLE leaves them out; asks the stores whether the
+    tables are there.  Raises what they say."""
+    return [_resolved(catalog, statement) for statement in statements]
+
+
+def _resolved(catalog: Catalog, statement: Statement) -> Statement:
+    created = statement.create if isinstance(statement, CreateIfAbsent) else statement
+    if not isinstance(created, CreateTable) or created.using is None or catalog.find(created.name.name) is not None:
+        return statement
+    using = created.using
+    if created.unnamed is not None:
+        created = _with_columns(created, _columns(created, using))
+    bound = bind_table(created, catalog.zone)
+    require_declarable(created, bound)
+    table = declare_tables.declare_table(catalog, created.name.name, bound).find(created.name.name)
+    assert isinstance(table, Table) and table.outside is not None
+    with _told(created, using), closing(_opened(table, catalog.zone)) as opened:
+        opened.require_there()
+    return replace(statement, text=created.text, create=created) if isinstance(statement, CreateIfAbsent) else created
+
+
+def _columns(created: CreateTable, using: Identifier) -> list[Column]:
+    kind, options = using.name.lower(), dict(created.options)
+    with _told(created, using):
+        store = kind_of_store(kind)
+        store.check(options, not created.key)
+        return store.columns(options)
+
+
+def _with_columns(created: CreateTable, columns: Sequence[Column]) -> CreateTable:
+    """The statement with the columns that it leaves out, in its text, too."""
+    assert created.unnamed is not None
+    written = ", ".join(f"{quoted(c.name)} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in columns)
+    before, behind = created.text[: created.unnamed], created.text[created.unnamed :]
+    listed = f"{written}, " if before.endswith("(") else f" ({written})"
+    declared = tuple(ColumnDeclaration(Identifier(c.name, created.name.place), c.type, c.nullable) for c in columns)
+    return replace(created, text=before + listed + behind, columns=declared, unnamed=None)
+
+
+@contextmanager
+def _told(created: CreateTable, using: Identifier) -> Iterator[None]:
+    """Raises what a store says with the place of USING."""
+    try:
+        yield
+    except DeclarationError as refused:
+        if refused.line is not None:
             raise
-        except Error as error:
-            raise DeclarationError(f"{created.name} cannot be declared: {error}", *created.using.place) from error
+        raise type(refused)(str(refused), *using.place) from None
+    except InputError as refused:
+        raise DeclarationError(str(refused), *using.place) from None
+    except Error as error:
+        raise DeclarationError(f"{created.name} cannot be declared: {error}", *using.place) from error
 
 
 def _opened(table: Table, zone: str) -> OutsideTable:

@@ -28,9 +28,6 @@ from viewkeeper.stores.outside.contract import LogEnds, PartRange
 from viewkeeper.stores.outside.opened import OutsideTables
 from viewkeeper.stores.outside.said import said_of, told_of
 
-POLL_SECONDS = 0.02
-"""Between two looks at the end of an outside log; what nobody asks for any more is not looked at."""
-
 AWAY_SECONDS = (0.5, 10.0)
 """Between two looks at a store that does not answer: at first, and at most."""
 
@@ -320,7 +317,8 @@ class _Watch:
         while not self._stopped.is_set() and time.monotonic() - self._asked < UNASKED_SECONDS:
             try:
                 after, hashes = self._read  # before the store is asked
-                ends = self._outside.of(self.table).ends()
+                opened = self._outside.of(self.table)
+                ends = opened.ends()
                 require_same_identity(self.table, hashes, ends)
                 require_no_less(self.table, after, ends)
                 self._ends = ends
@@ -331,4 +329,4 @@ class _Watch:
                 pause = min(2 * pause, AWAY_SECONDS[1])
             else:
                 self.error, pause = None, AWAY_SECONDS[0]
-                self._stopped.wait(POLL_SECONDS)
+                self._stopped.wait(opened.poll_seconds)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.catalog.model import REJECTED, Table
+from viewkeeper.catalog.model import REJECTED, Column, Table
 from viewkeeper.catalog.outside_store import OutsideStore
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.changes.operations import Operations, TableForm
@@ -109,6 +109,8 @@ class OutsideTable(ABC):
     """
 
     traits: ClassVar[OutsideTraits]
+    poll_seconds: float = 0.02
+    """Between two looks at the ends of its logs."""
 
     def __init__(self, table: Table, zone: str) -> None:
         assert table.outside is not None
@@ -120,6 +122,19 @@ class OutsideTable(ABC):
     @abstractmethod
     def check(cls, options: Mapping[str, str], keyless: bool) -> None:
         """Raises InputError, naming the option, where a table cannot be declared with `options`."""
+
+    @classmethod
+    def columns(cls, options: Mapping[str, str]) -> list[Column]:
+        """The columns of the store's own schema, which a declaration may leave out; `options` have passed `check`.
+
+        Raises NotSupported where one is of a type that no column can have, InputError where the store has no schema.
+        """
+        raise InputError("this store has no schema of its own; name the columns of the table, and their types")
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the store holds the rows themselves (`OutsideTraits.rows`), and an adoption takes them."""
+        return self.traits.rows
 
     @abstractmethod
     def require_there(self) -> None:
@@ -152,7 +167,7 @@ class OutsideTable(ABC):
 
     def write(self, operations: Operations) -> Mapping[str, int]:
         """Does `operations`, in order, and returns when they are acknowledged: positions that cover them, by part."""
-        raise InputError(f"{self.table.name}: rows of it are written in the store itself")
+        raise NotImplementedError
 
     @abstractmethod
     def forget(self, positions: Mapping[str, int]) -> None:
@@ -164,6 +179,7 @@ class OutsideTable(ABC):
 
     def put_many(self, rows: Any) -> Token:
         """`put` of many rows (`stores.contract.Store.put_many`): in order, but not in one step."""
+        self._require_writable()
         token = Token()
         for each in rows if isinstance(rows, pa.RecordBatchReader) else [rows]:
             operations = self.intake.rows(each)
@@ -174,6 +190,7 @@ class OutsideTable(ABC):
 
     def delete(self, key: Any, columns: Sequence[str] | None = None) -> Token:
         """`delete` of the row of `key`, or of its `columns`."""
+        self._require_writable()
         if columns is None:
             return self.delete_many([key])
         operations = self.intake.column_deletes(key, columns)
@@ -185,6 +202,7 @@ class OutsideTable(ABC):
 
     def delete_many(self, keys: Iterable[Any]) -> Token:
         """`delete` of the rows of many keys."""
+        self._require_writable()
         if self.form.keyless:
             raise InputError(f"{self.table.name} has no primary key, and nothing is deleted from it")
         return self._written(self.intake.deletes(keys))
@@ -198,9 +216,11 @@ class OutsideTable(ABC):
             raise InputError(f"{self.table.name}: what is written there are whole rows; row {missing[0]} lacks "
                              f"{', '.join(names)}")  # fmt: skip
 
-    def _written(self, operations: Operations) -> Token:
+    def _require_writable(self) -> None:
         if not self.traits.writable:
             raise InputError(f"{self.table.name}: rows of it are written in the store itself")
+
+    def _written(self, operations: Operations) -> Token:
         if not len(operations):
             return Token()
         positions = self.write(operations)
