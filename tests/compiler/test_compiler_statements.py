@@ -132,7 +132,6 @@ def test_a_key_can_stand_beside_its_column(declared: str) -> None:
         ("CREATE TABLE t (a INT DEFAULT, b INT)", "expected a constant", (1, 30)),
         ("CREATE TABLE t (a DATE DEFAULT current_date())", "another value each time", (1, 32)),
         ("CREATE STREAM s (ts TIMESTAMP DEFAULT NULL)", "DEFAULT is not supported in a column of a stream", (1, 31)),
-        ("CREATE TABLE t (a INT) USING parquet", "USING is not supported in CREATE TABLE", (1, 24)),
         ("CREATE TABLE t (a INT) PARTITIONED BY (a)", "is not supported in CREATE TABLE", (1, 24)),
         ("CREATE TABLE t AS SELECT 1", "CREATE TABLE ... AS is not supported", (1, 16)),
         ("CREATE TABLE IF EXISTS t (a INT)", "expected NOT", (1, 17)),

@@ -11,7 +11,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from file_store import FileStore
 from kafka_topics import Topic
@@ -19,7 +21,7 @@ from redis_rows import RedisRows
 from viewkeeper.catalog.model import Catalog, Table
 from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, Operations, bits
 from viewkeeper.changes.positions import part_of
-from viewkeeper.errors import StoreAway
+from viewkeeper.errors import InputError, StoreAway
 from viewkeeper.pipeline.declare_script import run
 from viewkeeper.servers import Kafka, Redis
 from viewkeeper.stores.outside import outside_kinds as kinds
@@ -57,7 +59,7 @@ class Written:
                 self._put(id_, self.rows[id_])
 
 
-@pytest.fixture(params=["file", "kafka", "redis"])
+@pytest.fixture(params=["file", "kafka", "redis", "delta"])
 def written(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
     name = f"contract{next(_numbers)}"
     if request.param == "file":
@@ -79,6 +81,17 @@ def written(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
             topic.flush()
 
         return Written("kafka", topic.options, put, delete)
+    if request.param == "delta":
+        path = str(tmp_path / name)
+        schema = pa.schema([("id", pa.int32()), ("a", pa.int64())])
+        DeltaTable.create(path, schema, configuration={"delta.enableChangeDataFeed": "true"})
+
+        def merge(id_: int, a: int | None) -> None:
+            row = pa.Table.from_pylist([{"id": id_, "a": a}], schema)
+            (DeltaTable(path).merge(row, "t.id = s.id", source_alias="s", target_alias="t")
+                .when_matched_update_all().when_not_matched_insert_all().execute())  # fmt: skip
+
+        return Written("delta", f"OPTIONS (path '{path}')", merge, lambda id_: DeltaTable(path).delete(f"id = {id_}"))
     redis: Redis = request.getfixturevalue("redis")
     rows = RedisRows(redis.url, name)
     return Written("redis", rows.options, lambda id_, a: rows.put({"id": id_, "a": a}), rows.delete)
@@ -184,6 +197,15 @@ def test_what_is_written_through_viewkeeper_is_in_the_log_up_to_its_token(
     written: Written, table: OutsideTable
 ) -> None:
     begin, found = table.start(), Rows()
+    if not table.traits.writable:
+        for write in (
+            lambda: table.put_many([{"id": 1, "a": 1}]),
+            lambda: table.delete(3),
+            lambda: table.delete_many([4]),
+        ):
+            with pytest.raises(InputError, match="rows of it are written in the store itself"):
+                write()
+        return
     token = table.put_many([{"id": id_, "a": id_} for id_ in range(20)])
     token |= table.delete(3)
     token |= table.delete_many([4, 5])

@@ -1,0 +1,1 @@
+"""Tables of Delta Lake, by their change data feed."""
