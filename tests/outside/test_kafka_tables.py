@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial
@@ -12,20 +11,12 @@ from pathlib import Path
 import pytest
 
 import viewkeeper
-from kafka_topics import Topic
+from kafka_topics import COLUMNS, VIEWS, Topic, require_right
 from local_maintenance import catch_up
-from viewkeeper.checker.check import check_views
 from viewkeeper.database import Database
 from viewkeeper.errors import DeclarationError, Error, InputError, NotReady, NotSupported
-from viewkeeper.evidence import DatabaseEvidence
 from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.servers.kafka import Kafka
-
-COLUMNS = "(id BIGINT, customer INT, price DECIMAL(15,2), PRIMARY KEY (id))"
-VIEWS = """
-CREATE VIEW spend AS SELECT customer, sum(price) AS total, count(*) AS n FROM orders GROUP BY customer;
-CREATE VIEW named AS SELECT o.id, c.name FROM orders o JOIN customers c ON o.customer = c.id;
-"""
 
 
 @pytest.fixture
@@ -34,21 +25,6 @@ def db(tmp_path: Path) -> Iterator[Database]:
         database.sql("CREATE TABLE customers (id INT, name STRING, PRIMARY KEY (id))")
         database.table("customers").put_many([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}])
         yield database
-
-
-def require_right(db: Database, topic: Topic) -> None:
-    """The views hold what the foreign program knows, and the checker proves DELTA against the topic."""
-    groups: dict[int | None, list[Decimal]] = {}
-    for row in topic.model.values():
-        groups.setdefault(row["customer"], []).append(Decimal(row["price"]))
-    spend = {(customer, sum(prices), len(prices)) for customer, prices in groups.items()}
-    assert {tuple(row.values()) for row in db.view("spend").rows()} == spend
-    names = {1: "a", 2: "b"}
-    named = Counter((row["id"], names[row["customer"]]) for row in topic.model.values() if row["customer"] in names)
-    assert Counter(tuple(row.values()) for row in db.view("named").rows()) == named
-    with db._newest.held() as version:
-        reports = check_views(DatabaseEvidence(version, db._logs), ["spend", "named"], None)
-    assert [report.problem for report in reports] == ["", ""]
 
 
 @pytest.mark.parametrize(("format_", "servers"), [("debezium-json", 1), ("json", 3)])

@@ -5,12 +5,24 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections import Counter
+from decimal import Decimal
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from viewkeeper.checker.check import check_views
+from viewkeeper.database import Database
+from viewkeeper.evidence import DatabaseEvidence
+
 Row = dict[str, Any]
+
+COLUMNS = "(id BIGINT, customer INT, price DECIMAL(15,2), PRIMARY KEY (id))"
+VIEWS = """
+CREATE VIEW spend AS SELECT customer, sum(price) AS total, count(*) AS n FROM orders GROUP BY customer;
+CREATE VIEW named AS SELECT o.id, c.name FROM orders o JOIN customers c ON o.customer = c.id;
+"""
 
 
 class Topic:
@@ -20,7 +32,7 @@ class Topic:
         self, servers: str, name: str, format_: str = "debezium-json", partitions: int = 2, **config: str
     ) -> None:
         self.servers, self.name, self.format = servers, name, format_
-        self.admin = AdminClient({"bootstrap.servers": servers})
+        self.admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
         self.made(partitions, **config)
         self.producer = self._producer()
         self.model: dict[int, Row] = {}
@@ -31,7 +43,8 @@ class Topic:
             time.sleep(0.05)
 
     def _producer(self, **more: Any) -> Producer:
-        return Producer({"bootstrap.servers": self.servers, "partitioner": "murmur2_random", "acks": "all", **more})
+        own = {"partitioner": "murmur2_random", "acks": "all", "log_level": 0}
+        return Producer({"bootstrap.servers": self.servers, **own, **more})
 
     @property
     def options(self) -> str:
@@ -110,3 +123,18 @@ class Topic:
         self.admin.delete_topics([self.name])[self.name].result(20)
         while self.name in self.admin.list_topics(timeout=10).topics:
             time.sleep(0.05)
+
+
+def require_right(db: Database, topic: Topic) -> None:
+    """The views hold what the foreign program knows, and the checker proves DELTA against the topic."""
+    groups: dict[int | None, list[Decimal]] = {}
+    for row in topic.model.values():
+        groups.setdefault(row["customer"], []).append(Decimal(row["price"]))
+    spend = {(customer, sum(prices), len(prices)) for customer, prices in groups.items()}
+    assert {tuple(row.values()) for row in db.view("spend").rows()} == spend
+    names = {1: "a", 2: "b"}
+    named = Counter((row["id"], names[row["customer"]]) for row in topic.model.values() if row["customer"] in names)
+    assert Counter(tuple(row.values()) for row in db.view("named").rows()) == named
+    with db._newest.held() as version:
+        reports = check_views(DatabaseEvidence(version, db._logs), ["spend", "named"], None)
+    assert [report.problem for report in reports] == ["", ""]

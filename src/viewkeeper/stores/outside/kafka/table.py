@@ -58,7 +58,7 @@ class KafkaTable(OutsideTable):
         self._format = choice(self._options, "format", FORMATS, FORMATS[0])
         writing = ValueWriting(self._options.get("timestamps"), self._options.get("decimals", "plain"))
         self.decoder = Decoder(self.intake, self._format, [writing] * len(table.columns))
-        self._lock = threading.Lock()
+        self._lock, self._writing = threading.Lock(), threading.Lock()
         self._admin: AdminClient | None = None
         self._producer: Producer | None = None
         self._identity: str | None = None
@@ -109,20 +109,24 @@ class KafkaTable(OutsideTable):
                 part = str(message.partition())
                 reached[part] = max(reached.get(part, 0), _offset(message) + 1)
 
-        producer = self._writer()
-        for key, value in self.written_messages(operations):
-            while True:
-                try:
-                    producer.produce(self._topic, value, key, on_delivery=delivered)
-                    break
-                except BufferError:  # until some of it is delivered
-                    producer.poll(0.1)
-            producer.poll(0)
-        left = producer.flush(TIMEOUT_SECONDS)
-        if failed or left:
-            raise self._told(
-                KafkaException(failed[0]) if failed else None, f"{len(failed) + left} messages may not be written"
-            )
+        messages = self.written_messages(operations)
+        with self._writing:  # one call at a time: what one gives up must not be another's
+            producer = self._writer()
+            for key, value in messages:
+                while True:
+                    try:
+                        producer.produce(self._topic, value, key, on_delivery=delivered)
+                        break
+                    except BufferError:  # until some of it is delivered
+                        producer.poll(0.1)
+                producer.poll(0)
+            if producer.flush(TIMEOUT_SECONDS):
+                producer.purge()  # else it would be written when nobody expects it any more
+                producer.flush(TIMEOUT_SECONDS)
+        if failed:
+            told = next((each for each in failed if each.code() not in _PURGED), None)
+            count = f"{len(failed)} of {len(messages)} messages are not written, or nobody knows"
+            raise self._told(None if told is None else KafkaException(told), count)
         return reached
 
     def written_messages(self, operations: Operations) -> list[tuple[bytes | None, bytes | None]]:
@@ -263,6 +267,7 @@ class KafkaTable(OutsideTable):
 _ELECTING = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 """Who leads a partition is just being settled."""
 
+_PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 _AWAY = (
     *_ELECTING, KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE,
          KafkaError._MSG_TIMED_OUT, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT)  # fmt: skip
