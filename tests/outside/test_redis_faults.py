@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -25,6 +27,7 @@ from viewkeeper.pipeline.driver import Maintainer
 from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.servers import Redis
 from viewkeeper.stores.outside.opened import OutsideTables
+from viewkeeper.stores.outside.redis import table as redis_table
 
 pytestmark = pytest.mark.faults
 
@@ -109,6 +112,26 @@ def test_a_server_that_is_away_holds_up_its_own_table_alone(db: Database, server
         db.table("orders").put({"id": 1})
     server.start()
     rows.change(random.Random(2), 100)
+    catch_up(db)
+    require_right(db, rows)
+
+
+def test_a_server_that_does_not_answer_any_more_is_away(
+    db: Database, server: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_table, "TIMEOUT_SECONDS", 0.2)
+    rows = RedisRows(server.url, "orders")
+    db.sql(rows.declared(VIEWS))
+    catch_up(db)
+    rows.change(random.Random(1), 100)
+    (pid,) = (process.pid for process in server.processes)
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(StoreAway, match="Timeout"):
+            catch_up(db)
+    finally:
+        os.kill(pid, signal.SIGCONT)
     catch_up(db)
     require_right(db, rows)
 

@@ -1,8 +1,7 @@
 """Entries of the log as operations, and hashes as rows.
 
 An entry of `rows.lua` is `put|delete|delete_columns KEY at MICROSECONDS null NAMES NAME VALUE ...`: NAMES is a JSON
-array of the columns that become NULL, or empty; columns that are not named stay as they are.  Entries that name the
-same are decoded together.
+array of the columns that become NULL, or empty; columns that are not named stay as they are.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from viewkeeper.catalog.types import physical_type
-from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, PUT, Operations
+from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, PUT, Operations, TableForm
 from viewkeeper.stores.intake import TableIntake
 from viewkeeper.stores.outside.contract import NoOperation, ReadPart
 from viewkeeper.stores.outside.redis.texts import FieldTexts, KeyTexts, column_of, nulls_refused
@@ -49,58 +47,50 @@ class EntryDecoder:
         for row, (_, fields) in enumerate(entries):
             shape = (fields[0], fields[5] if len(fields) >= _HEAD else None, *fields[2::2])
             shapes.setdefault(shape, []).append(row)
+        groups = {kind: _Group() for kind in (None, *_KINDS)}
         for (kind, nulls, *names), rows in shapes.items():
-            group = _Group([entries[row][1] for row in rows], sequences[rows])
-            if kind in _KINDS and nulls is not None and names[:2] == [b"at", b"null"]:
-                self._group(_KINDS[kind], nulls, names[2:], group, found)
-            else:
-                group.refuse(dict.fromkeys(range(len(rows)), _FOREIGN), found)
+            nulled = self._names(nulls) if kind in _KINDS and names[:2] == [b"at", b"null"] else None
+            places = {
+                self._places[name]: _HEAD + 1 + 2 * at for at, name in enumerate(names[2:]) if name in self._places
+            }
+            groups[kind if nulled is not None else None].add(
+                [entries[row][1] for row in rows], sequences[rows], places, nulled or ()
+            )
+        groups.pop(None).refuse_all(_FOREIGN, found)
+        for name, group in groups.items():
+            if group.fields:
+                self._group(_KINDS[name], group, found)
 
-    def _group(
-        self, kind: int, nulled: bytes, named: Sequence[bytes | None], group: _Group, found: ReadPart
-    ) -> None:  # fmt: skip
-        """Entries of one kind that name the same columns, and make the same NULL."""
-        reasons = group.read_stamps()
-        nulls = self._names(nulled)
-        if nulls is None:
-            group.refuse(dict.fromkeys(range(len(group.fields)), _FOREIGN), found)
-            return
+    def _group(self, kind: int, group: _Group, found: ReadPart) -> None:
+        """Entries of one kind."""
+        form, reasons = self._form, group.read_stamps()
         keys, refused = self.keys.columns(group.cells(1))
-        reasons = {**refused, **reasons}
-        for i in nulls:
-            if not self._form.table.columns[i].nullable:
-                name = self._form.table.columns[i].name
-                reasons = {
-                    **dict.fromkeys(range(len(group.fields)), f"NULL in column {name}, which is NOT NULL"),
-                    **reasons,
-                }
-        if kind == PUT:
-            places = {self._places[name]: at for at, name in enumerate(named) if name in self._places}
-            given = {i: group.cells(_HEAD + 1 + 2 * at) for i, at in places.items() if i not in nulls}
-            operations = self._puts(keys, given, nulls, reasons)
-        elif kind == DELETE:
+        for row, reason in [*refused.items(), *group.refused_nulls(form).items()]:
+            reasons.setdefault(row, reason)
+        if kind == DELETE:
             operations = Operations(DELETE, keys)
+        elif kind == DELETE_COLUMNS:
+            operations = Operations(DELETE_COLUMNS, keys, group.masks(form, named=False))
         else:
-            operations = Operations(DELETE_COLUMNS, keys, np.tile(self._form.mask(nulls), (len(group.fields), 1)))
+            masks = group.masks(form, named=True)
+            operations = self._puts(keys, {i: group.texts(i) for i in self.values}, reasons)
+            operations.named = None if (masks == form.everything).all() else masks
         group.deliver(operations, reasons, found)
 
     def _puts(
-        self, keys: Sequence[pa.Array], given: Mapping[int, FieldTexts], nulls: Sequence[int], reasons: dict[int, str]
+        self, keys: Sequence[pa.Array], given: Mapping[int, FieldTexts], reasons: dict[int, str]
     ) -> Operations:  # fmt: skip
-        length, form = len(keys[0]), self._form
-        columns = dict(zip(form.key, keys, strict=True))
+        columns = dict(zip(self._form.key, keys, strict=True))
         for i, texts in given.items():
             columns[i], refused = column_of(self._intake.intakes[i], texts)
             for row, reason in refused.items():
-                reasons.setdefault(row, f"column {form.table.columns[i].name}: {reason}")
-        named = [*columns, *nulls]
-        whole = [columns[i] if i in columns else pa.nulls(length, physical_type(type_))
-                 for i, type_ in enumerate(form.types)]  # fmt: skip
-        mask = None if len(named) == len(whole) else np.tile(form.mask(named), (length, 1))
-        return Operations(PUT, whole, mask)
+                reasons.setdefault(row, f"column {self._form.table.columns[i].name}: {reason}")
+        return Operations(PUT, [columns[i] for i in range(len(columns))])
 
-    def _names(self, text: bytes) -> list[int] | None:
+    def _names(self, text: bytes | None) -> list[int] | None:
         """The columns that an entry makes NULL; None where it does not say."""
+        if text is None:
+            return None
         try:
             names = json.loads(text) if text else []
             encoded = [name.encode() for name in names]
@@ -111,21 +101,60 @@ class EntryDecoder:
     def rows(self, keys: Sequence[bytes], values: Sequence[FieldTexts]) -> tuple[Operations, dict[int, str]]:
         """Whole rows, given by the texts of their keys and of each of the columns `values`; and why some are none."""
         found, reasons = self.keys.columns(keys)
-        puts = self._puts(found, dict(zip(self.values, values, strict=True)), (), reasons)
+        puts = self._puts(found, dict(zip(self.values, values, strict=True)), reasons)
         refused = nulls_refused(puts.columns, self._form, range(len(puts.columns)))
         return puts, {**refused, **reasons}
 
 
 class _Group:
-    """Entries that are decoded together: their fields, sequences, and stamps."""
+    """Entries that are decoded together: their fields, sequences and stamps, and which columns they name where.
 
-    def __init__(self, fields: list[Sequence[bytes]], sequences: np.ndarray) -> None:
-        self.fields, self.sequences = fields, sequences
-        self.stamps = np.zeros(len(fields), np.int64)
+    Those that name the same stand together, in a run: from where to where, the place of each column's text, and the
+    columns that become NULL, which are stronger.
+    """
+
+    def __init__(self) -> None:
+        self.fields: list[Sequence[bytes]] = []
+        self.stamps = np.zeros(0, np.int64)
+        self._sequences: list[np.ndarray] = []
+        self._runs: list[tuple[slice, Mapping[int, int], Sequence[int]]] = []
+
+    def add(
+        self, fields: list[Sequence[bytes]], sequences: np.ndarray, places: Mapping[int, int], nulls: Sequence[int]
+    ) -> None:  # fmt: skip
+        """A run of entries."""
+        start = len(self.fields)
+        self.fields += fields
+        self._sequences.append(sequences)
+        self._runs.append((slice(start, len(self.fields)), places, nulls))
 
     def cells(self, at: int) -> list[bytes]:
         """What stands at one place of all of them."""
         return [fields[at] for fields in self.fields]
+
+    def texts(self, i: int) -> FieldTexts:
+        """The texts of column `i`, None where it is not named or becomes NULL."""
+        found: list[bytes | None] = []
+        for run, places, nulls in self._runs:
+            at = places.get(i) if i not in nulls else None
+            length = run.stop - run.start
+            found += [None] * length if at is None else [fields[at] for fields in self.fields[run]]
+        return found
+
+    def masks(self, form: TableForm, named: bool) -> np.ndarray:
+        """Which columns each names, and the key's, or makes NULL: uint8[n, set_bytes]."""
+        masks = np.zeros((len(self.fields), form.set_bytes), np.uint8)
+        for run, places, nulls in self._runs:
+            masks[run] = form.mask([*form.key, *places, *nulls] if named else nulls)
+        return masks
+
+    def refused_nulls(self, form: TableForm) -> dict[int, str]:
+        """By row, why what becomes NULL cannot."""
+        reasons: dict[int, str] = {}
+        for run, _, nulls in self._runs:
+            for column in (form.table.columns[i] for i in nulls if not form.table.columns[i].nullable):
+                reasons |= dict.fromkeys(range(run.start, run.stop), f"NULL in column {column.name}, which is NOT NULL")
+        return reasons
 
     def read_stamps(self) -> dict[int, str]:
         """Reads the entries' times; by row, why some have none."""
@@ -140,9 +169,19 @@ class _Group:
             return dict.fromkeys(np.flatnonzero(~right).tolist(), _FOREIGN)
         return {}
 
+    @property
+    def sequences(self) -> np.ndarray:
+        return np.concatenate(self._sequences) if self._sequences else np.zeros(0, np.int64)
+
+    def refuse_all(self, reason: str, found: ReadPart) -> None:
+        """None of them is an operation."""
+        self.stamps = np.zeros(len(self.fields), np.int64)
+        self.refuse(dict.fromkeys(range(len(self.fields)), reason), found)
+
     def refuse(self, reasons: Mapping[int, str], found: ReadPart) -> None:
         """These are no operations."""
-        found.bad += [NoOperation(int(self.sequences[row]), int(self.stamps[row]), reason, b"\0".join(self.fields[row]))
+        sequences = self.sequences
+        found.bad += [NoOperation(int(sequences[row]), int(self.stamps[row]), reason, b"\0".join(self.fields[row]))
                       for row, reason in reasons.items()]  # fmt: skip
 
     def deliver(self, operations: Operations, reasons: Mapping[int, str], found: ReadPart) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 FORMAT = b"1"
 """That of what `rows.lua` writes."""
 
-WRITTEN_AT_ONCE = 1_000
-"""So many operations are one step of the server's."""
+WRITTEN_AT_ONCE, ARGUMENTS_AT_ONCE = 1_000, 100_000
+"""So many operations are one step of the server's, or what comes first, so many words of them."""
 
 
 def rows_script() -> str:

@@ -22,7 +22,13 @@ from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, OutsideTra
 from viewkeeper.stores.outside.options import choice, filled_in, require_known
 from viewkeeper.stores.outside.redis.log_entries import EntryDecoder, arguments
 from viewkeeper.stores.outside.redis.look import Look, look_of
-from viewkeeper.stores.outside.redis.scripts import FORMAT, WRITTEN_AT_ONCE, block_script, rows_script
+from viewkeeper.stores.outside.redis.scripts import (
+    ARGUMENTS_AT_ONCE,
+    FORMAT,
+    WRITTEN_AT_ONCE,
+    block_script,
+    rows_script,
+)
 from viewkeeper.stores.outside.redis.texts import texts_of
 from viewkeeper.stores.outside.said import said_of
 from viewkeeper.stores.value_conversion import to_python
@@ -81,7 +87,9 @@ class RedisTable(OutsideTable):
             raise InputError("a table in redis needs a PRIMARY KEY: a row is the hash PREFIX:KEY")
 
     def require_there(self) -> None:
-        told = self._asked("INFO", lambda client: {**client.info("server"), **client.info("memory")})
+        told = self._asked(
+            "its server cannot be looked at", lambda client: {**client.info("server"), **client.info("memory")}
+        )
         if int(str(told["redis_version"]).split(".")[0]) < _OLDEST:
             raise Error(f"the server is Redis {told['redis_version']}; viewkeeper needs {_OLDEST} or newer")
         if (policy := told["maxmemory_policy"]) != "noeviction":
@@ -117,7 +125,7 @@ class RedisTable(OutsideTable):
     def read(self, range_: PartRange) -> ReadPart:
         found, at = ReadPart(), f"{range_.after + 1}-0"
         while True:
-            entries = self._asked("XRANGE", lambda client, at=at: client.execute_command(
+            entries = self._asked("its log cannot be read", lambda client, at=at: client.execute_command(
                 "XRANGE", self._log, at, f"{range_.upto}-0", "COUNT", READ_AT_ONCE))  # fmt: skip
             if entries:
                 self.decoder.read(entries, found)
@@ -167,10 +175,11 @@ class RedisTable(OutsideTable):
     def write(self, operations: Operations) -> Mapping[str, int]:
         made = arguments(operations, self.intake, self.decoder.keys,
                          lambda i, column: texts_of(column, self.form.types[i]))  # fmt: skip
-        last = 0
-        for start in range(0, len(made), WRITTEN_AT_ONCE):
-            flat = [part for each in made[start : start + WRITTEN_AT_ONCE] for part in each]
-            last = self._run("rows cannot be written", flat)
+        last, step = 0, list[Any]()
+        for number, each in enumerate(made, 1):
+            step += each
+            if number == len(made) or number % WRITTEN_AT_ONCE == 0 or len(step) >= ARGUMENTS_AT_ONCE:
+                last, step = self._run("rows cannot be written", step), []
         return {PART: last}
 
     def forget(self, positions: Mapping[str, int]) -> None:
