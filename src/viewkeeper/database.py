@@ -26,6 +26,7 @@ from viewkeeper.evidence import DatabaseEvidence, PartEvidence, as_kept
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.declare_outside import resolved
+from viewkeeper.pipeline.declare_targets import require_free
 from viewkeeper.pipeline.maintain import Maintenance, catch_up
 from viewkeeper.pipeline.rebase import Rebased, rebase
 from viewkeeper.pipeline.spark_executor import loss_named
@@ -47,6 +48,7 @@ from viewkeeper.views.stream_reader import PartsReader
 from viewkeeper.views.table_handle import TableHandle, with_layout_of_now
 from viewkeeper.views.version import Version
 from viewkeeper.views.version_sources import Held, Newest, Versions
+from viewkeeper.written import with_targets
 
 
 def connect(
@@ -180,8 +182,9 @@ class Database:
     def _declared(self, statements: list[Statement], text: str, of: int) -> Result:
         """What `statements`, some or all of the statements of a text, declare."""
         self._opening.made()
-        found = resolved(self.catalog, statements)
         with storage_named(self.root):
+            found = resolved(self.catalog, statements)
+            require_free(lambda: self._newest.version().snapshot, found)
             script = text if len(statements) == of and found == statements else _in_place(found)
             done = requests.submit(self._storage, script, analyst=self._spark.analyst, store=self._store)
         return Result(note="\n".join(" ".join(change) for change in done.objects))
@@ -256,17 +259,20 @@ class Database:
         with storage_named(self.root):
             return rebase(self._storage, self._store, self._spark.executor, progress)
 
-    def check(self, view: str) -> Report:
+    def check(self, view: str, *, repair: bool = False) -> Report:
         """Proves DELTA against the store, then compares `view` with Spark's answer, as bags both ways.
+
+        A view that is written to an outside store, too, is compared with what is there; with `repair` that is mended.
 
         Of a view over streams each kept part is computed again from what it reads, with dimension tables at their
         recorded versions; of a stream it is checked that its rows lie in the times of their parts.
         """
-        return self.check_all([view])[-1]
+        return self.check_all([view], repair=repair)[-1]
 
     def check_all(
-        self, views: Iterable[str] | None = None, *, progress: Callable[[str, int, int], None] | None = None
-    ) -> list[Report]:
+        self, views: Iterable[str] | None = None, *, progress: Callable[[str, int, int], None] | None = None,
+        repair: bool = False,
+    ) -> list[Report]:  # fmt: skip
         """`check` of several views (None: all, and all streams), at one version, and of the views that they read.
 
         `progress` is told, of what has parts, its name, the part up to which it is checked, and the last one.
@@ -275,7 +281,8 @@ class Database:
         with loss_named():
             # Before a version is held: the log behind it is trimmed after a minute, and Spark may start for long.
             judge = SparkJudge(self._spark.session(), self.catalog.zone, as_kept(self.catalog).functions)
-            return with_layout_of_now(partial(self._checked, names, judge, progress))
+            reports = with_layout_of_now(partial(self._checked, names, judge, progress))
+        return with_targets(self._storage, reports, self.catch_up if repair else None)
 
     def _checked(
         self, names: list[str] | None, judge: Judge, progress: Callable[[str, int, int], None] | None

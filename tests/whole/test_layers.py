@@ -16,7 +16,7 @@ ORDER = (
     "errors", "interrupts", "permissions", "durable", "settings", "files", "catalog", "functions", "plans",
     "evaluation", "compiler",
     "spark", "trace", "jobs", "maintenance", "changes", "stores", "streams", "pipeline", "views", "dml", "checker",
-    "server", "evidence", "rejections", "database", "commands", "cli",
+    "server", "evidence", "rejections", "written", "database", "commands", "cli",
 )  # fmt: skip
 """The layers in the order in which data flows; each may import only itself and those before it."""
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 from viewkeeper.catalog.codec import stored
-from viewkeeper.catalog.outside_store import OutsideStore
+from viewkeeper.catalog.outside_store import OutsideStore, Target
 from viewkeeper.catalog.types import BIGINT, BINARY, INT, STRING, Type
 
 
@@ -173,7 +173,7 @@ class View:
     what is stored is its last good version.  `asked` is the query as Spark gets it, None where it has no part in the
     view.  `replaces` is the id of the view whose place and name it takes once it is filled.  `written` is the catalog's
     next id when the query was written, None: the view's own; columns added to tables since are not in the query.
-    `forgets`: the rows of a stream's expired parts go from it.
+    `forgets`: the rows of a stream's expired parts go from it.  `target` is where its rows are written, too.
     """
 
     id: int
@@ -191,6 +191,7 @@ class View:
     written: int | None = None
     comment: str | None = None
     forgets: bool = False
+    target: Target | None = None
 
     @property
     def saw(self) -> int:
@@ -377,13 +378,15 @@ def kind_of(item: CatalogObject) -> str:
 class Catalog:
     """All declarations at one version: `objects` in the order in which they were made, but each view behind what it
     reads; of names, whatever the case of their letters, and ids each has its own.  `plan` is what
-    `plans.maintenance.plan_of` gives, None before there is a table."""
+    `plans.maintenance.plan_of` gives, None before there is a table.  `targets` are all that may hold rows of views: of
+    those that are here, and of dropped ones until their rows are gone from there."""
 
     objects: tuple[CatalogObject, ...] = ()
     next_id: int = FIRST_FREE_ID
     zone: str = "UTC"
     functions: tuple[PythonFunction, ...] = ()
     plan: CatalogPlan | None = field(default=None, hash=False, compare=False)
+    targets: tuple[Target, ...] = ()
 
     def seen_at(self, id_: int) -> Catalog:
         """The catalog in which tables lack the columns that were added when it had come to `id_`, or later: what a

@@ -1,4 +1,4 @@
-"""What is declared of a table that is in an outside store, and how far its adoption is."""
+"""What is declared of outside stores: where a table is, and where a view's rows are written to."""
 
 from __future__ import annotations
 
@@ -25,3 +25,12 @@ class OutsideStore:
     scanned: int | None = None
     goal: tuple[tuple[str, int], ...] = ()
     adopted: int | None = None
+
+
+@stored
+@dataclass(frozen=True)
+class Target:
+    """An outside store that a view's rows are written to, too: its `kind`, and its OPTIONS, names in small letters."""
+
+    kind: str
+    options: tuple[tuple[str, str], ...]

@@ -25,6 +25,10 @@ class Report:
 
     Of what has parts: `parts` says how many were judged, `unjudged` which were not, and why; `stale` why a view is
     behind (what it has is judged all the same).
+
+    Of a view that is written to an outside store, too: `target` says how what is there compares with the version that
+    it says it has, `target_differing` has the first rows that are not as they should be ("target wrong", where the view
+    itself is right).
     """
 
     view: str
@@ -41,6 +45,8 @@ class Report:
     parts: int | None = None
     unjudged: list[str] = field(default_factory=list)
     stale: str = ""
+    target: str = ""
+    target_differing: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -63,6 +69,8 @@ class Report:
         if self.left_out:
             lines.append(f"  left out, since operations on them were rejected: {', '.join(self.left_out)}")
         lines += [f"  not judged: {what}" for what in self.unjudged]
+        lines += [f"  {self.target}"] if self.target else []
+        lines += [f"  {deviation}" for deviation in self.target_differing]
         lines += [f"  {self.stale}; the parts that it has are judged"] if self.stale else []
         return "\n".join(lines)
 

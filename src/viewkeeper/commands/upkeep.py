@@ -185,13 +185,17 @@ def explain(db: Path, view: str, as_json: bool, mermaid: bool) -> None:
 
 @click.command()
 @click.argument("views", nargs=-1)
+@click.option("--repair", is_flag=True, help="Mend what was changed by hand in stores that views are written to.")
 @json_option
 @database_option
-def check(db: Path, views: tuple[str, ...], as_json: bool) -> None:
+def check(db: Path, views: tuple[str, ...], repair: bool, as_json: bool) -> None:
     """Recompute VIEWS (all, and all streams, where none is named) with Spark, and compare.  Fails if one is wrong.
+
+    What is in outside stores that views are written to is compared, too.
 
     \b
     viewkeeper check --db shop spend
+    viewkeeper check --db shop --repair spend
     """
     with connect(db) as database, progress_bar() as progress:
         task = progress.add_task("checking", total=None)
@@ -199,7 +203,7 @@ def check(db: Path, views: tuple[str, ...], as_json: bool) -> None:
         def show(name: str, part: int, last: int) -> None:
             progress.update(task, description=f"checking {name}, parts up to {part} of {last}")
 
-        reports = database.check_all(views or None, progress=show)
+        reports = database.check_all(views or None, progress=show, repair=repair)
     for report in reports:
         if as_json:
             print_json(json.loads(report.to_json()))

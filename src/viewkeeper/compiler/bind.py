@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from viewkeeper.catalog.model import Catalog, Column, ColumnDetails, InParts, Table, View, kind_of
-from viewkeeper.catalog.outside_store import OutsideStore
+from viewkeeper.catalog.outside_store import OutsideStore, Target
 from viewkeeper.catalog.types import VOID, Type
 from viewkeeper.compiler.bind_select import SelectBinder, unwrapped
 from viewkeeper.compiler.column_defaults import bound_default
@@ -36,8 +36,8 @@ class BoundView:
     """A view as declared: `sql` is its query's text, `key` and `unique` its view key, `reads` the ids of the tables and
     views that its query names, in a WITH that nothing uses, too, `asked` the query as Spark gets it, where it has a
     part in the view, `written` what `View.written` will be.  `forgets`: rows of expired parts go; `lost` says before
-    which part (by the id of a stream, or of a view over one) all had expired when it was declared.  Places in
-    `relation` are lines and columns of `sql`."""
+    which part (by the id of a stream, or of a view over one) all had expired when it was declared; `target` is that of
+    the view.  Places in `relation` are lines and columns of `sql`."""
 
     name: str
     sql: str
@@ -50,6 +50,7 @@ class BoundView:
     written: int | None = None
     forgets: bool = False
     lost: tuple[tuple[int, int], ...] = ()
+    target: Target | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ def bind_view_query(
     _check_outputs(statement, select, relation)
     key, unique = view_key(relation, names)
     reads = tuple(dict.fromkeys([*(each.object for each in parts.relations if isinstance(each, Scan)), *read.found]))
-    return BoundView(statement.name.name, statement.query.sql, relation, relation.columns, key, unique, reads)
+    return BoundView(statement.name.name, statement.query.sql, relation, relation.columns, key, unique, reads,
+                     target=statement.target)  # fmt: skip
 
 
 def bind_query(names: Namespace, statement: SelectStatement) -> Query:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
+from viewkeeper.catalog.outside_store import Target
 from viewkeeper.compiler.accounting import refuse_unaccounted
 from viewkeeper.compiler.lengths import LengthReader
 from viewkeeper.compiler.part_references import PartText, has_brackets, quoted, read_query, read_view_query
@@ -27,6 +29,7 @@ from viewkeeper.compiler.statements import (
     Rename,
     Statement,
 )
+from viewkeeper.compiler.store_options import OptionsReader
 from viewkeeper.compiler.supported import refuse_unsupported
 from viewkeeper.compiler.syntax import syntax_tree
 from viewkeeper.errors import DeclarationError, NotSupported
@@ -40,7 +43,7 @@ AnyView = CreateView | CreateViewDF | CreatePatternView | CreateWindowView | Cre
 _CHOICES = "write INITIALIZE and UPDATE to say which parts a part is made of, or name it without a subscript"
 
 
-class StreamReader(LengthReader):
+class StreamReader(OptionsReader):
     """Reads CREATE STREAM, every kind of view, and ALTER VIEW."""
 
     def _create_stream(self) -> CreateStream:
@@ -82,11 +85,26 @@ class StreamReader(LengthReader):
         name = self._new_name("a view")
         behind = self._tokens[self._next].start if self._next < len(self._tokens) else self._end()
         columns = self._identifiers("a column") if self._peek() == "(" else ()
+        using, target = self._written_to()
         if self._peek() != "AS":
             raise self._failure("AS and the view's query")
         self._next += 1
         plain = self._if_absent is None and not replacing
-        return self._definition(name, columns, self._whole()[0] if plain else self._as_created(name, behind))
+        view = self._definition(name, columns, self._whole()[0] if plain else self._as_created(name, behind))
+        if using is None:
+            return view
+        if not isinstance(view, CreateView):
+            raise NotSupported(f"{name} is kept part by part: such views are not written to other stores yet; leave "
+                               "out USING, or declare a view over tables", *using.place)  # fmt: skip
+        return replace(view, target=target, using=using)
+
+    def _written_to(self) -> tuple[Identifier | None, Target | None]:
+        """USING kind OPTIONS (...), if it stands next."""
+        if not self._take("USING"):
+            return None, None
+        using = self._identifier("a kind of store")
+        options = self._store_options() if self._take("OPTIONS") else ()
+        return using, Target(using.name.lower(), options)
 
     def _alter(self) -> Statement:
         self._expect("ALTER")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from viewkeeper.catalog.outside_store import Target
 from viewkeeper.catalog.types import Type
 from viewkeeper.compiler.source_text import QueryText
 from viewkeeper.compiler.written_anew import WrittenAnew
@@ -75,7 +76,7 @@ class CreateView(Statement):
     """`columns` is the list of names before AS, empty where there is none; only a view over a stream may expire.
 
     `refused` is what in the query viewkeeper's own operators do not know: a view over a stream may be left to Spark.
-    `forgets`: FORGET EXPIRED stands behind it.
+    `forgets`: FORGET EXPIRED stands behind it.  `target` is what USING and OPTIONS say, and `using` where.
     """
 
     name: Identifier
@@ -84,6 +85,8 @@ class CreateView(Statement):
     expire: int | None = None
     refused: NotSupported | None = None
     forgets: bool = False
+    target: Target | None = None
+    using: Identifier | None = None
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,9 @@ def declare_views(catalog: Catalog, views: Sequence[BoundView]) -> Catalog:
     # What was widened for a later view of this call has its final shape only now.
     shapes = {o.state.id: o.state for o in builder.operators.values() if isinstance(o, plan.ViewTable)}
     made = [replace(v, stored=replace(v.stored, state=shapes[v.stored.state.id])) for v in made]
-    return _with(catalog, builder, *made)
+    claimed = [view.target for view in views if view.target is not None]
+    targets = tuple(dict.fromkeys([*catalog.targets, *claimed]))
+    return replace(_with(catalog, builder, *made), targets=targets)
 
 
 def _view(builder: PlanBuilder, view: BoundView, zone: str) -> View:
@@ -72,7 +74,7 @@ def _view(builder: PlanBuilder, view: BoundView, zone: str) -> View:
     return View(
         builder.new_id(), view.name, view.sql, view.columns, view.key, view.unique, view.reads,
         replace(stored, member=member),
-        asked=view.asked, written=view.written, forgets=view.forgets,
+        asked=view.asked, written=view.written, forgets=view.forgets, target=view.target,
     )  # fmt: skip
 
 

@@ -47,6 +47,7 @@ from viewkeeper.maintenance import declare_tables
 from viewkeeper.pipeline import alter_tables
 from viewkeeper.pipeline.declare_functions import with_function, without_function
 from viewkeeper.pipeline.declare_outside import require_declarable
+from viewkeeper.pipeline.declare_targets import refuse_parts, require_target
 from viewkeeper.pipeline.replacing import begun, created, exchanged, replacement_of, together, views_and_indexes
 from viewkeeper.pipeline.spark_calls import typed_by
 from viewkeeper.pipeline.spark_views import bind_any_view
@@ -232,6 +233,8 @@ class _Declaring:
         elif isinstance(statement, ReplaceView):
             self._replace(statement)
         elif isinstance(statement, AlterView) and isinstance(old := self.catalog.find(statement.view.name.name), View):
+            if isinstance(statement.view, CreateView):  # its rows are written to where they were
+                statement = replace(statement, view=replace(statement.view, target=old.target))
             self._replace_whole(old, statement)
             self._made("VIEW", statement.view.name, "ALTER")
         elif isinstance(statement, AlterView):
@@ -282,7 +285,12 @@ class _Declaring:
         found = self.catalog.find(view.name.name)
         if found is None:
             self.apply(view)
-        elif isinstance(found, View | PartView):
+        elif isinstance(found, View):
+            self._replace_whole(found, AlterView(statement.text, statement.place, view, None))
+            self._made("VIEW", view.name, "ALTER")
+        elif isinstance(found, PartView):
+            if isinstance(view, CreateView):
+                refuse_parts(view)
             self.apply(AlterView(statement.text, statement.place, view, None))
         else:
             message = f"there is {_article(kind_of(found))} called {found.name} already; drop it, or take another name"
@@ -302,6 +310,7 @@ class _Declaring:
                 f"{old.name} is joined by {', '.join(users)}, whose parts are made of what it was; drop them first"
             )
             raise NotSupported(message, *name.place)
+        self._require_target(new, old)
         self.catalog = begun(self.catalog, old, new, self.bound)
 
     def _dimensions(self) -> set[int]:
@@ -338,11 +347,20 @@ class _Declaring:
                     raise DeclarationError(f"{statement.name} is kept as a whole: it has no parts that could expire; "
                                            "leave out EXPIRE AFTER", *statement.name.place) from None  # fmt: skip
             else:
+                refuse_parts(statement)
                 return
         self._require_free(statement.name)
+        self._require_target(statement)
         self.bind(statement)
         self._require_settled(self._views[statement.name.name.lower()].reads, statement.name)
         self._made("VIEW", statement.name)
+
+    def _require_target(self, statement: CreateView, instead: View | None = None) -> None:
+        """Raises DeclarationError where the view's rows cannot be written to where it says; `instead`: whose place it
+        takes."""
+        if statement.target is not None:
+            self.flush()
+            require_target(self.catalog, statement, instead)
 
     def bind(self, statement: CreateView, written: int | None = None) -> None:
         """Has the view declared with those before and after it, at the next `flush`; of one that was `written` before,

@@ -21,6 +21,7 @@ from viewkeeper.pipeline.fills import Fills, unready
 from viewkeeper.pipeline.merging import AT_ONCE, Merging
 from viewkeeper.pipeline.note import Note
 from viewkeeper.pipeline.part_keeping import PartKeeping
+from viewkeeper.pipeline.publishing import Publishing
 from viewkeeper.pipeline.shortage import Patience
 from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import DriverExecutor
@@ -60,11 +61,13 @@ class Maintainer:
         self.adopting = Adopting(logs, executor, self._pool)
         self.fills = Fills(executor, self._pool)
         self.merging = Merging(executor, self._pool)
+        self.publishing = Publishing(term.storage)
         self.parts = PartKeeping(executor, self._pool, term.storage, logs)
         self._analyst = executor.analyst
         self._waiting = {doing: Patience(doing) for doing in
                          ("the pipeline", "answering statements", "adopting tables", "filling views", "keeping streams",
-                          "the next batch", "merging", "tidying up", "removing dropped rows")}  # fmt: skip
+                          "the next batch", "writing views to stores", "merging", "tidying up",
+                          "removing dropped rows")}  # fmt: skip
         self._note = Note(term.storage.disk)
         self._last_batch = time.monotonic()
         self._tidied = 0.0
@@ -78,7 +81,8 @@ class Maintainer:
         waiting += self.adopting.errors.values()
         if waiting:
             return "; ".join(dict.fromkeys(waiting))
-        return self.batches.last_error or self.fills.last_error or self.merging.last_error or self.parts.last_error
+        doing = (self.batches, self.fills, self.merging, self.parts, self.publishing)
+        return next((each.last_error for each in doing if each.last_error), None)
 
     def run(self, stop: threading.Event) -> None:
         """Maintains until `stop` is set."""
@@ -100,18 +104,20 @@ class Maintainer:
         filled = attempt("filling views", lambda: self.fills.step(term))
         kept = attempt("keeping streams", lambda: self.parts.step(term))
         cut = attempt("the next batch", lambda: self.batches.step(term))
+        written = attempt("writing views to stores", lambda: self.publishing.step(term))
         now = time.monotonic()
         if cut is not None:
             self._last_batch = now
         quiet = now - self._last_batch > QUIET_SECONDS
-        attempt("merging", lambda: self.merging.step(term, idle=quiet, barriers=self.fills.barriers))
+        barriers = [*self.fills.barriers, *self.publishing.barriers]
+        attempt("merging", lambda: self.merging.step(term, idle=quiet, barriers=barriers))
         if now - self._tidied > TIDY_SECONDS:
             attempt("tidying up", self._tidy)
             self._tidied = time.monotonic()
         if answered or self._forgetting:
             self._forgetting = attempt("removing dropped rows", self._forget) is not False
         self._note.write(self.describe)
-        return bool(answered or adopted or filled or kept or cut is not None)
+        return bool(answered or adopted or filled or kept or written or cut is not None)
 
     def wait(self) -> None:
         """Returns when there may be something for the next step, after one that did nothing: as soon as work that runs
@@ -121,6 +127,7 @@ class Maintainer:
             *self.fills.running,
             *self.merging.running,
             *self.parts.running,
+            *self.publishing.running,
         )
         running = [each for each in beside if not each.done()]
         if running:
@@ -145,7 +152,7 @@ class Maintainer:
             "epoch": self.term.epoch, "operations": self.batches.operations, "counters": dict(self.batches.counters),
             "merges": self.merging.committed, "fill": self.fills.progress(),
             "outside": self._outside(), "unfilled": self.fills.errors(), "given_up": sorted(self.fills.given_up),
-            "parts": self.parts.describe(), "last_error": self.last_error,
+            "targets": self.publishing.describe(), "parts": self.parts.describe(), "last_error": self.last_error,
         }  # fmt: skip
 
     def close(self) -> None:
@@ -153,6 +160,7 @@ class Maintainer:
         up."""
         self.parts.hurry()
         try:
+            self.publishing.close()
             self.adopting.abandon(self.term)
             self.fills.abandon(self.term)
             self.parts.finish(self.term)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import TracebackType
+from typing import Any
 
 from viewkeeper.changes.positions import Positions, table_of
-from viewkeeper.errors import Busy, Error, LogLost, Timeout, storage_named
+from viewkeeper.errors import Busy, Error, LogLost, StoreAway, Timeout, storage_named
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.driver import IDLE_SECONDS, Maintainer, caught_up
 from viewkeeper.pipeline.fills import GIVEN_UP, held_back, unready
 from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.part_keeping import entries_in, stream_goals, streams_caught_up
+from viewkeeper.pipeline.publishing import published_views, unpublished
 from viewkeeper.pipeline.term import Term, acquired
 from viewkeeper.pipeline.work import DriverExecutor
 from viewkeeper.stores.logs import Logs
@@ -109,40 +112,22 @@ def catch_up(
     storage: Storage, logs: Logs, make_executor: Callable[[], DriverExecutor], timeout: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:  # fmt: skip
-    """Returns the first version known to hold all that is in the logs now, with the views declared by now filled.
+    """Returns the first version known to hold all that is in the logs now, with the views declared by now filled, and
+    those that are written to outside stores, too, written there.
 
     The running pipeline does it where there is one; else this process maintains until then.  `progress` is told how
     many operations on tables and appends to streams are in, and how many are wanted.  Raises `Timeout`, which says how
-    far it is, StoreReplaced where the logs are not those that the views have read.
+    far it is, StoreReplaced where the logs are not those that the views have read, StoreAway where one to write to is.
     """
-    newest = storage.newest()
-    ends, ids = logs.ends_now(newest.catalog, newest.positions, newest.hashes), unready(newest.catalog)
-    goals, replaced = stream_goals(newest)
-    deadline = None if timeout is None else time.monotonic() + timeout
-    waits_for: str | None = None
+    wanted = _Wanted(storage.newest(), logs, timeout, progress)
     drives_until = 0.0  # so long another driver is taken for alive
-    written = logs.operations_between(newest.catalog, {}, ends)
-    total = written + sum(goal.position for goal in goals.values())
-
-    def tell(snapshot: Snapshot) -> int:
-        done = written - logs.operations_between(newest.catalog, snapshot.positions, ends) + entries_in(snapshot, goals)
-        if progress is not None:
-            progress(done, total)
-        return done
-
     while True:
         snapshot = storage.newest()
         logs.store.require_same(snapshot.positions, snapshot.hashes)
-        done = tell(snapshot)
-        if caught_up(snapshot, ends, ids) and streams_caught_up(snapshot, goals):
-            return _caught_up_with(snapshot, replaced, logs.lost(snapshot.catalog))
-        if deadline is not None and time.monotonic() > deadline:
-            raise Timeout(
-                f"not caught up within {timeout:g} s: {done:,} of {total:,} operations are in, "
-                f"{len(ids & unready(snapshot.catalog))} views or indexes wait to be filled"
-                + ("" if streams_caught_up(snapshot, goals) else ", and parts of streams or of views over them")
-                + ("" if waits_for is None else f"; {waits_for}")
-            )
+        done = wanted.tell(snapshot)
+        if wanted.is_in(snapshot) and wanted.is_written(snapshot, partial(_described, storage, snapshot)):
+            return _caught_up_with(snapshot, wanted.replaced, logs.lost(snapshot.catalog))
+        wanted.require_time(snapshot, done)
         if time.monotonic() < drives_until:
             time.sleep(WAITING_SECONDS)
             continue
@@ -150,29 +135,97 @@ def catch_up(
             lock = acquired(storage, "pipeline", 0.0)
         except Busy:
             drives_until = time.monotonic() + DRIVING_SECONDS
-            if caught_up(snapshot, ends, frozenset()) and streams_caught_up(snapshot, goals):
-                _require_filling(storage, snapshot, ids & unready(snapshot.catalog))
+            if wanted.is_in(snapshot, frozenset()):
+                _require_filling(storage, snapshot, wanted.ids & unready(snapshot.catalog))
             continue
+        _drive(storage, logs, make_executor, lock, OPERATIONS_MAX, wanted.maintain)
 
-        def work(maintainer: Maintainer) -> None:
-            nonlocal waits_for
-            while not (caught_up(now := maintainer.term.snapshot, ends, ids) and streams_caught_up(now, goals)):
-                if maintainer.step():
-                    tell(maintainer.term.snapshot)
-                else:
-                    maintainer.wait()
-                now = maintainer.term.snapshot
-                _require_logs(logs.lost(now.catalog) | maintainer.adopting.given_up, now, ends, ids)
-                stuck = ids & unready(now.catalog)
-                if stuck and stuck <= maintainer.fills.given_up and caught_up(now, ends, frozenset()):
-                    raise Error(f"{maintainer.fills.last_error}; {CANNOT_BE_FILLED}")
-                if maintainer.parts.failures >= GIVEN_UP:
-                    raise Error(str(maintainer.parts.last_error))
-                if deadline is not None and time.monotonic() > deadline:
-                    waits_for = maintainer.last_error
-                    break
 
-        _drive(storage, logs, make_executor, lock, OPERATIONS_MAX, work)
+class _Wanted:
+    """What `catch_up` waits for, as of `newest`, and for how long."""
+
+    def __init__(
+        self, newest: Snapshot, logs: Logs, timeout: float | None, progress: Callable[[int, int], None] | None
+    ) -> None:  # fmt: skip
+        self._logs, self._timeout, self._progress, self._catalog = logs, timeout, progress, newest.catalog
+        self._ends = logs.ends_now(newest.catalog, newest.positions, newest.hashes)
+        self.ids = unready(newest.catalog)
+        self._goals, self.replaced = stream_goals(newest)
+        self._began = time.time()
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._waits_for: str | None = None
+        self._in_logs = logs.operations_between(newest.catalog, {}, self._ends)
+        self._total = self._in_logs + sum(goal.position for goal in self._goals.values())
+        self._version: int | None = None  # the first that holds all, which then has to be written to stores
+        self._unwritten: dict[str, str | None] = {}
+        self._written = False
+
+    def tell(self, snapshot: Snapshot) -> int:
+        """Tells how many operations and appends are in, and returns it."""
+        left = self._logs.operations_between(self._catalog, snapshot.positions, self._ends)
+        done = self._in_logs - left + entries_in(snapshot, self._goals)
+        if self._progress is not None:
+            self._progress(done, self._total)
+        return done
+
+    def is_in(self, snapshot: Snapshot, ids: frozenset[int] | None = None) -> bool:
+        """Whether all that was in the logs is in, and what was declared is filled, or of that just `ids`."""
+        return caught_up(snapshot, self._ends, self.ids if ids is None else ids) and streams_caught_up(
+            snapshot, self._goals
+        )
+
+    def is_written(self, snapshot: Snapshot, described: Callable[[], list[dict[str, Any]]]) -> bool:
+        """Whether views that are written to outside stores, too, are there as of the first version that holds all;
+        `described` gives what the driver says of them.  Raises StoreAway where none of what is left can be."""
+        self._version = snapshot.version if self._version is None else self._version
+        if not self._written:
+            some = published_views(snapshot.catalog)
+            self._unwritten = unpublished(snapshot.catalog, self._version, described(), self._began) if some else {}
+            reasons = [reason for reason in self._unwritten.values() if reason is not None]
+            if reasons and len(reasons) == len(self._unwritten):
+                raise StoreAway(f"{'; '.join(reasons)}; all else is done, and this will be as soon as it can be")
+            self._written = not self._unwritten
+        return self._written
+
+    def require_time(self, snapshot: Snapshot, done: int) -> None:
+        """Raises Timeout where there is none left."""
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            raise Timeout(
+                f"not caught up within {self._timeout:g} s: {done:,} of {self._total:,} operations are in, "
+                f"{len(self.ids & unready(snapshot.catalog))} views or indexes wait to be filled"
+                + ("" if streams_caught_up(snapshot, self._goals) else ", and parts of streams or of views over them")
+                + (f"; not yet written to their stores: {', '.join(self._unwritten)}" if self._unwritten else "")
+                + ("" if self._waits_for is None else f"; {self._waits_for}")
+            )
+
+    def maintain(self, maintainer: Maintainer) -> None:
+        """Maintains until all is done, or there is no time left."""
+        while not (
+            self.is_in(now := maintainer.term.snapshot) and self.is_written(now, maintainer.publishing.describe)
+        ):
+            if maintainer.step():
+                self.tell(maintainer.term.snapshot)
+            else:
+                maintainer.wait()
+            self._require_possible(maintainer)
+            if self._deadline is not None and time.monotonic() > self._deadline:
+                self._waits_for = maintainer.last_error
+                break
+
+    def _require_possible(self, maintainer: Maintainer) -> None:
+        now = maintainer.term.snapshot
+        _require_logs(self._logs.lost(now.catalog) | maintainer.adopting.given_up, now, self._ends, self.ids)
+        stuck = self.ids & unready(now.catalog)
+        if stuck and stuck <= maintainer.fills.given_up and caught_up(now, self._ends, frozenset()):
+            raise Error(f"{maintainer.fills.last_error}; {CANNOT_BE_FILLED}")
+        if maintainer.parts.failures >= GIVEN_UP:
+            raise Error(str(maintainer.parts.last_error))
+
+
+def _described(storage: Storage, snapshot: Snapshot) -> list[dict[str, Any]]:
+    """What the running pipeline says of outside stores that views are written to; nothing where there is none."""
+    note = read_note(storage.disk)
+    return note["targets"] if note is not None and note["epoch"] == snapshot.epoch else []
 
 
 def _caught_up_with(snapshot: Snapshot, replaced: Sequence[Error], lost: dict[int, str]) -> int:

@@ -153,7 +153,7 @@ def created(view: View) -> CreateView:
     """The statement that declares `view`."""
     (statement,) = parse_script(declaration_of(view))
     assert isinstance(statement, CreateView)
-    return statement
+    return replace(statement, target=view.target)
 
 
 def _bound_again(catalog: Catalog, view: View, why: str, name: Identifier, bind: Bind) -> BoundView:

@@ -129,7 +129,7 @@ def _spark_view(
     relation = SparkQuery(sql, tuple((of.name, of.id) for of in objects), columns, reason)
     key = tuple(range(len(columns)))
     reads = tuple(of.id for of in objects)
-    return BoundView(statement.name.name, query.sql, relation, columns, key, False, reads, sql)
+    return BoundView(statement.name.name, query.sql, relation, columns, key, False, reads, sql, target=statement.target)
 
 
 def _objects(catalog: Catalog, query: QueryText, beside: Sequence[RowsBeside] = ()) -> list[_Read]:

@@ -50,7 +50,13 @@ def status(storage: Storage, logs: Logs) -> dict[str, Any]:
             for table in snapshot.catalog.tables
         ],
         "views": [
-            {"name": view.name, **_state(snapshot, view), **_filling(view, alive), "errors": broken[view.id]}
+            {
+                "name": view.name,
+                **_state(snapshot, view),
+                **_filling(view, alive),
+                **_written(snapshot, view, alive),
+                "errors": broken[view.id],
+            }
             for view in snapshot.catalog.views
         ],
         "indexes": [
@@ -147,6 +153,18 @@ def _outside(table: Table, note: dict[str, Any] | None) -> dict[str, Any]:
     why = None if note is None else note["outside"].get(str(table.id))
     state = "read" if table.outside.adopted is not None else adoption(table)
     return {"store": table.outside.kind, "state": state if why is None else f"{state}: {why}"}
+
+
+def _written(snapshot: Snapshot, view: View, note: dict[str, Any] | None) -> dict[str, Any]:
+    """How far a view is that is written to an outside store, too.  `published` is the version that is there, None where
+    nobody knows."""
+    if view.target is None:
+        return {}
+    said = next((each for each in note["targets"] if each["view"] == view.id), None) if note is not None else None
+    version = None if said is None else said["version"]
+    lag = None if version is None else snapshot.version - version
+    return {"target": view.target.kind, "published": version, "lag_versions": lag,
+            "target_error": None if said is None else said["error"] or said["held"]}  # fmt: skip
 
 
 def adoption(table: Table) -> str:

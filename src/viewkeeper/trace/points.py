@@ -22,11 +22,14 @@ PART_POINTS = ("entries taken", "part file written", "part repaired", "before pa
 STORE_POINTS = ("call prepared", "between nodes", "call written", "part done")
 """Those of a call that writes on several nodes, and of who finishes one that died."""
 
+TARGET_POINTS = ("target rows", "before marker", "after marker")
+"""Those of writing a view to an outside store."""
+
 _FOLDER = os.environ.get("VIEWKEEPER_FAULTS")
 
 
 def reached(name: str) -> None:
-    """Says that the process has come to the point `name`, one of `POINTS`, `PART_POINTS` or `STORE_POINTS`."""
+    """Says that the process has come to the point `name`, one of those above."""
     if _FOLDER is not None:
         _count(Path(_FOLDER), name)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from viewkeeper.catalog.model import StateSpec
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.trace import hashing
-from viewkeeper.trace.arrange import has_prefix, survivors, take_all
+from viewkeeper.trace.arrange import has_prefix, survivors, take_all, words_of
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.keys import equal_rows
 from viewkeeper.trace.lookup import gather, matching_rows, newest_rows
@@ -184,6 +184,31 @@ def difference(older: Trace, newer: Trace, low: int = 0, high: int = GREATEST_WO
     changed = (was != now) | ~equal_rows(before, after)
     gone, come = Rows(before, np.full(len(was), -1)), Rows(after, np.full(len(now), 1))
     return Rows.concat([gone.filter(was & changed), come.filter(now & changed)])
+
+
+def changed_rows(older: Trace, newer: Trace, low: int = 0, high: int = GREATEST_WORD) -> tuple[Rows, Rows]:
+    """Keyed and weighted: the rows, with their weights, that are only in `older`, or with another weight there, and
+    those that are so in `newer`; for words in [low, high]."""
+    if newer.spec.kind == "keyed":
+        signed = difference(older, newer, low, high)
+        gone, come = signed.filter(signed.weights < 0), signed.filter(signed.weights > 0)
+        return Rows(gone.columns, -gone.weights), come
+    assert newer.spec.kind == "weighted", "ordered states are not read by people"
+    key, every = list(range(newer.spec.key)), list(range(len(newer.spec.columns)))
+    words, rows = Trace(newer.spec, _differing(older, newer))._slices(key, low, high)
+    if has_prefix(newer.spec):
+        words = hashing.hash_columns(rows.columns, len(rows))
+    groups = group_rows(words, rows.columns)
+    hashes, keys = words[groups.firsts], take_all(rows.columns, groups.firsts)
+    (_, before), (_, after) = older.matches(hashes, keys, every), newer.matches(hashes, keys, every)
+    both = Rows.concat([before, after])
+    alike = group_rows(words_of(newer.spec, both.columns, len(both)), both.columns)
+    is_after = np.arange(len(both)) >= len(before)
+    was, now = (np.add.reduceat(np.where(side, both.weights, 0)[alike.order], alike.starts) if len(alike.starts)
+                else np.zeros(0, np.int64) for side in (~is_after, is_after))  # fmt: skip
+    went, came = (was != now) & (was > 0), (was != now) & (now > 0)
+    return (Rows(both.take(alike.firsts[went]).columns, was[went]),
+            Rows(both.take(alike.firsts[came]).columns, now[came]))  # fmt: skip
 
 
 def _differing(older: Trace, newer: Trace) -> list[Run]:

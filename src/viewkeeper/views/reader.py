@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.catalog.model import View
 from viewkeeper.changes.positions import Token
-from viewkeeper.errors import NotReady
+from viewkeeper.errors import InputError, NotReady
+from viewkeeper.stores.outside.targets import ViewTarget
 from viewkeeper.trace.ordering import OrderTerm, before, sort_indices
 from viewkeeper.trace.rows import Rows
 from viewkeeper.views.python_rows import data_frame, dicts
@@ -18,6 +20,7 @@ from viewkeeper.views.shape import Shape
 from viewkeeper.views.spark_frames import SparkFrames
 from viewkeeper.views.version import Readable, Version, require_whole
 from viewkeeper.views.version_sources import Versions
+from viewkeeper.views.written import look_up, target_of
 
 _FILL_POLL_SECONDS = 0.02
 
@@ -31,6 +34,7 @@ class ViewReader:
     def __init__(self, source: Versions, name: str, frames: SparkFrames | None = None) -> None:
         self._source = source
         self._frames = frames
+        self._target: ViewTarget | None = None
         self.name = name
 
     def get(
@@ -41,13 +45,18 @@ class ViewReader:
         after: Token | str | None = None,
         timeout: float = 30.0,
         allow_stale: bool = False,
+        source: str = "viewkeeper",
     ) -> Any:
         """The row of `key` as a dict, or None; a list of dicts where the view's rows are a bag, and for an index.
 
         `key` is the view key (DESCRIBE shows it) or what the index is on: a value, or a tuple.  `after` is the token of
         a write: waits up to `timeout` seconds until the view holds it (and is filled).  Raises NotReady, ViewBroken
         (unless `allow_stale`: then the rows without those that raise, and a warning), Timeout, InputError, NotFound.
+
+        `source="store"` reads what is in the outside store that the view is written to, too, which may be behind.
         """
+        if source != "viewkeeper":
+            return self._from_store(key, source, index is None and after is None)
         if after is not None:
             readable = self._holding(Token.parse(after) if isinstance(after, str) else after, index, timeout)
         else:
@@ -57,6 +66,17 @@ class ViewReader:
                 # Files stay for a minute after their version was replaced; this process slept for longer just now.
                 readable = self._source.version().readable(self.name, index)
         return lookup(readable, key, allow_stale)
+
+    def _from_store(self, key: object, source: str, plain: bool) -> Any:
+        if source != "store":
+            raise InputError(f"source={source!r}: there are 'viewkeeper' and 'store'")
+        if not plain:
+            raise InputError('source="store" reads by the view key what is there now; leave out index and after')
+        shape = self._source.version().shape(self.name)
+        if self._target is None or self._target.target != getattr(shape.of, "target", None):
+            assert isinstance(shape.of, View), "a ViewReader with a source is one of a view"
+            self._target = target_of(shape.of)
+        return look_up(self._target, shape, key)
 
     def _holding(self, token: Token, index: str | None, timeout: float) -> Readable:
         """The view as of a version that holds the writes of `token`; a view that is being filled is waited for too."""

@@ -42,11 +42,15 @@ class Shape:
 
         Texts are fitted as on writing: a CHAR is filled up, and what is longer than a CHAR or VARCHAR is refused.
         """
+        physical = self.key_values(key)
+        return self._lead + [physical[i] for i in self._from]
+
+    def key_values(self, key: object) -> list[Any]:
+        """The physical values of the key's columns, in their order, for `key` as a user writes it."""
         values = key if isinstance(key, tuple) else (key,)
         if len(values) != len(self.key):
             raise InputError(f"{self.name} is read by {self._key_text()}; this key has {len(values)} value(s): {key!r}")
-        physical = self._physical(values, self._convert)
-        return self._lead + [physical[i] for i in self._from]
+        return self._physical(values, self._convert)
 
     def bound(self, bound: object) -> list[Any]:
         """Physical values of `bound`, a value or tuple for the first columns of the key, in the key's order; a
