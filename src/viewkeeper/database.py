@@ -38,6 +38,7 @@ from viewkeeper.stores.logs import Logs
 from viewkeeper.streams.readers import parts_below
 from viewkeeper.trace.commit import Storage
 from viewkeeper.views.answering import READING, answer, explain
+from viewkeeper.views.layout_of_now import with_layout_of_now
 from viewkeeper.views.opening import Opened, Opening
 from viewkeeper.views.reader import ViewReader
 from viewkeeper.views.result import Result
@@ -45,7 +46,7 @@ from viewkeeper.views.spark_frames import SparkFrames, answered_by_spark, run_on
 from viewkeeper.views.spark_session import SparkUse
 from viewkeeper.views.stream_handle import StreamHandle
 from viewkeeper.views.stream_reader import PartsReader
-from viewkeeper.views.table_handle import TableHandle, with_layout_of_now
+from viewkeeper.views.table_handle import TableHandle
 from viewkeeper.views.version import Version
 from viewkeeper.views.version_sources import Held, Newest, Versions
 from viewkeeper.written import with_targets

@@ -20,8 +20,12 @@ import pytest
 from child import SUPPORT
 from store_model import BAG, ORDERS, PAIRS, as_dicts, in_order, read_all, read_range, replay, stored_rows
 from store_processes import CALLS, call_once, put_again_and_again, put_one_row, run_with_faults
+from viewkeeper.changes.operations import TableForm
+from viewkeeper.errors import InputError
 from viewkeeper.interrupts import uninterrupted
+from viewkeeper.stores.contract import Numbered
 from viewkeeper.stores.embedded import EmbeddedStore
+from viewkeeper.stores.intake import TableIntake
 from viewkeeper.trace import points
 
 NODES = 3
@@ -99,6 +103,35 @@ def test_a_call_over_several_nodes_is_whole_after_kill_9_at_every_point(tmp_path
                         replay(table, read_all(store, table)).values()
                     )
                 store.close()
+
+
+def test_a_step_of_a_source_is_done_once(tmp_path: Path) -> None:
+    """Whatever others have written since; numbers count a source and a table; on one node too."""
+    for nodes in (1, NODES):
+        store = EmbeddedStore(tmp_path / str(nodes), nodes=nodes, durability="process")
+        intake = TableIntake(TableForm(ORDERS), "UTC")
+        row = [intake.rows([{"id": 1, "n": 1}])]
+        assert store.do_step(ORDERS, row, Numbered("a", 3)) is not None
+        store.put(ORDERS, {"id": 1, "n": 2})
+        for number in (3, 2, 0):
+            assert store.do_step(ORDERS, row, Numbered("a", number)) is None
+        assert (store.get(ORDERS, 1) or {})["n"] == 2
+        assert store.do_step(ORDERS, [], Numbered("a", 4)) is not None
+        assert store.do_step(ORDERS, row, Numbered("a", 4)) is None
+        assert store.do_step(ORDERS, [intake.deletes([1]), *row], Numbered("b", 0)) is not None
+        assert (store.get(ORDERS, 1) or {})["n"] == 1
+        assert store.do_step(BAG, [TableIntake(TableForm(BAG), "UTC").rows([{"x": 1}])], Numbered("a", 0)) is not None
+        with pytest.raises(InputError, match="a name of more than 400 bytes"):
+            store.do_step(ORDERS, row, Numbered("x" * 401, 1))
+        with pytest.raises(InputError, match="column n, which is NOT NULL, is missing"):
+            store.do_step(ORDERS, [intake.deletes([1]), intake.rows([{"id": 1, "note": "x"}])], Numbered("b", 1))
+        assert store.do_step(ORDERS, row, Numbered("b", 1)) is not None, "what was refused was not done"
+        assert store.stored_tables() == {ORDERS.id, BAG.id}
+        while store.forget([ORDERS.id], 1.0):
+            pass
+        assert store.stored_tables() == {BAG.id}
+        assert store.do_step(ORDERS, row, Numbered("a", 0)) is not None
+        store.close()
 
 
 @pytest.mark.faults

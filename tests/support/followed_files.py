@@ -9,11 +9,11 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from stream_intake import Intake
-from viewkeeper.streams.spark.follow import Follow, follow
+from viewkeeper.streams.spark.follow import Follow, StreamFollow, follow
 
 
 def followed(intake: Intake, df: DataFrame, name: str = "f", **more: object) -> Follow:
-    return follow(intake.target, df, name, **more)  # type: ignore[arg-type]
+    return follow(StreamFollow(intake.target), df, name, **more)  # type: ignore[arg-type]
 
 
 class Files:

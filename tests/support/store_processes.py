@@ -11,10 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from store_model import BAG, ORDERS, PAIRS
-from viewkeeper.changes.operations import DELETE, PUT, Operations
-from viewkeeper.stores.contract import ComputeChange, Moment
+from viewkeeper.catalog.types import BIGINT
+from viewkeeper.changes.operations import DELETE, PUT, Operations, TableForm
+from viewkeeper.stores.contract import ComputeChange, Moment, Numbered
 from viewkeeper.stores.embedded import EmbeddedStore
+from viewkeeper.stores.intake import TableIntake
 from viewkeeper.trace import points
+from viewkeeper.trace.hashing import hash_values
 
 
 def write_for_ever(root: str, seed: str, durability: str) -> None:
@@ -66,6 +69,13 @@ def doubled(moment: Moment) -> list[Operations]:
     return [Operations(DELETE, [ids]), Operations(PUT, [pc.multiply(x, pa.scalar(2, pa.int32())), s])]
 
 
+def step_of(store: EmbeddedStore) -> list[Operations]:
+    """Deletes and puts, of which none is on the node that decides."""
+    ids = [i for i in range(60) if hash_values([i], [BIGINT]) % store.nodes]
+    intake = TableIntake(TableForm(ORDERS), "UTC")
+    return [intake.deletes(ids), intake.rows([{"id": i, "n": -i} for i in ids if i % 2])]
+
+
 CALLS: dict[str, Callable[[EmbeddedStore], object]] = {
     "whole rows": lambda store: store.put_many(PAIRS, [{"a": i % 7, "b": f"b{i}", "v": i} for i in range(40)]),
     "some columns": lambda store: store.put_many(ORDERS, [{"id": i % 25, "n": i, **({"note": "x"} if i % 3 else {})}
@@ -76,6 +86,7 @@ CALLS: dict[str, Callable[[EmbeddedStore], object]] = {
     "deletes without a key": lambda store: store.delete_many(BAG, [{"x": i % 5, "s": "s"} for i in range(20)]),
     "a change of keys": lambda store: store.change(ORDERS, moved_by(20)),
     "a change without a key": lambda store: store.change(BAG, doubled),
+    "a step": lambda store: store.do_step(ORDERS, step_of(store), Numbered("source", 7)),
 }  # fmt: skip
 """Calls that write on several nodes."""
 

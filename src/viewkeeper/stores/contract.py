@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -86,6 +86,14 @@ class Moment(ABC):
 
 ComputeChange = Callable[[Moment], Sequence[Operations]]
 """What is to be done on a table, in order, given all tables as of one moment."""
+
+
+class Numbered(NamedTuple):
+    """A call's id from a source that numbers its calls in order: only the greatest number is remembered, and whatever
+    is not above it counts as a duplicate."""
+
+    source: str
+    number: int
 
 
 LogSlice = Any
@@ -168,6 +176,11 @@ class Store(ABC):
         """
         raise InputError(f"{table.name}: this store has no atomic steps over what is read and written, as statements "
                          "that change rows need; write rows with put and delete")  # fmt: skip
+
+    def do_step(self, table: Table, operations: Sequence[Operations], step: Numbered) -> Token | None:
+        """Does `operations`, in order, in one atomic step, unless that step of its source, or a later one, has been
+        done on the table: None then."""
+        raise InputError(f"{table.name}: this store does not remember what was done, as following a stream needs")
 
     @abstractmethod
     def apply(self, table: Table, operation: bytes) -> Token:

@@ -27,13 +27,14 @@ from viewkeeper.errors import InputError
 from viewkeeper.stores import embedded_log, history, keyed, keyless
 from viewkeeper.stores.access import KEY_BYTES_MAX, Apply, TableAccess, remove_some, table_ids
 from viewkeeper.stores.changing import MomentRead
-from viewkeeper.stores.contract import ComputeChange, Moment, Store, TableScan, Traits
+from viewkeeper.stores.contract import ComputeChange, Moment, Numbered, Store, TableScan, Traits
 from viewkeeper.stores.embedded_log import EmbeddedLog
 from viewkeeper.stores.forks import forks
 from viewkeeper.stores.intents import Intent, NodePart
 from viewkeeper.stores.moment import EmbeddedMoment
 from viewkeeper.stores.node import SEQUENCE, Node, Tail
 from viewkeeper.stores.node_environments import Nodes, Transactions
+from viewkeeper.stores.source_steps import DECIDING, take_step
 
 _FORGOTTEN_AT_ONCE = 10_000
 _COMPUTED_BESIDE_WRITERS = 3
@@ -162,7 +163,7 @@ class EmbeddedStore(Store):
         found: set[int] = set()
         for number, node in enumerate(self._nodes.nodes):
             with self._nodes.reading(number) as txn:
-                for stored in (node.rows, node.equal):
+                for stored in (node.rows, node.equal, node.steps):
                     found.update(table_ids(txn.cursor(stored)))
         return found
 
@@ -170,7 +171,7 @@ class EmbeddedStore(Store):
         deadline = time.monotonic() + seconds
         for id_ in tables:
             for number, node in enumerate(self._nodes.nodes):
-                for stored in (node.rows, node.equal, node.layout):
+                for stored in (node.rows, node.equal, node.layout, node.steps):
                     while self._nodes.write([number], partial(_forget_some, number, stored, id_)):
                         if time.monotonic() > deadline:
                             return True
@@ -262,6 +263,15 @@ class EmbeddedStore(Store):
             return self._do(access, self._plans_in_order(access, compute(moment)), txns)
 
         return self._nodes.write(range(self.nodes), alone)
+
+    def do_step(self, table: Table, operations: Sequence[Operations], step: Numbered) -> Token | None:
+        access = self._access(table)
+        plans: NodePlans = {DECIDING: (), **self._plans_in_order(access, operations)}
+        return self._nodes.write(list(plans), partial(self._take_step, access, plans, step))
+
+    def _take_step(self, access: TableAccess, plans: NodePlans, step: Numbered, txns: Transactions) -> Token | None:
+        new = take_step(self._nodes.nodes[DECIDING], txns[DECIDING], access.prefix, step)
+        return self._do(access, plans, txns) if new else None
 
     def _still(self, access: TableAccess, plans: NodePlans, moment: MomentRead, txns: Transactions) -> Token | None:
         """Do what was computed of `moment`, if that still holds; else None."""

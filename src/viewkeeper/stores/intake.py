@@ -113,6 +113,15 @@ class TableIntake:
             raise InputError(f"{self.table.name}: delete_many takes keys, not {type(keys).__name__}")
         return Operations(DELETE, self._key_columns(map(self.key, keys)))
 
+    def keys(self, rows: pa.Table) -> list[pa.Array]:
+        """The key columns of `rows`, which name them, as canonical physical ones."""
+        places = {self.names.position(name): at for at, name in enumerate(rows.column_names)}
+        found = self._converted(self.form.key, lambda i: self.intakes[i].from_arrow(_whole(rows.column(places[i]))))
+        for i, column in found.items():
+            if column.null_count:
+                raise self._bad_value(i, self._no_null(i), at=int(is_null(column).argmax()), columns=found)
+        return [found[i] for i in self.form.key]
+
     def column_deletes(self, key: Any, columns: Sequence[str]) -> Operations:
         """A delete of `columns` of the row of `key`."""
         if isinstance(columns, str):

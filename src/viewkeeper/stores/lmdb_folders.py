@@ -23,7 +23,7 @@ MAP_BYTES = 1 << 35
 """The least map.  It is address space only, of which a process has 128 TiB; the file is as long as its data."""
 _MAP_BYTES_LEAST = 1 << 28
 _READERS_MAX = 1024
-_TABLES_MAX = 5
+_TABLES_MAX = 6
 
 
 class MapTooSmall(Error):

@@ -27,8 +27,11 @@ class Node:
         self.environment = open_environment(folder, sync)
         self.file = OpenFile(folder)
         once_per_row = {"dupsort": True, "dupfixed": True}
-        tables = {b"log": {}, b"rows": {}, b"equal": once_per_row, b"intent": {}, b"layout": {}}
-        self.log, self.rows, self.equal, self.intent, self.layout = open_tables(self.environment, lock, tables)
+        tables = {b"log": {}, b"rows": {}, b"equal": once_per_row, b"intent": {}, b"layout": {},
+                  b"steps": {}}  # fmt: skip
+        self.log, self.rows, self.equal, self.intent, self.layout, self.steps = open_tables(
+            self.environment, lock, tables
+        )
 
     def end(self, txn: Any) -> int:
         """The last sequence in the log; 0 where it is empty."""

@@ -1,9 +1,9 @@
 """The LMDB environments of one folder: one a node, opened once a process and shared, reopened after a fork.
 
-<root>/nodes/<n>/   an environment with five tables: log (sequence -> entry), rows (table id and key -> row),
+<root>/nodes/<n>/   an environment with six tables: log (sequence -> entry), rows (table id and key -> row),
                     equal (table id and hash of a row of a table without key -> row ids), intent (stores/intents.py),
-                    layout (table id -> the number of the newest layout of its rows); and its write lock
-                    (stores/locks.py)
+                    layout (table id -> the number of the newest layout of its rows), steps
+                    (stores/source_steps.py); and its write lock (stores/locks.py)
 <root>/stamp        words that all processes map (stores/words.py)
 """
 

@@ -22,7 +22,7 @@ from viewkeeper.streams.intake.given import Pieces
 from viewkeeper.streams.intake.stream_environment import Appended
 from viewkeeper.streams.intake.stream_log import StreamLog
 from viewkeeper.streams.progress import StreamProgress
-from viewkeeper.streams.spark.follow import follow
+from viewkeeper.streams.spark.follow import StreamFollow, follow
 from viewkeeper.trace.commit import Storage
 from viewkeeper.views.python_rows import data_frame, dicts
 from viewkeeper.views.spark_frames import SparkFrames
@@ -87,7 +87,7 @@ class StreamHandle(PartsReader):
         `trigger` are the arguments of Spark's `DataStreamWriter.trigger`.  Raises Busy while another follow of the name
         is live.
         """
-        return follow(self._target(), df, name, trigger=trigger)
+        return follow(StreamFollow(self._target()), df, name, trigger=trigger)
 
     def load(self, *files: str | Path, id: str | None = None, null: str | None = None) -> Iterator[Appended]:
         """Appends the rows of Parquet, CSV, Arrow or JSON-lines files, each file in one step.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,21 +14,11 @@ from viewkeeper.changes.positions import Token
 from viewkeeper.errors import InputError, LayoutChanged, NotFound, RowError
 from viewkeeper.files import read_rows
 from viewkeeper.stores.logs import Logs
+from viewkeeper.streams.spark.follow import Follow, follow
+from viewkeeper.views.layout_of_now import with_layout_of_now
 from viewkeeper.views.reader import ViewReader
+from viewkeeper.views.table_follow import TableFollow
 from viewkeeper.views.version_sources import Newest
-
-_ATTEMPTS, _PAUSE_SECONDS = 5, 0.01
-_Given = TypeVar("_Given")
-
-
-def with_layout_of_now(do: Callable[[], _Given]) -> _Given:
-    """What `do` gives, which looks the table up: where it is altered meanwhile, it is done once more."""
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return do()
-        except LayoutChanged:
-            time.sleep(_PAUSE_SECONDS)
-    return do()
 
 
 class TableHandle:
@@ -85,6 +74,20 @@ class TableHandle:
                     raise InputError(f"{error.at(rows.place(error.row))}{said}") from None
                 written += len(rows)
                 yield len(rows), token
+
+    def follow(
+        self, df: Any, *, name: str, op: str | None = None, trigger: dict[str, Any] | None = None
+    ) -> Follow:  # fmt: skip
+        """Puts and deletes what a Spark streaming DataFrame gives, each row once, until `.stop()` of what is returned.
+
+        Columns go by their names.  The column `op` says what is done with a row: "put", or Debezium's "c", "r" and "u";
+        "delete", or "d", of which only the key counts.  Without `op` all rows are put.  A micro-batch is one atomic
+        step; one with a row that the table cannot take ends the follow.  What was taken is remembered in the database
+        under `name`: the next follow of that name goes on from there.  `trigger` are the arguments of Spark's
+        `DataStreamWriter.trigger`.  Raises Busy while another follow of the name is live.
+        """
+        root = self._newest.version().snapshot.storage.root
+        return follow(TableFollow(root, self._newest, self._store, self._table(), op), df, name, trigger=trigger)
 
     def delete(self, key: Any, columns: Sequence[str] | None = None) -> Token | bool:
         """Deletes the row of `key`, or makes its `columns` NULL.  In a table without a key: one row equal to the dict

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import lmdb
 
@@ -22,6 +22,7 @@ from viewkeeper.durable import sync
 from viewkeeper.errors import InputError
 from viewkeeper.interrupts import uninterrupted
 from viewkeeper.permissions import make_folder, make_root
+from viewkeeper.stores.contract import Numbered
 from viewkeeper.stores.forks import forks
 from viewkeeper.stores.lmdb_folders import (
     LmdbFolder,
@@ -39,14 +40,6 @@ from viewkeeper.streams.intake.entries import ENTRY_KEY, running_hash
 
 _STREAM = struct.Struct(">Q")
 _ID_BYTES_MAX = 400
-
-
-class Numbered(NamedTuple):
-    """An append's id from a source that numbers its appends in order: only the greatest number is remembered, and
-    whatever is not above it counts as a duplicate."""
-
-    source: str
-    number: int
 
 
 @dataclass(frozen=True)
