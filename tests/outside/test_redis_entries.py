@@ -34,7 +34,7 @@ from viewkeeper.catalog.types import (
     map_of,
 )  # fmt: skip
 from viewkeeper.changes.operations import DELETE, bits
-from viewkeeper.errors import DeclarationError, Error, InputError
+from viewkeeper.errors import DeclarationError, Error, InputError, LogLost
 from viewkeeper.pipeline.declare_script import run
 from viewkeeper.servers import Redis
 from viewkeeper.stores.columns import ColumnIntake
@@ -292,6 +292,16 @@ def test_entries_of_others_are_rejected_and_do_not_stop_the_numbers(rows: RedisR
     assert len(found.bad) == 3
     assert [(kind, row["id"]) for _, kind, row in shown(table, found)] == [("put", 1), ("put", 2)]
     assert table.start().positions == {"0": last} and table.estimate(1, last) < 10
+
+
+def test_an_entry_of_others_behind_which_no_number_is_left_stops_the_table(rows: RedisRows) -> None:
+    table = opened(rows, ORDERS)
+    rows.run(*put_of(1, {"price": 1}))
+    rows.client.xadd(f"{rows.prefix}.log", {"hello": "world"}, id=f"{2**64 - 2}-0")
+    with pytest.raises(ResponseError, match="whose id is too great"):
+        rows.run(*put_of(1, {"price": 1}))
+    with pytest.raises(LogLost, match="whose id is too great"):
+        table.ends()
 
 
 def test_fields_that_no_column_has_are_passed_over(rows: RedisRows) -> None:

@@ -49,6 +49,9 @@ ROWS_AT_ONCE = 20_000
 KEPT = 10_000
 """So many entries stay before those that will not be read again."""
 
+LAST_MAX = 9 * 10**15
+"""The greatest number of an entry, as the script has it, too: Lua's numbers are DOUBLEs."""
+
 _SCHEMES = ("redis", "rediss", "unix")
 _OLDEST = 7
 
@@ -251,6 +254,8 @@ class RedisTable(OutsideTable):
     def _as_ends(self, look: Look) -> LogEnds:
         if look.mark is None or look.last is None:
             raise self._lost("is gone, as if by FLUSHALL or DEL")
+        if look.last > LAST_MAX:
+            raise self._lost("holds an entry of somebody else, whose id is too great to go on from")
         return LogEnds({PART: look.last}, {PART: identity_of(look.mark.decode(errors="replace"))})
 
     def _require_whole_part(self, look: Look, range_: PartRange) -> None:
