@@ -216,6 +216,27 @@ def test_a_row_that_was_written_past_the_script_is_found_by_check(db: Database, 
     assert problems(db) == ["", ""]
 
 
+def test_hashes_that_were_there_before_the_script_are_adopted(db: Database, rows: RedisRows) -> None:
+    for id_ in range(100):
+        rows.client.hset(f"{rows.prefix}:{id_}", mapping={"id": id_, "customer": "1", "price": "1.00", "other": "x"})
+        rows.model[id_] = {"id": id_, "customer": "1", "price": "1.00"}
+    db.sql(rows.declared(VIEWS))
+    rows.change(random.Random(1), 50)
+    catch_up(db)
+    require_right(db, rows)
+
+
+@pytest.mark.parametrize(("name", "fields", "why"), [
+    ("x", {"price": "1"}, "key column id: 'x' is no BIGINT"), ("7", {"price": "1.999"}, "column price: "),
+])  # fmt: skip
+def test_a_hash_that_is_no_row_is_refused_by_name(
+    db: Database, rows: RedisRows, name: str, fields: dict[str, str], why: str
+) -> None:
+    rows.client.hset(f"{rows.prefix}:{name}", mapping=fields)
+    with pytest.raises(DeclarationError, match=f"the hash {rows.prefix}:{name} is no row of it: {why}"):
+        db.sql(rows.declared())
+
+
 def test_rows_that_expire_are_refused(db: Database, rows: RedisRows) -> None:
     rows.change(random.Random(1), 30, keys=5)
     (row, *_) = rows.client.keys(f"{rows.prefix}:*")

@@ -101,7 +101,9 @@ class RedisTable(OutsideTable):
         look = self._look()
         if look.mark is not None and not look.mark.startswith(FORMAT + b" "):
             raise Error(f"{self._log} is written by another version of the script (viewkeeper script redis)")
-        self._block(0, look.mark)
+        _, keys, values = self._block(0, look.mark)  # what is wrong with one row is often so with the first
+        if keys:
+            self._as_rows(keys, values)
 
     def start(self) -> LogEnds:
         look = self._look()
