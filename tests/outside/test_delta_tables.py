@@ -31,7 +31,10 @@ from viewkeeper.evidence import DatabaseEvidence
 from viewkeeper.pipeline import adopting
 from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.stores.logs import Logs
+from viewkeeper.stores.outside.contract import PartRange
+from viewkeeper.stores.outside.delta.lake_table import DeltaLakeTable
 from viewkeeper.stores.outside.delta.schema import Metadata
+from viewkeeper.stores.outside.said import told_of
 
 VIEWS = """
 CREATE VIEW groups AS SELECT g, count(*) AS n, sum(a) AS total, min(note) AS least FROM t GROUP BY g;
@@ -272,6 +275,39 @@ def test_files_that_are_gone_before_they_were_read_stop_the_table_alone(db: Data
         catch_up(db)
     assert len(list(db.sql("SELECT name FROM here"))) == 3
     assert [row["g"] for row in db.sql("SELECT g FROM t")] == [1]
+
+
+def test_rows_that_vacuum_removed_before_they_were_read_stop_the_table(db: Database, tmp_path: Path) -> None:
+    """What an overwrite deleted stands in the files that it removed."""
+    writer = DeltaWriter(tmp_path / "t")
+    writer.append([{"id": 1, "g": 1, "a": 2, "note": "x"}])
+    db.sql(declared(writer))
+    catch_up(db)
+    writer.overwrite([{"id": 2, "g": 1, "a": 2, "note": "x"}])
+    assert writer.table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    with pytest.raises(LogLost, match="part-.* is gone from .*, as VACUUM"):
+        catch_up(db)
+
+
+def test_a_table_that_is_gone_holds_up_itself_alone_and_may_come_back(db: Database, tmp_path: Path) -> None:
+    writer = DeltaWriter(tmp_path / "t")
+    db.sql(declared(writer))
+    catch_up(db)
+    writer.append([{"id": 1, "g": 1, "a": 2, "note": "x"}])
+    writer.path.rename(tmp_path / "away")
+    db.table("here").put({"id": 3, "name": "three"})
+    with pytest.raises(Error, match="there is no Delta table at"):
+        catch_up(db)
+    (table,) = (table for table in db.catalog.tables if table.name == "t")
+    opened = DeltaLakeTable(table, "UTC")
+    assert opened.estimate(0, 7) == 7
+    for call in (opened.ends, opened.start, lambda: opened.read(PartRange(table.id, "0", 0, 1, ""))):
+        with pytest.raises(Error) as raised:
+            call()
+        assert told_of(str(raised.value)) == table.id, "so that it is known which table is held up"
+    (tmp_path / "away").rename(writer.path)
+    catch_up(db)
+    require_right(db, writer)
 
 
 def test_commits_that_are_cleaned_up_before_they_were_read_stop_the_table(db: Database, tmp_path: Path) -> None:

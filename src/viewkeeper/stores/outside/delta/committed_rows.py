@@ -125,11 +125,11 @@ class CommittedRows:
         count = 0 if deletes is None else len(deletes[1])
         is_put, places = groups.order >= count, np.arange(len(groups.order))
         first_put = np.minimum.reduceat(np.where(is_put, places, len(places)), groups.starts)
-        remains = np.sort(groups.order[np.where(first_put < len(places), first_put, groups.starts)])
+        remains = np.zeros(len(places), bool)
+        remains[groups.order[np.where(first_put < len(places), first_put, groups.starts)]] = True
         if puts is not None:
-            second = np.setdiff1d(groups.order[is_put], remains)
-            found.bad += [self._twice(puts, int(row)) for row in second - count]
-        return remains[remains < count], remains[remains >= count] - count
+            found.bad += [self._twice(puts, int(row)) for row in np.flatnonzero(~remains[count:])]
+        return np.flatnonzero(remains[:count]), np.flatnonzero(remains[count:])
 
     def _twice(self, puts: _Whole, row: int) -> NoOperation:
         columns, versions, stamps = puts

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import ClassVar
 
@@ -124,7 +124,7 @@ class DeltaLakeTable(OutsideTable):
         try:
             with self._translated():
                 found = sum(map(self._count, sampled))
-        except (Gone, StoreAway):  # whoever reads it tells
+        except (Gone, Error):  # whoever reads it tells
             return upto - after
         return max(1, found * (upto - after) // len(sampled))
 
@@ -253,6 +253,9 @@ class DeltaLakeTable(OutsideTable):
         if commit.has_vectors:
             raise LogLost(self._said(f"version {commit.version} deletes rows by deletion vectors, which is not "
                                      "supported: drop the table, and create it again without them"))  # fmt: skip
+        if any("://" in file.path or file.path.startswith("/") for file in commit.files):
+            raise LogLost(self._said(f"version {commit.version} has files that lie elsewhere, as a shallow clone has, "
+                                     "which is not supported: drop the table, and take one with its own"))  # fmt: skip
         if commit.metadata is None:
             return
         self._require_fit(commit.metadata, commit.version)
@@ -272,13 +275,8 @@ class DeltaLakeTable(OutsideTable):
                 "the table, and create it again"
             )) from None  # fmt: skip
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            with _translated(self._path):
-                yield
-        except StoreAway as away:
-            raise StoreAway(self._said(str(away))) from away
+    def _translated(self) -> AbstractContextManager[None]:
+        return _translated(self._path, self._said)
 
     def _said(self, message: str) -> str:
         return said_of(self.table.id, self.table.name, message)
@@ -309,11 +307,11 @@ def _poll_seconds(path: str) -> float:
 
 
 @contextmanager
-def _translated(path: str) -> Iterator[None]:
-    """Raises Error where there is no such table, StoreAway where its storage does not answer."""
+def _translated(path: str, said: Callable[[str], str] = str) -> Iterator[None]:
+    """Raises Error where there is no such table, StoreAway where its storage does not answer; `said` is how."""
     try:
         yield
     except TableNotFoundError as error:
-        raise Error(f"there is no Delta table at {path}") from error
+        raise Error(said(f"there is no Delta table at {path}")) from error
     except (DeltaError, OSError, pa.ArrowException) as error:
-        raise StoreAway(f"{path} cannot be read: {' '.join(str(error).split())}") from error
+        raise StoreAway(said(f"{path} cannot be read: {' '.join(str(error).split())}")) from error
