@@ -123,7 +123,9 @@ def test_the_spark_baseline_leaves_the_session_that_is_there_alone(spark: SparkS
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["latency", "many", "get", "scale", "memory", "fill"])
+@pytest.mark.parametrize(
+    "name", ["latency", "many", "get", "scale", "memory", "fill", pytest.param("stores", marks=pytest.mark.stores)]
+)
 def test_an_experiment_runs_and_gives_its_figures(
     name: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,100 @@
+"""Base tables in other stores: how fast they are followed, how soon a write is in a view, what writers notice of it.
+
+Servers, writers and the pipeline share the machine.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import viewkeeper
+from benchmarks.support.clients import Client
+from benchmarks.support.foreign import AT_ONCE, KafkaOrders, drawn, foreign, servers, write_at
+from benchmarks.support.report import BenchReport, Series, say
+from viewkeeper.database import Database
+
+COLUMNS = "(id BIGINT, customer INT, price DECIMAL(15,2), PRIMARY KEY (id))"
+VIEW = "CREATE VIEW spend AS SELECT customer, sum(price) AS total, count(*) AS n FROM orders GROUP BY customer"
+_PROBE = 10**9
+
+
+def run(folder: Path, small: bool) -> BenchReport:
+    """Runs the experiment, with all that it makes in `folder`."""
+    rows, seconds, probes = (2_000, 1.0, 5) if small else (1_000_000, 20.0, 100)
+    report = BenchReport("stores", f"{rows:,} orders, writers for {seconds:g} s, calls of {AT_ONCE} rows",
+                         "embedded: process; stores: as they come")  # fmt: skip
+    speed = report.table("rows a second", "store", "its own client reads the log", "adopted, with a view", "ratio",
+                         "followed, with a view", "ratio")  # fmt: skip
+    soon = report.table("from a foreign write to the view, milliseconds", "store", "p50", "p90", "p99")
+    writers = report.table("a foreign writer at half its most", "store", "most rows/s", "alone rows/s", "p99 ms",
+                           "maintained rows/s", "p99 ms", "share")  # fmt: skip
+    for kind, server, where in servers(folder):
+        if kind == "kafka":
+            KafkaOrders.on(server, "orders")
+        with viewkeeper.connect(folder / f"{kind}-db", durability="process") as db:
+            _speeds(db, kind, where, rows, speed)
+            with db.maintain():
+                db.catch_up()
+                _latency(db, kind, where, probes, soon)
+            _writers(db, kind, where, seconds, rows, report, writers)
+    return report
+
+
+def _speeds(db: Database, kind: str, where: str, rows: int, table: Series) -> None:
+    say(f"stores: {kind}: {rows:,} rows are written")
+    orders = foreign(kind, where, "orders")
+    all_rows = drawn(rows, rows, 1)
+    for at in range(0, rows, 1_000):
+        orders.write(all_rows[at : at + 1_000])
+    read, alone = _timed(orders.read_log)
+    say(f"stores: {kind}: adopting")
+    db.sql(f"CREATE TABLE orders {COLUMNS} {orders.declared()}; {VIEW}")
+    _, adopted = _timed(db.catch_up)
+    say(f"stores: {kind}: following")
+    for at in range(0, rows, 1_000):
+        orders.write(all_rows[at : at + 1_000])
+    _, followed = _timed(db.catch_up)
+    table.add(kind, read / alone, rows / adopted, alone / read * rows / adopted, rows / followed,
+              alone / read * rows / followed)  # fmt: skip
+
+
+def _latency(db: Database, kind: str, where: str, probes: int, table: Series) -> None:
+    say(f"stores: {kind}: {probes} single writes")
+    orders, view, took = foreign(kind, where, "orders"), db.view("spend"), list[float]()
+    for probe in range(probes):
+        time.sleep(0.1)
+        customer = _PROBE + probe
+        started = time.perf_counter()
+        orders.write([(customer, customer, "1.00")])
+        while view.get(customer) is None:
+            time.sleep(0.001)
+        took.append(1000 * (time.perf_counter() - started))
+    table.add(kind, *(float(each) for each in np.percentile(took, [50, 90, 99])))
+
+
+def _writers(
+    db: Database, kind: str, where: str, seconds: float, keys: int, report: BenchReport, table: Series
+) -> None:  # fmt: skip
+    def written(rate: float) -> Any:
+        with Client(write_at, kind, where, "orders", rate, seconds, keys) as client:
+            return client.result()
+
+    say(f"stores: {kind}: a writer alone, and beside the pipeline")
+    most, _ = written(0.0)
+    alone, took_alone = written(most / 2)
+    with db.maintain():
+        db.catch_up()
+        beside, took_beside = written(most / 2)
+    table.add(kind, most, alone, float(np.percentile(took_alone, 99)), beside, float(np.percentile(took_beside, 99)),
+              beside / alone)  # fmt: skip
+    report.figure(f"{kind}: a writer's rate at half its most, maintained against alone", 100 * beside / alone, "%",
+                  at_least=95)  # fmt: skip
+
+
+def _timed(action: Any) -> tuple[Any, float]:
+    started = time.perf_counter()
+    return action(), time.perf_counter() - started
