@@ -48,8 +48,17 @@ from viewkeeper.pipeline import alter_tables
 from viewkeeper.pipeline.declare_functions import with_function, without_function
 from viewkeeper.pipeline.declare_outside import require_declarable
 from viewkeeper.pipeline.declare_targets import refuse_parts, require_target
-from viewkeeper.pipeline.replacing import begun, created, exchanged, replacement_of, together, views_and_indexes
-from viewkeeper.pipeline.spark_calls import typed_by
+from viewkeeper.pipeline.programs import zone_programs
+from viewkeeper.pipeline.replacing import (
+    begun,
+    begun_again,
+    created,
+    exchanged,
+    replacement_of,
+    together,
+    views_and_indexes,
+)
+from viewkeeper.pipeline.spark_calls import of_another_spark, spark_version, typed_by
 from viewkeeper.pipeline.spark_views import bind_any_view
 from viewkeeper.pipeline.whole_parts import LostAsDeclared, require_fillable, with_parts_of
 from viewkeeper.plans.maintenance import Memo, Plan, SparkGroups, plan_of
@@ -96,6 +105,25 @@ def run_function(catalog: Catalog, function: PythonFunction, analyst: Analyst | 
     if changed is catalog:
         return Declared(catalog, ())
     return Declared(declared_anew(changed), (("CREATE", "FUNCTION", function.name),))
+
+
+def of_this_spark(catalog: Catalog, analyst: Analyst) -> Catalog:
+    """`catalog` with views built anew beside those of which another Spark has computed a part, and those that read
+    them; itself where there are none, or they are being built."""
+    operators = of_another_spark(catalog)
+    if not operators:
+        return catalog
+    programs = zone_programs(catalog, None)
+    ids = set().union(*map(programs.over, operators))
+    stale = [view for view in catalog.views
+             if view.id in ids and view.filled is not None and replacement_of(catalog, view.id) is None]  # fmt: skip
+    if not stale:
+        return catalog
+    declaring = _Declaring(catalog, analyst, declare_streams.Nothing())
+    name = Identifier(stale[0].name, (1, 1))
+    changed = begun_again(catalog, stale, "cannot be made with this version of Spark", name, declaring.bound)
+    why = f"another Spark has computed a part of it, and it is being built anew by Spark {spark_version()}"
+    return declared_anew(declare_tables.stop(changed, {view.id for view in stale}, why))
 
 
 def runs_without_use(snapshot: Snapshot, catalog: Catalog) -> list[RunRef]:

@@ -5,6 +5,7 @@ It knows no Spark: `Maintainer` is given a `DriverExecutor`.  Everything that it
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -13,9 +14,11 @@ from concurrent.futures import wait as wait_for
 from typing import Any, TypeVar
 
 from viewkeeper.changes.positions import Positions, earlier, is_reached
+from viewkeeper.errors import DeclarationError
 from viewkeeper.pipeline import requests
 from viewkeeper.pipeline.adopting import Adopting
 from viewkeeper.pipeline.batches import OPERATIONS_MAX, Batches
+from viewkeeper.pipeline.declare_script import of_this_spark
 from viewkeeper.pipeline.dropped import forget_dropped
 from viewkeeper.pipeline.fills import Fills, unready
 from viewkeeper.pipeline.merging import AT_ONCE, Merging
@@ -26,8 +29,11 @@ from viewkeeper.pipeline.shortage import Patience
 from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import DriverExecutor
 from viewkeeper.stores.logs import Logs
+from viewkeeper.streams.analyst import LazyAnalyst
 from viewkeeper.trace.garbage import collect
-from viewkeeper.trace.snapshot import Snapshot
+from viewkeeper.trace.snapshot import Change, Snapshot
+
+log = logging.getLogger("viewkeeper")
 
 _Result = TypeVar("_Result")
 
@@ -65,9 +71,11 @@ class Maintainer:
         self.parts = PartKeeping(executor, self._pool, term.storage, logs)
         self._analyst = executor.analyst
         self._waiting = {doing: Patience(doing) for doing in
-                         ("the pipeline", "answering statements", "adopting tables", "filling views", "keeping streams",
-                          "the next batch", "writing views to stores", "merging", "tidying up",
-                          "removing dropped rows")}  # fmt: skip
+                         ("the pipeline", "answering statements", "adopting tables", "building views anew",
+                          "filling views", "keeping streams", "the next batch", "writing views to stores", "merging",
+                          "tidying up", "removing dropped rows")}  # fmt: skip
+        self.renewed: frozenset[int] = frozenset()  # what is built in place of what another Spark has computed
+        self._is_renewed = False
         self._note = Note(term.storage.disk)
         self._last_batch = time.monotonic()
         self._tidied = 0.0
@@ -84,6 +92,19 @@ class Maintainer:
         doing = (self.batches, self.fills, self.merging, self.parts, self.publishing)
         return next((each.last_error for each in doing if each.last_error), None)
 
+    def _renew(self) -> bool:
+        """Has views built anew beside those that another Spark has a part in; what cannot be is told, and stays."""
+        term = self.term
+        try:
+            catalog = of_this_spark(term.snapshot.catalog, LazyAnalyst(self._analyst))
+        except DeclarationError as error:
+            log.warning("views of another Spark are not built anew: %s", error)
+            return True
+        if catalog is not term.snapshot.catalog:
+            self.renewed = unready(catalog) - unready(term.snapshot.catalog)
+            term.commit(Change("catalog", term.snapshot.version + 1, catalog=catalog))
+        return True
+
     def run(self, stop: threading.Event) -> None:
         """Maintains until `stop` is set."""
         while not stop.is_set():
@@ -99,6 +120,8 @@ class Maintainer:
         term, attempt = self.term, self._attempt
         if not attempt("the pipeline", self._begin):
             return False
+        if not self._is_renewed:
+            self._is_renewed = attempt("building views anew", self._renew) is True
         answered = attempt("answering statements", lambda: requests.answer_all(term, self._analyst))
         adopted = attempt("adopting tables", lambda: self.adopting.step(term))
         filled = attempt("filling views", lambda: self.fills.step(term))

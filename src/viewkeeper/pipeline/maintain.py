@@ -207,6 +207,7 @@ class _Wanted:
                 self.tell(maintainer.term.snapshot)
             else:
                 maintainer.wait()
+            self.ids |= maintainer.renewed
             self._require_possible(maintainer)
             if self._deadline is not None and time.monotonic() > self._deadline:
                 self._waits_for = maintainer.last_error

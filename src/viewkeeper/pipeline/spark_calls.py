@@ -108,6 +108,18 @@ def _is_kept(relation: Relation, zone: str) -> bool:
     )
 
 
+def of_another_spark(catalog: Catalog) -> set[int]:
+    """The operators of `catalog` that keep what another Spark has computed."""
+    found = set()
+    for operator in plan.plan_of(catalog).operators:
+        calls: tuple[object, ...] = operator.calls if isinstance(operator, plan.SparkGroups) else ()
+        if isinstance(operator, plan.Memo):
+            calls = (operator.call,)
+        if any(isinstance(call, SparkCall | SparkAggregate) and call.version != spark_version() for call in calls):
+            found.add(operator.id)
+    return found
+
+
 def require_version(call: SparkCall | SparkAggregate) -> None:
     """Raises OtherSpark where another Spark has computed what is kept of a call."""
     if call.version != spark_version():
