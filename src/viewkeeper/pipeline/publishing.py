@@ -54,7 +54,7 @@ HELD_SECONDS = 600.0
 """For so long the version that a target has is kept where it cannot be written; afterwards all rows are compared."""
 
 PATIENCE_SECONDS = 5.0
-"""After a target could not be written for so long, `catch_up` says so and does not wait any more."""
+"""Where a target cannot be written after so long, `catch_up` says so and does not wait any more."""
 
 BEGIN_TRIES = 5
 
@@ -129,7 +129,7 @@ class Publishing:
         return next((each.error for each in self._publications.values() if each.error is not None), None)
 
     def describe(self) -> list[dict[str, Any]]:
-        """Of each target: the view's id, the version that is there, what is wrong and for how long, for `status`."""
+        """Of each target: its view, the version that is there, what is wrong, and when it was tried, for `status`."""
         return [each.describe() for each in self._publications.values()]
 
     def close(self) -> None:
@@ -150,15 +150,15 @@ def published_views(catalog: Catalog) -> dict[Target, View]:
 def unpublished(
     catalog: Catalog, version: int, described: list[dict[str, Any]], since: float
 ) -> dict[str, str | None]:  # fmt: skip
-    """The views that are not yet written to their targets as of `version`, by name, and why not, if that has been so
-    for long, and was so when it was tried after `since` (seconds since 1970); `described` is what the driver says of
-    its targets."""
+    """The views that are not yet written to their targets as of `version`, by name, and why not, if that was still
+    so when it was tried so long after `since` (seconds since 1970); `described` is what the driver says of its
+    targets."""
     by_view = {each["view"]: each for each in described}
     found: dict[str, str | None] = {}
     for view in published_views(catalog).values():
         said = by_view.get(view.id)
         if said is None or (said["held"] is None and (said["version"] is None or said["version"] < version)):
-            lasts = said is not None and said["failing"] > PATIENCE_SECONDS and said["tried"] > since
+            lasts = said is not None and said["tried"] > since + PATIENCE_SECONDS
             found[view.name] = said["error"] if said is not None and lasts else None
     return found
 
@@ -196,9 +196,8 @@ class _Publication:
         done, version = self._done, None
         if done is not None and done.view == self._view:
             version = done.at.version
-        failing = 0.0 if self.error is None else time.monotonic() - self._failing_since
         return {"view": self._view, "kind": self.target.kind, "version": version, "error": self.error,
-                "held": self._held, "failing": round(failing, 1), "tried": self._tried}  # fmt: skip
+                "held": self._held, "tried": self._tried}  # fmt: skip
 
     def begin(self, term: Term, view: View | None) -> None:
         """Starts to write what there is to write."""

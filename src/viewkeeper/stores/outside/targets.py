@@ -29,6 +29,7 @@ RESERVED = "viewkeeper:"
 """What names beside those of columns begin with."""
 
 KINDS: Mapping[str, tuple[str, str]] = {
+    "kafka": ("viewkeeper.stores.outside.kafka.target", "KafkaTarget"),
     "redis": ("viewkeeper.stores.outside.redis.target", "RedisTarget"),
 }
 """Where each kind is: module and class.  A store's client is loaded when a view is written there."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import datetime
-import json
-import logging
 import math
 import threading
 import time
@@ -30,17 +28,14 @@ from viewkeeper.catalog.model import Table
 from viewkeeper.changes.operations import DELETE, Operations
 from viewkeeper.errors import Error, InputError, LogLost, StoreAway
 from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, OutsideTraits, PartRange, ReadPart, identity_of
+from viewkeeper.stores.outside.kafka.client import AWAY, ELECTING, SETTINGS, TIMEOUT_SECONDS, dumps, settings
 from viewkeeper.stores.outside.kafka.messages import FORMATS, Decoder, Messages
 from viewkeeper.stores.outside.kafka.writings import TIMES, ValueWriting
 from viewkeeper.stores.outside.options import choice, filled_in, require_known
 from viewkeeper.stores.outside.said import said_of
 from viewkeeper.stores.value_conversion import to_python
 
-TIMEOUT_SECONDS = 10.0
-"""So long a broker may take to answer."""
-
 READ_AT_ONCE = 10_000
-_CLIENT = "kafka."
 
 
 class KafkaTable(OutsideTable):
@@ -66,7 +61,7 @@ class KafkaTable(OutsideTable):
 
     @classmethod
     def check(cls, options: Mapping[str, str], keyless: bool) -> None:
-        require_known("kafka", options, ("bootstrap_servers", "topic"), ("format", "timestamps", "decimals"), _CLIENT)
+        require_known("kafka", options, ("bootstrap_servers", "topic"), ("format", "timestamps", "decimals"), SETTINGS)
         format_ = choice(options, "format", FORMATS, FORMATS[0])
         if "timestamps" in options:
             choice(options, "timestamps", TIMES, "")
@@ -140,7 +135,7 @@ class KafkaTable(OutsideTable):
             row = {name: _plain(value if decode is None or value is None else decode(value))
                    for name, value, decode in zip(names, values, decoders, strict=True)}  # fmt: skip
             key = {self.table.columns[i].name: row[self.table.columns[i].name] for i in self.table.key}
-            made.append((_json(key) if key else None, self._envelope(operations.kind, key, row)))
+            made.append((dumps(key) if key else None, self._envelope(operations.kind, key, row)))
         return made
 
     def forget(self, positions: Mapping[str, int]) -> None:
@@ -152,13 +147,12 @@ class KafkaTable(OutsideTable):
 
     def _envelope(self, kind: int, key: Mapping[str, Any], row: Mapping[str, Any]) -> bytes | None:
         if self._format != "debezium-json":
-            return None if kind == DELETE else _json(row)
+            return None if kind == DELETE else dumps(row)
         old, new, op = (key, None, "d") if kind == DELETE else (None, row, "u")
-        return _json({"before": old, "after": new, "op": op, "ts_ms": time.time_ns() // 1_000_000})
+        return dumps({"before": old, "after": new, "op": op, "ts_ms": time.time_ns() // 1_000_000})
 
     def _client(self, **more: Any) -> dict[str, Any]:
-        own = {name.removeprefix(_CLIENT): value for name, value in self._options.items() if name.startswith(_CLIENT)}
-        return {"bootstrap.servers": self._options["bootstrap_servers"], "logger": _silent(), **more, **own}
+        return settings(self._options, **more)
 
     def _asked(self) -> AdminClient:
         with self._lock:
@@ -180,7 +174,7 @@ class KafkaTable(OutsideTable):
             try:
                 return self._offsets_now(spec)
             except KafkaException as error:
-                if error.args[0].code() not in _ELECTING or time.monotonic() > deadline:
+                if error.args[0].code() not in ELECTING or time.monotonic() > deadline:
                     raise self._told(error, "its ends cannot be read") from error
                 time.sleep(0.05)
 
@@ -229,7 +223,7 @@ class KafkaTable(OutsideTable):
                         ended = ended or _offset(message) >= upto
                     elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                         raise self._cut_off(partition, after)
-                    elif not error.retriable() and error.code() not in _AWAY:
+                    elif not error.retriable() and error.code() not in AWAY:
                         raise KafkaException(error)
                 if ended or (taken and _offset(taken[-1]) >= upto - 1):
                     break
@@ -257,20 +251,14 @@ class KafkaTable(OutsideTable):
             return Error(self._said(f"there is no topic {self._topic!r} at {self._options['bootstrap_servers']}"))
         message = self._said(f"{what}: {cause.str() if isinstance(cause, KafkaError) else 'no answer'} "
                              f"({self._options['bootstrap_servers']}, topic {self._topic!r})")  # fmt: skip
-        away = cause is None or code in _AWAY or (isinstance(cause, KafkaError) and cause.retriable())
+        away = cause is None or code in AWAY or (isinstance(cause, KafkaError) and cause.retriable())
         return StoreAway(message) if away else Error(message)
 
     def _said(self, message: str) -> str:
         return said_of(self.table.id, self.table.name, message)
 
 
-_ELECTING = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
-"""Who leads a partition is just being settled."""
-
 _PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
-_AWAY = (
-    *_ELECTING, KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE,
-         KafkaError._MSG_TIMED_OUT, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT)  # fmt: skip
 
 
 def _offset(message: Message) -> int:
@@ -284,10 +272,6 @@ def _as_messages(taken: Sequence[Message]) -> Messages:
     stamps = np.fromiter((message.timestamp()[1] for message in taken), np.int64, len(taken))
     stamps = np.maximum.accumulate(stamps * 1_000) if len(stamps) else stamps  # producers' clocks differ
     return Messages([message.key() for message in taken], [message.value() for message in taken], offsets + 1, stamps)
-
-
-def _json(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _plain(value: Any) -> Any:
@@ -307,12 +291,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(name): _plain(each) for name, each in value.items()}
     return value
-
-
-def _silent() -> logging.Logger:
-    """What the client prints of a broker that does not answer; we say it ourselves."""
-    log = logging.getLogger("viewkeeper.kafka")
-    log.propagate = False
-    if not log.handlers:
-        log.addHandler(logging.NullHandler())
-    return log
