@@ -44,7 +44,7 @@ _MARKER_KEY = b"marker"
 _READ_AT_ONCE = 10_000
 
 
-class Change(NamedTuple):
+class KeyChange(NamedTuple):
     """A row's key, as bytes, and what it was and is; None: not there."""
 
     key: bytes
@@ -111,7 +111,7 @@ class KafkaTarget(ViewTarget):
     def write(self, form: RowForm, at: Written, came: Rows, gone: Rows) -> None:
         before, after = dict(_rows(form, gone)), dict(_rows(form, came))
         keys = [*after, *(key for key in before if key not in after)]
-        self._send(at, [Change(key, before.get(key), after.get(key)) for key in keys])
+        self._send(at, [KeyChange(key, before.get(key), after.get(key)) for key in keys])
 
     def complete(self, marker: Marker) -> None:
         said = {"database": marker.database, "view": marker.view, "state": marker.state, "version": marker.at.version,
@@ -130,9 +130,9 @@ class KafkaTarget(ViewTarget):
             for key, row in _rows(form, block):
                 was = found.pop(key, None)
                 if was != row:
-                    wrong.append(Change(key, was, row))
+                    wrong.append(KeyChange(key, was, row))
             yield _deviating(wrong), wrong
-        left = [Change(key, was, None) for key, was in found.items()]
+        left = [KeyChange(key, was, None) for key, was in found.items()]
         yield _deviating(left), left
 
     def mend(self, at: Written, mending: Mending) -> None:
@@ -141,7 +141,7 @@ class KafkaTarget(ViewTarget):
     def clear(self) -> None:
         with self._told("it cannot be read"):
             found = self._folded()
-        self._send(Written(), [Change(key, was, None) for key, was in found.items()])
+        self._send(Written(), [KeyChange(key, was, None) for key, was in found.items()])
         assert self._mine is not None, "it has begun"
         self.complete(Marker(self._mine.database, 0, 0, epoch=self._mine.epoch))
 
@@ -178,14 +178,14 @@ class KafkaTarget(ViewTarget):
             self._sending = True
         return self._producer
 
-    def _send(self, at: Written, changes: Iterable[Change]) -> None:
+    def _send(self, at: Written, changes: Iterable[KeyChange]) -> None:
         headers: list[tuple[str, str | bytes | None]] = [(VERSION, str(at.version))]
         producer = self._begun()
         with self._told("it cannot be written"):
             for change in changes:
                 self._produce(producer, self._topic, self._value(change, at.version), change.key, headers)
 
-    def _value(self, change: Change, version: int) -> bytes | None:
+    def _value(self, change: KeyChange, version: int) -> bytes | None:
         if self._format == "upsert":
             return None if change.after is None else dumps(change.after)
         op = "c" if change.before is None else "d" if change.after is None else "u"
@@ -343,7 +343,7 @@ def _rows(form: RowForm, rows: Rows) -> Iterator[tuple[bytes, dict[str, Any]]]:
         yield dumps({names[i]: values[i] for i in form.key}), row
 
 
-def _deviating(changes: list[Change]) -> list[Deviation]:
+def _deviating(changes: list[KeyChange]) -> list[Deviation]:
     return [Deviation(change.key.decode(errors="backslashreplace"), change.after, change.before) for change in changes]
 
 
