@@ -30,7 +30,12 @@ class OutsideStore:
 @stored
 @dataclass(frozen=True)
 class Target:
-    """An outside store that a view's rows are written to, too: its `kind`, and its OPTIONS, names in small letters."""
+    """An outside store that a view's rows are written to, too: its `kind`, and its OPTIONS, names in small letters; no
+    secret is among them."""
 
     kind: str
     options: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        options = ", ".join(f"{name} '{value}'" for name, value in self.options)
+        return f"{self.kind} ({options})"

@@ -66,6 +66,7 @@ def explained(catalog: Catalog, view: View, sizes: StoredSizes | None = None) ->
         tuple(_falls_back(order, shown)),
         (_CROSSES.format(" and ".join(crossing)),) if crossing else (),
         {} if sizes is None else costs(order, estimates, shown),
+        "" if view.target is None else str(view.target),
     )
 
 

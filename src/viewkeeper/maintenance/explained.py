@@ -57,7 +57,8 @@ class ExplainedOperator:
 @dataclass(frozen=True)
 class Explained:
     """How a view is kept.  `zones` are what each zone is keyed by, from zone 1 on; `costs` say, by table, what one
-    changed row reads, `keeps` what is kept of each stream, or view over streams."""
+    changed row reads, `keeps` what is kept of each stream, or view over streams; `written_to` is the outside store
+    that it is written to, too."""
 
     view: str
     key: tuple[str, ...]
@@ -68,6 +69,7 @@ class Explained:
     falls_back: tuple[str, ...]
     crosses: tuple[str, ...]
     costs: dict[str, str]
+    written_to: str = ""
 
     def text(self) -> str:
         """For people, a line for each fact."""
@@ -79,6 +81,7 @@ class Explained:
         lines += self.keeps
         lines += [f"falls back: {each}" for each in self.falls_back or ("nothing",)]
         lines += [f"crosses: {each}" for each in self.crosses]
+        lines += [f"also written to {self.written_to}"] if self.written_to else []
         return "\n".join(lines)
 
     def json(self) -> dict[str, Any]:

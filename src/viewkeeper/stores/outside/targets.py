@@ -205,9 +205,3 @@ def target_kind(kind: str) -> type[ViewTarget]:
 def opened(target: Target) -> ViewTarget:
     """The target, open; asks nobody.  Raises InputError where a secret or a client is missing."""
     return target_kind(target.kind)(target)
-
-
-def note_of(target: Target) -> str:
-    """Where a view is written to, for people; no secret is among the options."""
-    options = ", ".join(f"{name} '{value}'" for name, value in target.options)
-    return f"also written to {target.kind} ({options})"
