@@ -276,6 +276,22 @@ def test_rows_of_a_dropped_view_go_also_where_the_store_was_away(tmp_path: Path,
     shop.db.close()
 
 
+def test_a_view_that_raises_keeps_its_last_good_version_there(shop: Shop, place: RedisPlace) -> None:
+    shop.db.sql(f"CREATE VIEW shares {shop.using('shares')} AS SELECT id, 100 / customer AS share FROM orders")
+    orders = shop.db.table("orders")
+    orders.put({"id": 1, "customer": 4})
+    catch_up(shop.db)
+    good = texts([(1, 25.0)])
+    assert rows_in(place.url, f"{place.prefix}:shares", ["id", "share"]) == good
+    orders.put_many([{"id": 2, "customer": 0}, {"id": 3, "customer": 5}])
+    with maintained(shop):
+        shop.db.catch_up(timeout=60.0)
+        assert rows_in(place.url, f"{place.prefix}:shares", ["id", "share"]) == good
+        orders.delete(2)
+        shop.db.catch_up(timeout=60.0)
+        assert rows_in(place.url, f"{place.prefix}:shares", ["id", "share"]) == texts([(1, 25.0), (3, 20.0)])
+
+
 def test_a_view_with_another_query_takes_over_what_was_written(shop: Shop, place: RedisPlace) -> None:
     chance = random.Random(14)
     shop.change(chance, 30)

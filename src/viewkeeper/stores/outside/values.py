@@ -57,11 +57,13 @@ def _scalar_texts(type_: Type, physical: pa.Array) -> pa.Array:
         shown = pc.replace_substring(physical.view(pa.timestamp("us")).cast(pa.string()), " ", "T")
         shown = pc.replace_substring_regex(shown, r"\.000000$", "")
         return pc.binary_join_element_wise(shown, "Z", "") if type_.name == "TIMESTAMP" else shown
-    texts = physical.cast(pa.string())
     if type_.is_float:
+        written = pc.fill_null(physical, 0).to_numpy(zero_copy_only=False).astype("U32")
+        texts = pa.array(written.astype(object), pa.string())
         for short, long in _ENDLESS:
             texts = pc.if_else(pc.equal(texts, short), long, texts)
-    return texts
+        return pc.if_else(physical.is_valid(), texts, pa.scalar(None, pa.string()))
+    return physical.cast(pa.string())
 
 
 _ENDLESS = (("nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity"))
