@@ -14,6 +14,7 @@ from stream_database import StreamDatabase, moment, run_query
 from viewkeeper.errors import NotSupported, Timeout
 from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.pipeline.maintain import catch_up
+from viewkeeper.stores.logs import Logs
 from viewkeeper.streams import past
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.keeping import rollup
@@ -209,7 +210,9 @@ def test_a_timeout_is_a_timeout_and_what_is_built_by_then_stays(database: Stream
     for _ in range(2):
         started = time.monotonic()
         with pytest.raises(Timeout):
-            catch_up(local_storage(database.root), database.store, lambda: LocalExecutor(1, run_query), timeout=3.0)
+            catch_up(
+                local_storage(database.root), Logs.of(database.store), lambda: LocalExecutor(1, run_query), timeout=3.0
+            )
         assert time.monotonic() - started < 30
         reached.append(database.progress("ticks").next or 0)
     assert reached[1] > reached[0] > 0

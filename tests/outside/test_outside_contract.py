@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 import random
 import time
@@ -18,6 +17,7 @@ from deltalake import DeltaTable
 from file_store import FileStore
 from kafka_topics import Topic
 from redis_rows import RedisRows
+from store_servers import unique
 from viewkeeper.catalog.model import Catalog, Table
 from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, Operations, bits
 from viewkeeper.changes.positions import part_of
@@ -29,7 +29,6 @@ from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, PartRange
 from viewkeeper.stores.outside.outside_kinds import kind_of_store
 
 Rows = dict[int, int | None]
-_numbers = itertools.count()
 
 
 class Written:
@@ -61,7 +60,7 @@ class Written:
 
 @pytest.fixture(params=["file", "kafka", "redis", "delta"])
 def written(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
-    name = f"contract{next(_numbers)}"
+    name = unique("contract")
     if request.param == "file":
         monkeypatch.setattr(kinds, "KINDS", {**kinds.KINDS, "file": ("file_store", "FileTable")})
         store = FileStore(tmp_path / "store")

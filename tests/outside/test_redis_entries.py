@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import itertools
 import math
 from collections.abc import Iterator
 from decimal import Decimal
@@ -14,6 +13,7 @@ from redis.exceptions import ResponseError
 
 from edge_values import edge_values
 from redis_rows import RedisRows, put_of
+from store_servers import unique
 from viewkeeper.catalog.model import Catalog, Table
 from viewkeeper.catalog.types import (
     BIGINT,
@@ -44,13 +44,12 @@ from viewkeeper.stores.outside.redis.texts import column_of, texts_of
 from viewkeeper.stores.value_conversion import to_python
 from viewkeeper.trace.hashing import canonical
 
-_numbers = itertools.count()
 ORDERS = "id BIGINT, customer INT, price DECIMAL(15,2) NOT NULL, PRIMARY KEY (id)"
 
 
 @pytest.fixture
 def rows(redis: Redis) -> Iterator[RedisRows]:
-    made = RedisRows(redis.url, f"entries-[{next(_numbers)}]*")
+    made = RedisRows(redis.url, f"entries-[{unique('x')}]*")
     yield made
     made.client.close()
 

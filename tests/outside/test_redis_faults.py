@@ -204,7 +204,10 @@ def finish(self, term, step):
 adopting.Adopting._finish = finish
 catch_up(viewkeeper.connect({str(db.root)!r}))
 """
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stdin=subprocess.PIPE) as driver:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stdin=subprocess.PIPE, env=environment
+    ) as driver:
         assert driver.stdout is not None and driver.stdout.readline() == b"now\n"
         driver.kill()
     for id_ in range(0, 3000, 2):

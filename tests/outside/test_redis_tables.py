@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import re
 from collections import Counter
@@ -17,6 +16,7 @@ from click.testing import CliRunner
 import viewkeeper
 from local_maintenance import catch_up
 from redis_rows import RedisRows
+from store_servers import unique
 from viewkeeper.catalog.model import Catalog, Table
 from viewkeeper.checker.check import check_views
 from viewkeeper.cli import cli
@@ -39,7 +39,6 @@ CREATE VIEW spend AS SELECT customer, sum(price) AS total, count(*) AS n, max(no
 CREATE VIEW named AS SELECT o.id, c.name FROM orders o JOIN customers c ON o.customer = c.id;
 """
 NAMES = {1: "a", 2: "b"}
-_numbers = itertools.count()
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ def db(tmp_path: Path) -> Iterator[Database]:
 
 @pytest.fixture
 def rows(redis: Redis) -> Iterator[RedisRows]:
-    made = RedisRows(redis.url, f"orders{next(_numbers)}")
+    made = RedisRows(redis.url, unique("orders"))
     yield made
     made.client.close()
 

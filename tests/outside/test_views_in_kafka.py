@@ -12,6 +12,7 @@ import viewkeeper
 from foreign_kafka import KafkaPlace
 from foreign_rows import texts
 from local_maintenance import catch_up
+from store_servers import unique
 from viewkeeper.errors import DeclarationError, InputError, StoreAway
 from viewkeeper.pipeline import publishing
 from viewkeeper.servers import Kafka
@@ -31,7 +32,7 @@ from written_shop import (
 
 @pytest.fixture(params=["upsert", "changes"])
 def place(request: pytest.FixtureRequest, tmp_path: Path, kafka: Kafka) -> KafkaPlace:
-    return KafkaPlace(kafka.bootstrap_servers, tmp_path.name.replace("[", "-").replace("]", ""), request.param)
+    return KafkaPlace(kafka.bootstrap_servers, unique("place").replace("[", "-").replace("]", ""), request.param)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ import viewkeeper
 from foreign_redis import RedisPlace, client_of, marker_in, rows_in
 from foreign_rows import texts
 from local_maintenance import catch_up
+from store_servers import unique
 from viewkeeper.errors import DeclarationError, InputError, StoreAway
 from viewkeeper.pipeline import publishing
 from viewkeeper.servers import Redis
@@ -37,7 +38,7 @@ from written_shop import (
 
 @pytest.fixture
 def place(tmp_path: Path, redis: Redis) -> RedisPlace:
-    return RedisPlace(redis.url, tmp_path.name)
+    return RedisPlace(redis.url, unique("place"))
 
 
 @pytest.fixture
@@ -116,7 +117,8 @@ def test_a_server_that_is_away_holds_up_its_views_alone(
     monkeypatch.setattr(publishing, "PATIENCE_SECONDS", 0.2)
     shop, chance = Shop(tmp_path / "db", RedisPlace(own.url, "shop")), random.Random(5)
     shop.declare()
-    elsewhere = shop.using("elsewhere").replace(own.url, redis.url).replace("shop:", f"{tmp_path.name}:")
+    there = unique("place")
+    elsewhere = shop.using("elsewhere").replace(own.url, redis.url).replace("shop:", f"{there}:")
     shop.db.sql(f"CREATE VIEW elsewhere {elsewhere} AS SELECT count(*) AS n FROM orders")
     with maintained(shop):
         shop.change(chance, 40)
@@ -129,7 +131,7 @@ def test_a_server_that_is_away_holds_up_its_views_alone(
         assert shop.db.view("whole").get()["n"] == len(shop.orders)
         views = {view["name"]: view for view in shop.db.status()["views"]}
         assert views["elsewhere"]["target_error"] is None
-        assert rows_in(redis.url, f"{tmp_path.name}:elsewhere", ["n"]) == texts([(len(shop.orders),)])
+        assert rows_in(redis.url, f"{there}:elsewhere", ["n"]) == texts([(len(shop.orders),)])
         assert "does not take it" in views["spend"]["target_error"]
         assert views["spend"]["lag_versions"] > 0
         shop.db.sql("CREATE VIEW plain AS SELECT id FROM orders WHERE price > 1")

@@ -11,6 +11,7 @@ from stream_database import StreamDatabase, moment
 from stream_intake import Intake, at
 from viewkeeper.pipeline.part_keeping import stream_goals
 from viewkeeper.pipeline.status import status
+from viewkeeper.stores.logs import Logs
 from viewkeeper.streams.intake import entered as entered_module
 from viewkeeper.streams.intake import entries as bytes_of
 from viewkeeper.streams.intake import stream_log
@@ -123,7 +124,7 @@ def test_the_status_of_a_backlog_counts_its_rows_a_slice_at_a_time(
     monkeypatch.setattr(stream_log, "READ_ROWS", 5)
     for i in range(20):
         database.append("m", rows(2 * i, 2))
-    told = status(database.storage, database.store)["streams"][0]
+    told = status(database.storage, Logs.of(database.store))["streams"][0]
     assert (told["open_rows"], told["waiting_entries"]) == (40, 20)
     assert max(map(len, slices)) == 3
 

@@ -7,6 +7,7 @@ What a test makes in such a server it names like no other test.  One that stops 
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import shutil
 import tempfile
@@ -22,6 +23,12 @@ _FOLDER = "VIEWKEEPER_TEST_SERVERS"
 """The variable that tells the processes of a run where its servers are."""
 
 S = TypeVar("S", bound=Server)
+_numbers = itertools.count()
+
+
+def unique(name: str) -> str:
+    """A name that no other test of this run gives to what it makes in a shared server."""
+    return f"{name}-{os.getpid()}-{next(_numbers)}"
 
 
 def begin_run() -> Callable[[], None]:
