@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,17 +127,21 @@ def test_a_table_holds_what_a_stream_says_whenever_the_follow_is_killed(
     spark: SparkSession, db: Database, tmp_path: Path
 ) -> None:
     """After kill -9 of a follow at any moment, the next one of the name does the rest; each batch was done once, which
-    the positions of the logs tell."""
+    the positions of the logs tell.
+
+    Where the kill comes between two steps of Spark, one batch has the next two files, and one operation of a
+    key that both name.
+    """
     chance, model = random.Random(), dict[int, int]()
     changes, table = Changes(spark, tmp_path / "in"), db.table("t")
     call = f"import followed_changes as f; f.follow_for_ever({str(db.root)!r}, {str(tmp_path / 'in')!r})"
     child = subprocess.Popen([sys.executable, "-c", call], cwd=SUPPORT, stdout=subprocess.PIPE)
-    operations = 0
+    named: list[set[int]] = []
     try:
         assert child.stdout is not None and child.stdout.readline() == b"following\n"
         for number in range(8):
             batch = [row(id_, number, chance.choice("cd")) for id_ in chance.sample(range(20), 6)]
-            operations += len(batch)
+            named.append({each["id"] for each in batch})
             for each in batch:
                 model.pop(each["id"], None)
                 if each["op"] == "c":
@@ -151,4 +156,5 @@ def test_a_table_holds_what_a_stream_says_whenever_the_follow_is_killed(
     with table.follow(changes.df(), name="f", op="op", trigger=NOW) as running:
         assert running.wait(300)
     assert values(db) == model
-    assert sum(db._store.ends().values()) == operations
+    less = sum(map(len, named)) - sum(db._store.ends().values())
+    assert less in {0, *(len(one & other) for one, other in pairwise(named))}, named
