@@ -25,7 +25,7 @@ from viewkeeper.catalog.model import (
 )
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.changes.operations import DELETE, TableForm
-from viewkeeper.changes.positions import Cut, LogName, LogPlace, Positions, log_of, of_nodes
+from viewkeeper.changes.positions import Cut, LogPlace, Positions, logs_of, of_nodes
 from viewkeeper.changes.verify import operation_from_bytes
 from viewkeeper.checker.check import ROW_ID, StoreRows
 from viewkeeper.checker.delta_proof import Key, KeyedTable, LoggedOperation, replay
@@ -39,7 +39,6 @@ from viewkeeper.plans.maintenance import Memo, plan_of
 from viewkeeper.plans.outside import PythonCall
 from viewkeeper.plans.relations import Relation, SparkQuery
 from viewkeeper.stores.logs import Logs, require_same_identity
-from viewkeeper.stores.outside.contract import LogEnds
 from viewkeeper.stores.value_conversion import to_python
 from viewkeeper.streams.existing import ExistingParts
 from viewkeeper.streams.part_files import PART, read_part, verify_part_file
@@ -98,9 +97,9 @@ class DatabaseEvidence:
         read = [self._decoded(table, opened.form.as_rows(rows, -1, *np.zeros((2, len(rows)), np.int64)))
                 for rows in (opened.rows() if opened.has_rows else ())]  # fmt: skip
         ends = opened.ends()
-        since = list(self._logged(table, _of_table(table, ends), _of_table(table, begin)))
+        since = list(self._logged(table, logs_of(table.id, ends.positions), logs_of(table.id, begin.positions)))
         rows = list(replay({}, chain(*read, since), _keyed(table)).rows.values())
-        operations = list(self._logged(table, _of_table(table, ends), self._version.snapshot.positions))
+        operations = list(self._logged(table, logs_of(table.id, ends.positions), self._version.snapshot.positions))
         left_out = [*self._rejected_keys(table), *_in_several_parts([*since, *operations])]
         return StoreRows(pa.Table.from_pylist(rows, schema), operations, left_out)
 
@@ -324,10 +323,6 @@ def _in_several_parts(operations: Iterable[LoggedOperation]) -> list[Key]:
     for operation in operations:
         nodes.setdefault(operation.key, set()).add(operation.node)
     return [key for key, found in nodes.items() if len(found) > 1]
-
-
-def _of_table(table: Table, ends: LogEnds) -> dict[LogName, int]:
-    return {log_of(table.id, part): position for part, position in ends.positions.items()}
 
 
 def _columns(table: Table) -> tuple[Column, ...]:

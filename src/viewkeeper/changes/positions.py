@@ -40,6 +40,11 @@ def log_of(table: int, part: str) -> str:
     return f"{table}/{quote(part, safe='')}"
 
 
+def logs_of(table: int, by_part: Mapping[str, _Value]) -> dict[LogName, _Value]:
+    """What is said of each part of the log of a table in an outside store, by log."""
+    return {log_of(table, part): value for part, value in by_part.items()}
+
+
 def table_of(log: LogName) -> int | None:
     """The id of the table in an outside store that `log` is of; None for a node."""
     return int(log.partition("/")[0]) if isinstance(log, str) else None

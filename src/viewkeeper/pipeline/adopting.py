@@ -22,7 +22,7 @@ import pyarrow as pa
 from viewkeeper.catalog.model import Catalog, Table
 from viewkeeper.catalog.outside_store import OutsideStore
 from viewkeeper.changes.operations import Operations, TableForm
-from viewkeeper.changes.positions import LogName, is_reached, log_of
+from viewkeeper.changes.positions import is_reached, logs_of
 from viewkeeper.errors import Error, StoreAway, is_shortage
 from viewkeeper.permissions import open_new
 from viewkeeper.pipeline import tasks
@@ -123,7 +123,7 @@ class Adopting:
             if t.outside is not None
             and t.outside.adopted is None
             and t.outside.scanned is not None
-            and is_reached(_logs(t.id, dict(t.outside.goal)), snapshot.positions)
+            and is_reached(logs_of(t.id, dict(t.outside.goal)), snapshot.positions)
         ]
         if not done:
             return False
@@ -210,8 +210,8 @@ class Adopting:
     def _commit_ends(self, term: Term, table: Table, outside: OutsideStore, found: LogEnds) -> None:
         snapshot, version = term.snapshot, term.snapshot.version + 1
         if outside.followed is None:
-            positions = dict(snapshot.positions) | _logs(table.id, found.positions)
-            hashes = dict(snapshot.hashes) | {log_of(table.id, part): each for part, each in found.identities.items()}
+            positions = dict(snapshot.positions) | logs_of(table.id, found.positions)
+            hashes = dict(snapshot.hashes) | logs_of(table.id, found.identities)
             catalog = snapshot.catalog.changing([_with(table, followed=version)])
             term.commit(Change("adopt", version, positions=positions, hashes=hashes, catalog=catalog))
             return
@@ -251,10 +251,6 @@ class Adopting:
 def _start(opened: OutsideTable) -> LogEnds:
     opened.require_there()
     return opened.start()
-
-
-def _logs(table: int, positions: dict[str, int]) -> dict[LogName, int]:
-    return {log_of(table, part): position for part, position in positions.items()}
 
 
 def _with(table: Table, **changed: object) -> Table:

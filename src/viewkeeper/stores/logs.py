@@ -16,6 +16,7 @@ from viewkeeper.changes.positions import (
     Positions,
     is_reached,
     log_of,
+    logs_of,
     of_nodes,
     operations_between,
     part_of,
@@ -112,7 +113,7 @@ class Logs:
         for table in followed(catalog):
             ends = self._watch(table).ends()
             if ends is not None:
-                found |= {log_of(table.id, part): end for part, end in ends.positions.items()}
+                found |= logs_of(table.id, ends.positions)
         return found
 
     def ends_now(self, catalog: Catalog, after: Positions, hashes: Hashes) -> dict[LogName, int]:
@@ -127,7 +128,7 @@ class Logs:
             except LogLost as lost:
                 self._lost[table.id] = str(lost)
                 continue
-            found |= {log_of(table.id, part): end for part, end in ends.positions.items()}
+            found |= logs_of(table.id, ends.positions)
         return found
 
     def ends_of(self, table: Table, now: bool) -> dict[str, int]:
@@ -288,7 +289,8 @@ class _Watch:
     """Looks at the ends of one table's logs, in a thread of its own, for as long as somebody asks."""
 
     def __init__(self, outside: OutsideTables, table: Table) -> None:
-        self.table, self.error = table, None  # type: Table, str | None
+        self.table = table
+        self.error: str | None = None
         self.lost: str | None = None
         self._outside = outside
         self._ends: LogEnds | None = None

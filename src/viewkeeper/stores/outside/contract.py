@@ -21,7 +21,7 @@ from viewkeeper.catalog.model import REJECTED, Column, Table
 from viewkeeper.catalog.outside_store import OutsideStore
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.changes.operations import Operations, TableForm
-from viewkeeper.changes.positions import Token, log_of
+from viewkeeper.changes.positions import Token, logs_of
 from viewkeeper.changes.verify import LogBatch
 from viewkeeper.errors import InputError
 from viewkeeper.stores.intake import TableIntake
@@ -224,7 +224,7 @@ class OutsideTable(ABC):
         if not len(operations):
             return Token()
         positions = self.write(operations)
-        return Token({log_of(self.table.id, part): position for part, position in positions.items()})
+        return Token(logs_of(self.table.id, positions))
 
 
 def identity_of(*parts: object) -> str:

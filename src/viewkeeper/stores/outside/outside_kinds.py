@@ -37,10 +37,17 @@ def kind_of_store(kind: str) -> type[OutsideTable]:
         raise NotSupported(
             f"USING {kind}: there are {', '.join(KINDS)}; a table without USING is in the embedded store"
         )
+    found = loaded(kind, place)
+    assert issubclass(found, OutsideTable)
+    return found
+
+
+def loaded(kind: str, place: tuple[str, str]) -> type:
+    """The class at `place`, a module and a name in it; raises InputError where the client of `kind` is not
+    installed."""
     module, name = place
     try:
-        found = getattr(import_module(module), name)
+        found: type = getattr(import_module(module), name)
     except ImportError as error:
         raise InputError(f"USING {kind} needs the package {error.name}: pip install 'viewkeeper[{kind}]'") from error
-    assert issubclass(found, OutsideTable)
     return found

@@ -10,15 +10,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from viewkeeper.catalog.model import View
 from viewkeeper.catalog.outside_store import Target
-from viewkeeper.errors import Error, InputError, NotSupported
+from viewkeeper.errors import Error, NotSupported
 from viewkeeper.jobs import ring
+from viewkeeper.stores.outside.outside_kinds import loaded
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.trace import Trace
 
@@ -193,11 +193,7 @@ def target_kind(kind: str) -> type[ViewTarget]:
     place = KINDS.get(kind.lower())
     if place is None:
         raise NotSupported(f"USING {kind}: views are written to {', '.join(KINDS)}; without USING a view is kept here")
-    module, name = place
-    try:
-        found = getattr(import_module(module), name)
-    except ImportError as error:
-        raise InputError(f"USING {kind} needs the package {error.name}: pip install 'viewkeeper[{kind}]'") from error
+    found = loaded(kind, place)
     assert issubclass(found, ViewTarget)
     return found
 
