@@ -41,15 +41,19 @@ def texts_of(type_: Type, physical: pa.Array) -> pa.Array:
     if type_.is_nested:
         found = [None if each is None else _dumps(each) for each in json_values(type_, physical)]
         return pa.array(found, pa.large_binary())
-    return _scalar_texts(type_, physical).cast(pa.large_string()).cast(pa.large_binary())
+    return scalar_texts(type_, physical).cast(pa.large_string()).cast(pa.large_binary())
 
 
-def _scalar_texts(type_: Type, physical: pa.Array) -> pa.Array:
+def scalar_texts(type_: Type, physical: pa.Array) -> pa.Array:
+    """The texts of a column's physical values, which are neither nested nor bytes; NULLs stay."""
     if type_.name == "BOOLEAN":
         return pc.if_else(pc.equal(physical, pa.scalar(1, pa.int8())), "true", "false")
     if type_.is_decimal:
         logical = to_logical(physical, type_)
-        # (Arrow writes small ones with an exponent.)
+        texts = logical.cast(pa.string())
+        if not pc.any(pc.match_substring(texts, "E")).as_py():
+            return texts
+        # Arrow writes small ones with an exponent.
         return pa.array([None if value is None else format(value, "f") for value in logical.to_pylist()], pa.string())
     if type_.name == "DATE":
         return to_logical(physical, DATE).cast(pa.string())
@@ -99,7 +103,7 @@ def _shown(type_: Type, value: Any, zone: str) -> Any:
 def json_values(type_: Type, physical: pa.Array) -> list[Any]:
     """The values of a column as JSON has them."""
     if type_.name in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"):  # of every year
-        return _scalar_texts(type_, physical).to_pylist()
+        return scalar_texts(type_, physical).to_pylist()
     if type_.is_interval:
         return physical.to_pylist()
     convert = _to_json(type_)

@@ -35,12 +35,12 @@ from viewkeeper.files import Texts
 from viewkeeper.stores.columns import ColumnIntake
 from viewkeeper.stores.intake import TableIntake
 from viewkeeper.stores.outside.redis.nested_json import json_reader, json_writer
+from viewkeeper.stores.outside.values import scalar_texts
 from viewkeeper.trace.hashing import canonical
 
 FieldTexts = Sequence[bytes | None]
 """Texts as the store has them; None is NULL."""
 
-_ENDLESS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 _CONTROL = r"[\x00-\x1f]"
 
 
@@ -52,29 +52,7 @@ def texts_of(column: pa.Array, type_: Type) -> pa.Array:
         return pa.array([None if value is None else write(value).encode() for value in values], pa.large_binary())
     if type_.is_bytes:
         return column.cast(pa.large_binary())
-    return _plain_texts(column, type_).cast(pa.large_string()).cast(pa.large_binary())
-
-
-def _plain_texts(column: pa.Array, type_: Type) -> pa.Array:
-    if type_.name == "BOOLEAN":
-        return pc.if_else(pc.equal(column, pa.scalar(1, pa.int8())), "true", "false")
-    if type_.is_float:
-        written = pc.fill_null(column, 0).to_numpy(zero_copy_only=False).astype("U32").astype(object)
-        texts = pa.array([_ENDLESS.get(text, text) for text in written], pa.string())
-        return pc.if_else(column.is_valid(), texts, pa.scalar(None, pa.string()))
-    if type_.is_decimal:
-        values = to_logical(column, type_)
-        texts = values.cast(pa.string())
-        if pc.any(pc.match_substring(texts, "E")).as_py():
-            return pa.array([None if v is None else format(v, "f") for v in values.to_pylist()], pa.string())
-        return texts
-    if type_.name == "DATE":
-        return pc.strftime(to_logical(column, type_), "%Y-%m-%d")
-    if type_.name in ("TIMESTAMP", "TIMESTAMP_NTZ"):
-        texts = pc.strftime(column.view(pa.timestamp("us")), "%Y-%m-%dT%H:%M:%S")
-        texts = pc.replace_substring_regex(texts, r"\.000000$", "")
-        return pc.binary_join_element_wise(texts, "Z", "") if type_.name == "TIMESTAMP" else texts
-    return column.cast(pa.string())
+    return scalar_texts(type_, column).cast(pa.large_string()).cast(pa.large_binary())
 
 
 def column_of(intake: ColumnIntake, given: FieldTexts) -> tuple[pa.Array, dict[int, str]]:
