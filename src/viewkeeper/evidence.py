@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from viewkeeper.catalog.arrow_tables import logical_table
 from viewkeeper.catalog.model import (
@@ -23,19 +24,24 @@ from viewkeeper.catalog.model import (
     Table,
     View,
 )
-from viewkeeper.catalog.types import BIGINT
-from viewkeeper.changes.operations import DELETE, TableForm
+from viewkeeper.catalog.operation_kinds import DELETE, FROM, TO
+from viewkeeper.catalog.outside_store import NEVER
+from viewkeeper.catalog.types import BIGINT, logical_type
+from viewkeeper.changes.operations import TableForm
 from viewkeeper.changes.positions import Cut, LogPlace, Positions, logs_of, of_nodes
 from viewkeeper.changes.verify import operation_from_bytes
+from viewkeeper.checker.cell_replay import Cells, KeyRange, KnownCells
 from viewkeeper.checker.check import ROW_ID, StoreRows
 from viewkeeper.checker.delta_proof import Key, KeyedTable, LoggedOperation, replay
 from viewkeeper.checker.row_evaluator import ErrorRow
+from viewkeeper.checker.value_rules import canonical
 from viewkeeper.compiler.bind import bind_rows_of_view
 from viewkeeper.compiler.namespace import PART_TIMESTAMP, of_whole_parts
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import SelectStatement
 from viewkeeper.pipeline.whole_parts import arrivals_below
-from viewkeeper.plans.maintenance import Memo, plan_of
+from viewkeeper.plans.cell_states import CellStates
+from viewkeeper.plans.maintenance import Delta, Memo, plan_of
 from viewkeeper.plans.outside import PythonCall
 from viewkeeper.plans.relations import Relation, SparkQuery
 from viewkeeper.stores.logs import Logs, require_same_identity
@@ -51,7 +57,7 @@ from viewkeeper.views.parts_at_version import Parts
 from viewkeeper.views.shape import Shape
 from viewkeeper.views.version import Version
 
-_KINDS = ("put", "delete", "delete_columns")
+_KINDS = ("put", "delete", "delete_columns", "update", "from", "behind", "to", "before")
 
 
 def as_kept(catalog: Catalog) -> Catalog:
@@ -94,14 +100,58 @@ class DatabaseEvidence:
         opened = self._logs.outside.of(table)
         begin = opened.ends() if opened.has_rows else opened.start()
         require_same_identity(table, self._version.snapshot.hashes, begin)
-        read = [self._decoded(table, opened.form.as_rows(rows, -1, *np.zeros((2, len(rows)), np.int64)))
-                for rows in (opened.rows() if opened.has_rows else ())]  # fmt: skip
+        read = [self._decoded(table, opened.form.as_rows(rows, -1, np.zeros(len(rows), np.int64), stamps))
+                for rows, stamps in (opened.stamped_rows() if opened.has_rows else ())]  # fmt: skip
         ends = opened.ends()
         since = list(self._logged(table, logs_of(table.id, ends.positions), logs_of(table.id, begin.positions)))
-        rows = list(replay({}, chain(*read, since), _keyed(table)).rows.values())
         operations = list(self._logged(table, logs_of(table.id, ends.positions), self._version.snapshot.positions))
-        left_out = [*self._rejected_keys(table), *_in_several_parts([*since, *operations])]
-        return StoreRows(pa.Table.from_pylist(rows, schema), operations, left_out)
+        cells = self._cells(table, operations)
+        if cells is not None:
+            nothing = replace(cells, keys={}, ranges=())
+            rows = list(nothing.replay([*chain(*read), *since], _keyed(table), None).rows.values())
+        else:
+            rows = list(replay({}, chain(*read, since), _keyed(table)).rows.values())
+        unsure = _in_several_parts([*since, *operations]) if cells is None else []
+        left_out = [*self._rejected_keys(table), *unsure]
+        return StoreRows(pa.Table.from_pylist(rows, schema), operations, left_out, cells)
+
+    def _cells(self, table: Table, operations: Sequence[LoggedOperation]) -> KnownCells | None:
+        """What DELTA has seen of cells with timestamps, of the keys that `operations` may touch."""
+        (delta,) = (o for o in plan_of(self.catalog).operators if isinstance(o, Delta) and o.table == table.id)
+        if delta.cells is None:
+            return None
+        key, zone = [table.columns[i] for i in table.key], self.catalog.zone
+        names = [column.name for i, column in enumerate(table.columns) if i not in table.key]
+        firsts = pa.array({op.key[0] for op in operations}, logical_type(key[0].type, zone))
+        rows = {tuple(canonical(row[c.name]) for c in key): row
+                for row in _having(self.delta(table), key[0].name, firsts).to_pylist()}  # fmt: skip
+        seen = self._verified(delta.cells.stamps).scan()
+        shown = logical_table([*key, *delta.cells.stamps.columns[len(key) :]], seen.columns, zone)
+        keys = {}
+        for seen_row in _having(shown, key[0].name, firsts).to_pylist():
+            *at, deleted, made = (canonical(value) for value in list(seen_row.values())[: len(key) + 2])
+            row, stamps = rows.get(tuple(at), {}), list(seen_row.values())[len(key) + 2 :]
+            cells = {name: (stamp, row.get(name)) for name, stamp in zip(names, stamps, strict=True) if stamp > NEVER}
+            keys[tuple(at)] = Cells(deleted, made, cells)
+        partition = delta.state.together
+        return KnownCells(delta.cells.ties, partition, keys, self._ranges(delta.cells, key, partition))
+
+    def _ranges(self, cells: CellStates, key: list[Column], partition: int) -> list[KeyRange]:
+        if cells.ranges is None:
+            return []
+        behind = key[partition:]
+        shape = [replace(c, name=f"{side} {c.name}", nullable=True) for side in ("low", "high") for c in behind]
+        rows = self._verified(cells.ranges).scan()
+        width = partition + len(shape)
+        named = logical_table([*key[:partition], *shape], rows.columns[:width], self.catalog.zone).to_pylist()
+        numbers = zip(*(column.to_pylist() for column in rows.columns[width:]), strict=True)
+        found = []
+        for row, (lower, low_kind, upper, high_kind, stamp) in zip(named, numbers, strict=True):
+            values = [canonical(value) for value in row.values()]
+            low, high = values[partition : partition + lower], values[partition + len(behind) :][:upper]
+            is_in = low_kind == FROM, high_kind == TO
+            found.append(KeyRange(tuple(values[:partition]), tuple(low), is_in[0], tuple(high), is_in[1], stamp))
+        return found
 
     def rows_of_parts(self, of: InParts) -> pa.Table:
         """The rows of all parts that are there, open ones too; of a stream, last PART_TIMESTAMP."""
@@ -168,14 +218,17 @@ class DatabaseEvidence:
         width = len(_columns(table))
         decoders = [to_python(column.type, self.catalog.zone) for column in _columns(table)]
         columns = [_values(column, decode) for column, decode in zip(rows.columns[:width], decoders, strict=True)]
-        kinds, masks, nodes, sequences = (column.to_pylist() for column in rows.columns[width : width + 4])
+        kinds, masks, nodes, sequences, stamps = (column.to_pylist() for column in rows.columns[width : width + 5])
         key = table.key or (width - 1,)
-        for i, (kind, mask, node, sequence) in enumerate(zip(kinds, masks, nodes, sequences, strict=True)):
+        entries = zip(kinds, masks, nodes, sequences, stamps, strict=True)
+        for i, (kind, mask, node, sequence, stamp) in enumerate(entries):
             whole = {c.name: columns[j][i] for j, c in enumerate(table.columns)}
             named = {} if kind == DELETE else {c.name: whole[c.name] for j, c in enumerate(table.columns)
                                                if mask[j // 8] >> j % 8 & 1}  # fmt: skip
             unnamed = {name: value for name, value in whole.items() if name not in named}
-            yield LoggedOperation(_KINDS[kind], tuple(columns[j][i] for j in key), named, node, sequence, unnamed)
+            yield LoggedOperation(
+                _KINDS[kind], tuple(columns[j][i] for j in key), named, node, sequence, unnamed, stamp
+            )
 
     def _rejected_keys(self, table: Table) -> Iterator[Key]:
         """The keys of rejected operations, as far as their bytes name one."""
@@ -315,6 +368,11 @@ def _as_own(marks: np.ndarray, marked: np.ndarray, is_shared: np.ndarray, parts:
 def _keyed(table: Table) -> KeyedTable:
     columns = _columns(table)
     return KeyedTable(columns, tuple(columns[i].name for i in table.key or (len(table.columns),)))
+
+
+def _having(rows: pa.Table, column: str, values: pa.Array) -> pa.Table:
+    """The rows that have one of `values` in `column`."""
+    return rows.filter(pc.is_in(rows[column], value_set=values))
 
 
 def _in_several_parts(operations: Iterable[LoggedOperation]) -> list[Key]:

@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 from drawn import examples
 from store_model import BAG, ORDERS, PAIRS, append_raw, as_dicts, make_table, read_range, stored_rows
 from viewkeeper.catalog.model import REJECTED, Table
+from viewkeeper.catalog.operation_kinds import DELETE, DELETE_COLUMNS, PUT
 from viewkeeper.catalog.types import BIGINT, BOOLEAN, DATE, INT, STRING, decimal, physical_type
 from viewkeeper.changes import entries, verify
 from viewkeeper.changes.layout import raw_type
-from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, PUT, Operations, TableForm
+from viewkeeper.changes.operations import Operations, TableForm
 from viewkeeper.changes.verify import LogBatch
 from viewkeeper.errors import Damaged, InputError
 from viewkeeper.stores.embedded import EmbeddedStore

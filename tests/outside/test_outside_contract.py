@@ -19,7 +19,8 @@ from kafka_topics import Topic
 from redis_rows import RedisRows
 from store_servers import unique
 from viewkeeper.catalog.model import Catalog, Table
-from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, Operations, bits
+from viewkeeper.catalog.operation_kinds import DELETE, DELETE_COLUMNS
+from viewkeeper.changes.operations import Operations, bits
 from viewkeeper.changes.positions import part_of
 from viewkeeper.errors import InputError, StoreAway
 from viewkeeper.pipeline.declare_script import run

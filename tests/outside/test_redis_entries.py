@@ -15,6 +15,7 @@ from edge_values import edge_values
 from redis_rows import RedisRows, put_of
 from store_servers import unique
 from viewkeeper.catalog.model import Catalog, Table
+from viewkeeper.catalog.operation_kinds import DELETE
 from viewkeeper.catalog.types import (
     BIGINT,
     BINARY,
@@ -33,7 +34,7 @@ from viewkeeper.catalog.types import (
     decimal,
     map_of,
 )  # fmt: skip
-from viewkeeper.changes.operations import DELETE, bits
+from viewkeeper.changes.operations import bits
 from viewkeeper.errors import DeclarationError, Error, InputError, LogLost
 from viewkeeper.pipeline.declare_script import run
 from viewkeeper.servers import Redis

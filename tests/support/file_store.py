@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from viewkeeper.catalog.model import Table
-from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, Operations
+from viewkeeper.catalog.operation_kinds import DELETE, DELETE_COLUMNS
+from viewkeeper.changes.operations import Operations
 from viewkeeper.errors import Error, LogLost, StoreAway
 from viewkeeper.stores.outside.contract import (
     LogEnds,

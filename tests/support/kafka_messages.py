@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from viewkeeper.catalog.model import Catalog, Table
-from viewkeeper.changes.operations import DELETE
+from viewkeeper.catalog.operation_kinds import DELETE
 from viewkeeper.pipeline.declare_script import run
 from viewkeeper.stores.outside.contract import ReadPart
 from viewkeeper.stores.outside.kafka.messages import Messages

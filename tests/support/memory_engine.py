@@ -27,6 +27,7 @@ from viewkeeper.maintenance.operators.spark_groups import touched_groups
 from viewkeeper.maintenance.task import Sent
 from viewkeeper.maintenance.zone_programs import ZonePrograms
 from viewkeeper.maintenance.zones import run_zone
+from viewkeeper.pipeline.sources import key_hashes
 from viewkeeper.pipeline.spark_groups import said_of_groups
 from viewkeeper.pipeline.spark_views import bind_any_view
 from viewkeeper.pipeline.work import Answers
@@ -35,8 +36,6 @@ from viewkeeper.plans.outside import PythonCall, outside_call_in
 from viewkeeper.plans.relations import Relation, SparkQuery, expressions_of
 from viewkeeper.plans.subqueries import relations_in
 from viewkeeper.streams.analyst import Analyst
-from viewkeeper.trace.hashing import hash_columns
-from viewkeeper.trace.keys import canonical
 from viewkeeper.trace.rows import Rows
 from viewkeeper.trace.run import Run
 from viewkeeper.trace.trace import Trace, difference
@@ -158,7 +157,6 @@ class MemoryEngine:
 
     def apply(self, batch: Sequence[Operation]) -> None:
         """One batch of operations."""
-        program = ZonePrograms(self.catalog)
         blocks: dict[str, list[Rows]] = {}
         for operation in batch:
             table = self.catalog.find(operation.table)
@@ -168,7 +166,11 @@ class MemoryEngine:
                 row_id = None if table.key else self._row_id(table, operation, row)
                 if table.key or row_id is not None:
                     blocks.setdefault(f"ops:{table.id}", []).append(self._block(table, operation, row, row_id))
-        inbox = {target: Rows.concat(rows) for target, rows in blocks.items()}
+        self.take({target: Rows.concat(rows) for target, rows in blocks.items()})
+
+    def take(self, inbox: dict[str, Rows]) -> None:
+        """One batch of operations as zone 1 gets them, by target."""
+        program = ZonePrograms(self.catalog)
         _add(self.states, self._run(program, self._sent(program, inbox), self.states, seed=False))
 
     def rows(self, view: str) -> list[tuple[Any, ...]]:
@@ -204,8 +206,7 @@ class MemoryEngine:
         sent = []
         for target, rows in inbox.items():
             table = program.table(int(target.split(":")[1]))
-            keys = [canonical(rows.columns[i]) for i in table.key or (len(table.columns),)]
-            sent.append((target, rows, hash_columns(keys, len(rows))))
+            sent.append((target, rows, key_hashes(table, rows)))
         return sent
 
     def _run(

@@ -19,8 +19,9 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import REJECTED, Table
+from viewkeeper.catalog.operation_kinds import DELETE, PUT
 from viewkeeper.catalog.types import logical_type, physical_type, to_logical
-from viewkeeper.changes.operations import DELETE, PUT, Operations, TableForm
+from viewkeeper.changes.operations import Operations, TableForm
 from viewkeeper.changes.positions import Cut, LogPlace, Positions, Token
 from viewkeeper.changes.verify import LogBatch, operation_from_bytes
 from viewkeeper.errors import Damaged, InputError, StoreReplaced

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from store_model import BAG, ORDERS, PAIRS
+from viewkeeper.catalog.operation_kinds import DELETE, PUT
 from viewkeeper.catalog.types import BIGINT
-from viewkeeper.changes.operations import DELETE, PUT, Operations, TableForm
+from viewkeeper.changes.operations import Operations, TableForm
 from viewkeeper.stores.contract import ComputeChange, Moment, Numbered
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.stores.intake import TableIntake

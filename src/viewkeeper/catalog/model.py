@@ -40,6 +40,8 @@ class StateSpec:
     the first column (INT, part of the key) says to which view of a family a row belongs.  `added` are, for the last
     columns of a DELTA, the physical values of rows that were written before there were these columns.  With `order`,
     (column, ascending, NULL first) each, a weighted state has the rows of a key sorted by these, then by all columns.
+    Rows of a keyed state that agree in the first `together` columns of the key, where that is not 0, stand together and
+    have one owner.
     """
 
     id: int
@@ -49,6 +51,7 @@ class StateSpec:
     member: bool = False
     added: tuple[Any, ...] = ()
     order: tuple[tuple[int, bool, bool], ...] = ()
+    together: int = 0
 
 
 @stored

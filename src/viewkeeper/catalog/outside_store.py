@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from viewkeeper.catalog.codec import stored
+from viewkeeper.errors import InputError
+
+GREATEST, LAST = "greatest", "last"
+TIMESTAMPED = {"cassandra": GREATEST, "hbase": LAST}
+"""The kinds of stores that keep a timestamp with each cell, and what is in a cell that two writes of one time have
+given a value: the greatest one, by the bytes of the store, or the last one."""
+
+PARTITION_KEY = "partition_key"
+"""The option that names the columns of the partition key, where they are not the first column of the primary key."""
+
+NEVER = -(2**63)
+"""The timestamp of what is not there."""
 
 
 @stored
@@ -25,6 +38,23 @@ class OutsideStore:
     scanned: int | None = None
     goal: tuple[tuple[str, int], ...] = ()
     adopted: int | None = None
+
+    def partition(self, key: Sequence[str]) -> int:
+        """How many of the columns `key` of a primary key are the partition key, in whose rows the store may delete
+        ranges of keys; 0: it has no such deletions.
+
+        Raises InputError where OPTIONS name others than the first columns.
+        """
+        if TIMESTAMPED.get(self.kind) != GREATEST:
+            return 0
+        said = dict(self.options).get(PARTITION_KEY)
+        if said is None:
+            return 1 if len(key) > 1 else 0
+        names = [name.strip().lower() for name in said.split(",")]
+        if names != [name.lower() for name in key[: len(names)]]:
+            raise InputError(f"OPTIONS ({PARTITION_KEY} '{said}'): expected the first columns of the primary key, "
+                             f"{', '.join(key)}, in their order")  # fmt: skip
+        return len(names) if len(names) < len(key) else 0
 
 
 @stored

@@ -18,8 +18,9 @@ from hashlib import blake2b
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.catalog.operation_kinds import DELETE_COLUMNS
 from viewkeeper.changes.layout import from_raw
-from viewkeeper.changes.operations import DELETE_COLUMNS, EarlierForm, EntryShape, Operations, TableForm
+from viewkeeper.changes.operations import EarlierForm, EntryShape, Operations, TableForm
 
 FORMAT = 1
 BLOCK_BYTES_MAX = 1 << 20

@@ -2,10 +2,11 @@
 
 A call makes operations of one kind on one table, and does not know their sequences yet (`Operations`).  Read back from
 the logs they are `Rows` (`as_rows`), all weights 1: the declared columns in their order (physical; see `Operations`);
-the hidden row id (BIGINT) where the table has no key; then `kind` (int8: 0 put, 1 delete of the row, 2 delete of
-columns), `set` (fixed-size binary: bit i of byte i // 8 says that the put, or the delete of columns, names declared
-column i), `node` (int32), `sequence` and `stamp` (int64).  They stand in any order; zone 1 orders them by key and
-sequence: a key lives on one node.
+the hidden row id (BIGINT) where the table has no key; then `kind` (int8: one of `catalog.operation_kinds`), `set`
+(fixed-size binary: bit i of byte i // 8 says that the put, or the delete of columns, names declared column i), `node`
+(int32), `sequence` and `stamp` (int64).  They stand in any order; zone 1 orders them by key and sequence: a key lives
+on one node.  Where a store keeps a timestamp with each cell (`catalog.outside_store.TIMESTAMPED`), `stamp` is that of
+all cells of the operation, and orders them.
 """
 
 from __future__ import annotations
@@ -18,12 +19,10 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Column, Table
+from viewkeeper.catalog.operation_kinds import DELETE, DELETE_COLUMNS, PUT, UPDATE
 from viewkeeper.catalog.types import BIGINT, Type, physical_type
 from viewkeeper.changes.layout import RowLayout, from_raw, is_null, numbers, raw_type
 from viewkeeper.trace.rows import Rows, constant
-
-PUT, DELETE, DELETE_COLUMNS = 0, 1, 2
-"""Kinds of operations: set the named columns; delete the row; make the named columns NULL."""
 
 ROW_ID_NODE_BITS = 48
 """A row id is `node << 48 | sequence` of the put that made the row."""
@@ -102,7 +101,7 @@ class TableForm:
     def carried(self, kind: int) -> tuple[int, ...]:
         """The declared columns that an operation of `kind` carries; for a table without a key, a delete carries the
         row id alone."""
-        return tuple(range(len(self.types))) if kind == PUT else self.key
+        return tuple(range(len(self.types))) if kind in (PUT, UPDATE) else self.key
 
     def carried_types(self, kind: int) -> tuple[Type, ...]:
         """The types of the columns that an operation of `kind` carries."""

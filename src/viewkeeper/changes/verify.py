@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import REJECTED
+from viewkeeper.catalog.operation_kinds import DELETE_COLUMNS, PUT
 from viewkeeper.catalog.time_zones import limits
 from viewkeeper.catalog.types import BOOLEAN, INTERVALS, Type, physical_type, to_logical, to_physical
 from viewkeeper.changes import entries
 from viewkeeper.changes.entries import Batch, Decoded
 from viewkeeper.changes.layout import is_null, numbers, words
-from viewkeeper.changes.operations import DELETE_COLUMNS, PUT, Operations, TableForm, bits, nulls_where_named
+from viewkeeper.changes.operations import Operations, TableForm, bits, nulls_where_named
 from viewkeeper.trace.hashing import canonical
 from viewkeeper.trace.rows import Rows
 

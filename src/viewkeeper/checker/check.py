@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from viewkeeper.catalog.model import Catalog, Column, InParts, Stream, Table, View
 from viewkeeper.catalog.types import BIGINT
+from viewkeeper.checker.cell_replay import KnownCells
 from viewkeeper.checker.compare import Comparison, compare, compared_as_rounded, within
 from viewkeeper.checker.delta_proof import DeltaProof, Key, KeyedTable, LoggedOperation, prove
 from viewkeeper.checker.exact_judge import exact_answer
@@ -39,11 +40,13 @@ ROW_ID = Column("__row", BIGINT, False)
 @dataclass(frozen=True)
 class StoreRows:
     """A table's rows in the store at positions s, in one read transaction, and the log from the version's positions
-    to s.  `rejected`: keys of operations that were rejected up to the version."""
+    to s.  `rejected`: keys of operations that were rejected up to the version; `cells`: what DELTA knows at the version
+    where cells have timestamps."""
 
     rows: pa.Table
     operations: Sequence[LoggedOperation]
     rejected: Sequence[Key] = ()
+    cells: KnownCells | None = None
 
 
 class Evidence(Protocol):
@@ -170,7 +173,8 @@ class _Check:
         delta, store = self._evidence.delta(item), self._evidence.store(item)
         columns = item.columns if item.key else (*item.columns, ROW_ID)
         key = tuple(item.columns[i].name for i in item.key) or (ROW_ID.name,)
-        self._proofs[id_] = prove(KeyedTable(columns, key), delta, store.operations, store.rows, store.rejected)
+        self._proofs[id_] = prove(KeyedTable(columns, key), delta, store.operations, store.rows, store.rejected,
+                                   store.cells)  # fmt: skip
         self._tables[id_] = delta.select(range(len(item.columns)))
 
     def _ask(self, views: Sequence[View]) -> Mapping[str, Any]:

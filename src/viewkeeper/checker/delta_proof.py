@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,9 +23,11 @@ Key = tuple[Any, ...]
 class LoggedOperation:
     """One operation of the log, decoded.
 
-    `kind` is "put", "delete" or "delete_columns"; `key` holds the key columns' values (the hidden row id where a table
-    has no primary key); `columns` the columns named, with their values where it is a put; `unnamed` what a new row
-    gets, where a put makes one, in the others.
+    `kind` is "put", "delete" or "delete_columns", of cells with timestamps also "update", and "from" or "behind" and
+    "to" or "before" of ranges of keys, whose `columns` are those of the key that they speak of.  `key` holds the key
+    columns' values (the hidden row id where a table has no primary key); `columns` the columns named, with their values
+    where it is a put; `unnamed` what a new row gets, where a put makes one, in the others.  `stamp` is that of its
+    cells where they have such.
     """
 
     kind: str
@@ -34,6 +36,7 @@ class LoggedOperation:
     node: int
     sequence: int
     unnamed: dict[str, Any] = field(default_factory=dict)
+    stamp: int = 0
 
 
 @dataclass(frozen=True)
@@ -90,23 +93,39 @@ class DeltaProof:
     replayed: int
 
 
+class ReplayOfCells(Protocol):
+    """What DELTA had seen at its version where cells have timestamps (`cell_replay.KnownCells`)."""
+
+    def touched(self, operations: Sequence[LoggedOperation]) -> set[Key]:
+        """The keys that `operations` speak of, or delete ranges of."""
+
+    def replay(self, operations: Sequence[LoggedOperation], table: KeyedTable, keys: set[Key] | None) -> Replayed:
+        """The rows of `keys`, of all that are named where None, after `operations`."""
+
+
 def prove(
     table: KeyedTable,
     delta: pa.Table,
     operations: Sequence[LoggedOperation],
     store: pa.Table,
     rejected: Iterable[Key] = (),
+    cells: ReplayOfCells | None = None,
 ) -> DeltaProof:
     """Compares `delta` plus `operations` with `store`; all have the columns of `table`.
 
     `rejected`: keys of operations known to have been rejected before.  Only keys that the log names are replayed one
-    by one; the others are compared as they are.
+    by one; the others are compared as they are.  `cells`: what DELTA knows where cells have timestamps.
     """
-    touched = {tuple(canonical(v) for v in op.key) for op in operations}
+    if cells is not None:
+        touched = cells.touched(operations)
+    else:
+        touched = {tuple(canonical(v) for v in op.key) for op in operations}
     known = {tuple(canonical(v) for v in key) for key in rejected}
     same, changed = _split(delta, table, touched | known)
-    start = {_key(row, table): row for row in changed.to_pylist()}
-    replayed = replay(start, operations, table)
+    if cells is not None:
+        replayed = cells.replay(operations, table, touched)
+    else:
+        replayed = replay({_key(row, table): row for row in changed.to_pylist()}, operations, table)
     left_out = replayed.rejected | known
     moved = [row for key, row in replayed.rows.items() if key not in left_out]
     expected = pa.concat_tables([same, pa.Table.from_pylist(moved, schema=delta.schema)])

@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from viewkeeper.catalog.arrow_tables import logical_table
 from viewkeeper.catalog.model import Column, Table
+from viewkeeper.catalog.operation_kinds import DELETE, PUT
 from viewkeeper.catalog.text_lengths import fitted
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.changes.layout import is_null, numbers
-from viewkeeper.changes.operations import DELETE, PUT, Operations, TableForm
+from viewkeeper.changes.operations import Operations, TableForm
 from viewkeeper.errors import InputError
 from viewkeeper.plans import changes
 from viewkeeper.plans.changes import BoundChange

@@ -20,12 +20,14 @@ from viewkeeper.catalog.model import (
     Table,
     View,
 )
+from viewkeeper.catalog.outside_store import TIMESTAMPED
 from viewkeeper.catalog.types import BIGINT
 from viewkeeper.compiler.bind import BoundTable, BoundView
 from viewkeeper.maintenance.builder import PlanBuilder
 from viewkeeper.maintenance.rules.rewriter import rewritten
 from viewkeeper.maintenance.sharing import MEMBER
 from viewkeeper.plans import maintenance as plan
+from viewkeeper.plans.cell_states import CellStates
 from viewkeeper.plans.outside import SparkInput
 from viewkeeper.plans.relations import Scan
 
@@ -38,7 +40,8 @@ def declare_table(catalog: Catalog, name: str, bound: BoundTable) -> Catalog:
     id_ = builder.new_id()
     order = list(key) + [i for i in range(len(columns)) if i not in key]
     held = tuple(columns[i] for i in order) if key else (ROW_ID, *columns)
-    state = StateSpec(builder.new_id(), "keyed", held, max(1, len(key)))
+    together = 0 if bound.outside is None else bound.outside.partition([columns[i].name for i in key])
+    state = StateSpec(builder.new_id(), "keyed", held, max(1, len(key)), together=together)
     places = tuple(order.index(i) for i in range(len(columns))) if key else tuple(range(1, len(columns) + 1))
     table = Table(
         id_, name, columns, key, Stored(state, places), bound.details, comment=bound.comment, outside=bound.outside
@@ -46,8 +49,26 @@ def declare_table(catalog: Catalog, name: str, bound: BoundTable) -> Catalog:
     identity = ((name, tuple((columns[i].name, i) for i in key) or ((ROW_ID.name, len(columns)),)),)
     required = tuple(i for i, c in enumerate(columns) if not c.nullable and i not in key)
     stream = columns if key else (*columns, ROW_ID)
-    builder.add(plan.Delta(0, 1, stream, False, identity, id_, name, key or (len(columns),), required, state))
+    cells = None if bound.outside is None else _cells(builder, state, TIMESTAMPED.get(bound.outside.kind))
+    builder.add(plan.Delta(0, 1, stream, False, identity, id_, name, key or (len(columns),), required, state, cells))
     return _with(catalog, builder, table)
+
+
+def _cells(builder: PlanBuilder, state: StateSpec, ties: str | None) -> CellStates | None:
+    """What is kept beside the rows where the store keeps a timestamp with each cell."""
+    if ties is None:
+        return None
+    key, partition = state.columns[: state.key], state.columns[: state.together]
+    times = [Column(name, BIGINT, False)
+             for name in ("deleted", "made", *(column.name for column in state.columns[state.key :]))]  # fmt: skip
+    stamps = StateSpec(builder.new_id(), "keyed", (*key, *times), state.key, together=state.together)
+    if not partition:
+        return CellStates(ties, stamps, None)
+    ends = [replace(column, nullable=True) for column in key[state.together :]]
+    numbers = [Column(name, BIGINT, False) for name in ("from columns", "from", "to columns", "to", "deleted")]
+    columns = (*partition, *ends, *ends, *numbers)
+    return CellStates(ties, stamps, StateSpec(builder.new_id(), "keyed", columns, len(columns),
+                                                   together=state.together))  # fmt: skip
 
 
 def declare_views(catalog: Catalog, views: Sequence[BoundView]) -> Catalog:

@@ -73,7 +73,7 @@ class Adopting:
     def __init__(self, logs: Logs, executor: DriverExecutor, pool: Pool) -> None:
         self._logs, self._executor, self._pool = logs, executor, pool
         self._step: _Step | None = None
-        self._rows: Iterator[Operations] | None = None
+        self._rows: Iterator[tuple[Operations, np.ndarray]] | None = None
         self._failing: dict[int, _Failing] = {}
 
     @property
@@ -157,7 +157,7 @@ class Adopting:
             running: Future[LogEnds | int] = self._pool.submit(_start, opened)
         else:
             if self._rows is None:
-                self._rows = opened.rows() if opened.has_rows else iter(())
+                self._rows = opened.stamped_rows() if opened.has_rows else iter(())
             running = self._pool.submit(self._read_rows, term.storage.disk, name, opened)
         self._step = _Step(table.id, attempt, name, running)
 
@@ -168,11 +168,10 @@ class Adopting:
         schema = pa.schema([(str(i), type_) for i, type_ in enumerate(form.operation_types())])
         path = disk.scratch(f"{STATE}/{name}")
         os.close(open_new(path))
-        stamp = time.time_ns() // 1000
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
-            for operations in self._rows:
+            for operations, stamps in self._rows:
                 count = len(operations)
-                rows = form.as_rows(operations, 0, np.zeros(count, np.int64), np.full(count, stamp, np.int64))
+                rows = form.as_rows(operations, 0, np.zeros(count, np.int64), stamps)
                 writer.write_batch(pa.RecordBatch.from_arrays(rows.columns, schema=schema))
                 written += count
                 if written >= ROWS_AT_ONCE:

@@ -11,6 +11,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from viewkeeper.catalog.model import Catalog, Column, ColumnDetails, Table, TableLayout, View, kind_of
+from viewkeeper.catalog.outside_store import TIMESTAMPED
 from viewkeeper.compiler.bind import BoundView, column_details, refuse_default_of_key
 from viewkeeper.compiler.column_defaults import bound_default
 from viewkeeper.compiler.scope import did_you_mean, listed
@@ -49,6 +50,9 @@ def altered(
     if isinstance(statement, SetDefault):
         return catalog.changing([_with_default(catalog, table, statement)])
     _refuse_dimension(catalog, table, statement.table, copied)
+    if table.outside is not None and table.outside.kind in TIMESTAMPED and not isinstance(statement, RenameColumn):
+        raise NotSupported(f"the columns of {table.name}, whose cells have timestamps in {table.outside.kind}, stay as "
+                           "they are; drop the table, and create it again", *statement.table.place)  # fmt: skip
     if isinstance(statement, AddColumns):
         wanted = [column for column in statement.columns
                   if not (statement.if_absent and _find(table, column.name) is not None)]  # fmt: skip

@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from viewkeeper.catalog.model import Catalog, Column, Table
+from viewkeeper.catalog.outside_store import TIMESTAMPED
 from viewkeeper.compiler.bind import BoundTable, bind_table
 from viewkeeper.compiler.part_references import quoted
 from viewkeeper.compiler.statements import ColumnDeclaration, CreateIfAbsent, CreateTable, Identifier, Statement
@@ -21,18 +22,22 @@ def require_declarable(statement: CreateTable, bound: BoundTable) -> None:
     if statement.using is None or bound.outside is None:
         return
     place = statement.using.place
-    for column, details in zip(bound.columns, bound.details, strict=True):
+    for i, (column, details) in enumerate(zip(bound.columns, bound.details, strict=True)):
         if column.type.is_interval:
             raise NotSupported(f"{column.name} is an INTERVAL, which no outside store has", *place)
         if details.default is not None:
             raise DeclarationError(f"{column.name} has a DEFAULT, which other programs that write the table would not "
                                    "know of; leave it out", *place)  # fmt: skip
+        if bound.outside.kind in TIMESTAMPED and not column.nullable and i not in bound.key:
+            raise DeclarationError(f"{column.name} is NOT NULL, and {bound.outside.kind} knows no such columns: leave "
+                                   "out NOT NULL", *place)  # fmt: skip
         if '"' in column.name:
             raise NotSupported(
                 f"{column.name}: a column of a table in an outside store has no quotes in its name", *place
             )
     try:
         kind_of_store(bound.outside.kind).check(dict(bound.outside.options), not bound.key)
+        bound.outside.partition([bound.columns[i].name for i in bound.key])
     except NotSupported as refused:
         raise NotSupported(str(refused), *place) from None
     except InputError as refused:

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Table
-from viewkeeper.changes.operations import DELETE, PUT, ROW_ID_NODE_BITS, Operations, TableForm
+from viewkeeper.catalog.operation_kinds import DELETE, PUT
+from viewkeeper.changes.operations import ROW_ID_NODE_BITS, Operations, TableForm
 from viewkeeper.changes.positions import LogName
 from viewkeeper.permissions import open_new
 from viewkeeper.pipeline import tasks

@@ -21,6 +21,7 @@ from viewkeeper.pipeline.programs import programs_without
 from viewkeeper.pipeline.work import GivenOperations, LogRange, TableDifference, TableRows, ZoneWork
 from viewkeeper.stores.outside.contract import PartRange
 from viewkeeper.streams.part_changes import PartChanges
+from viewkeeper.trace.arrange import key_words, words_of
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.disk import STATE, Disk
 from viewkeeper.trace.grouping import group_rows
@@ -94,7 +95,7 @@ def _signed(work: ZoneWork, server: int, storage: Storage, base: Snapshot, id_: 
         rows = difference(older.trace(spec), newer.trace(spec), low, high)
     if not len(rows):
         return None
-    hashes = hash_columns([canonical(column) for column in rows.columns[: spec.key]], len(rows))
+    hashes = words_of(spec, [canonical(column) for column in rows.columns], len(rows))
     return Sent(rows.select(table.yielded), hashes)
 
 
@@ -151,7 +152,8 @@ def _given(disk: Disk, source: GivenOperations, base: Snapshot) -> Iterator[tupl
 def key_hashes(table: Table, rows: Rows) -> np.ndarray:
     """The hash of each operation's primary key (or hidden row id), which is also its row's word in DELTA: uint64[n]."""
     positions = table.key or (len(table.columns),)
-    return hash_columns([canonical(rows.columns[i]) for i in positions], len(rows))
+    together = table.stored.state.together
+    return key_words([canonical(rows.columns[i]) for i in positions], len(rows), together)
 
 
 def _own(sent: Sent, server: int, servers: int) -> Sent:

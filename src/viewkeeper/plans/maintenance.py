@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from viewkeeper.catalog.codec import stored
 from viewkeeper.catalog.model import Catalog, CatalogPlan, Column, StateSpec
+from viewkeeper.plans.cell_states import CellStates
 from viewkeeper.plans.exchange import Exchange
 from viewkeeper.plans.expressions import Expression, Literal
 from viewkeeper.plans.kept_calls import KeptCall, Running
@@ -89,12 +90,16 @@ class Delta(Operator):
     key: tuple[int, ...]
     required: tuple[int, ...]
     state: StateSpec
+    cells: CellStates | None = None
 
     title = "DELTA"
     usual_class = "by key"
 
     def text(self, shown: Shown) -> str:
-        return f"of {self.name}"
+        newest = (
+            "" if self.cells is None else "; of each cell the newest write, whose time is kept, also of deleted rows"
+        )
+        return f"of {self.name}{newest}"
 
 
 @stored
@@ -467,6 +472,9 @@ def states_of(operator: Operator) -> tuple[StateSpec, ...]:
     """The states that `operator` writes."""
     if isinstance(operator, PreAggregate):
         return (operator.state, *(r.ordered for r in operator.running if r.ordered is not None))
+    if isinstance(operator, Delta) and operator.cells is not None:
+        kept = (operator.cells.stamps, operator.cells.ranges)
+        return (operator.state, *(each for each in kept if each is not None))
     if isinstance(operator, (Delta, ReverseJoin, SparkAnswer, SparkGroups, Memo, ViewTable)):
         return (operator.state,)
     return ()

@@ -19,9 +19,10 @@ import pyarrow as pa
 
 from viewkeeper.catalog import codec
 from viewkeeper.catalog.model import Table
+from viewkeeper.catalog.operation_kinds import DELETE, PUT
 from viewkeeper.changes import entries, verify
 from viewkeeper.changes.entries import Body
-from viewkeeper.changes.operations import DELETE, PUT, ROW_ID_NODE_BITS, Operations
+from viewkeeper.changes.operations import ROW_ID_NODE_BITS, Operations
 from viewkeeper.changes.positions import Hashes, LogName, LogPlace, Positions, Token
 from viewkeeper.errors import InputError
 from viewkeeper.stores import embedded_log, history, keyed, keyless

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewkeeper.catalog.model import Column
+from viewkeeper.catalog.operation_kinds import DELETE, DELETE_COLUMNS, PUT
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.changes.layout import is_null
-from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, PUT, Operations, TableForm, bits
+from viewkeeper.changes.operations import Operations, TableForm, bits
 from viewkeeper.errors import InputError, RowError
 from viewkeeper.files import FileRows
 from viewkeeper.stores.columns import BadValue, ColumnIntake, from_pandas, is_pandas

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.catalog.operation_kinds import DELETE, DELETE_COLUMNS
 from viewkeeper.changes.layout import is_null
-from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, Operations, bits
+from viewkeeper.changes.operations import Operations, bits
 from viewkeeper.errors import InputError, RowError
 from viewkeeper.stores.access import Apply, TableAccess
 from viewkeeper.stores.node import Node

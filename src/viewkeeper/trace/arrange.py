@@ -15,7 +15,8 @@ from viewkeeper.trace.ordering import OrderTerm, order_keys
 from viewkeeper.trace.rows import Rows
 
 PREFIX = np.uint64(0xFFFFFFFF00000000)
-"""The part of a word that comes from the key, in a weighted state whose key is not all of its columns."""
+"""The part of a word that comes from the key, in a weighted state whose key is not all of its columns; in a keyed state
+whose rows stand together, from what they agree in."""
 
 
 def has_prefix(spec: StateSpec) -> bool:
@@ -27,9 +28,19 @@ def words_of(spec: StateSpec, columns: Sequence[pa.Array], length: int) -> np.nd
     """uint64[length]: the sort words of rows with these (canonical) columns."""
     if spec.kind == "ordered":
         return hashing.hash_columns(columns[:-1], length)
+    if spec.kind == "keyed":
+        return key_words(columns[: spec.key], length, spec.together)
     words = hashing.hash_columns(columns[: spec.key], length)
     if has_prefix(spec):
         words = (words & PREFIX) | (hashing.hash_columns(columns, length) >> np.uint64(32))
+    return words
+
+
+def key_words(key: Sequence[pa.Array], length: int, together: int) -> np.ndarray:
+    """uint64[length]: the words of rows of a keyed state with these (canonical) key columns."""
+    words = hashing.hash_columns(key, length)
+    if together:
+        words = (hashing.hash_columns(key[:together], length) & PREFIX) | (words >> np.uint64(32))
     return words
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from viewkeeper.catalog.model import StateSpec
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.trace import hashing
-from viewkeeper.trace.arrange import has_prefix, survivors, take_all, words_of
+from viewkeeper.trace.arrange import PREFIX, has_prefix, survivors, take_all, words_of
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.keys import equal_rows
 from viewkeeper.trace.lookup import gather, matching_rows, newest_rows
@@ -108,6 +108,9 @@ class Trace:
         """The live rows with this key, each with its weight; all are physical values."""
         hash_ = hashing.hash_values(values, self._key_types)
         if self.spec.kind == "keyed":
+            if (together := self.spec.together) != 0:
+                first = hashing.hash_values(values[:together], self._key_types[:together])
+                hash_ = first & int(PREFIX) | hash_ >> 32
             return self._get_newest(hash_, values)
         return self._get_all(hash_, values)
 

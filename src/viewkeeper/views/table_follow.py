@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewkeeper.catalog.model import Table
-from viewkeeper.changes.operations import DELETE, Operations, TableForm
+from viewkeeper.catalog.operation_kinds import DELETE
+from viewkeeper.changes.operations import Operations, TableForm
 from viewkeeper.changes.positions import Token
 from viewkeeper.errors import InputError, NotFound, NotSupported, RowError
 from viewkeeper.pipeline.dropped import FOLLOWS

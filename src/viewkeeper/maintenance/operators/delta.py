@@ -7,71 +7,18 @@ so that maxima over positions replace a loop.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.catalog.operation_kinds import DELETE, DELETE_COLUMNS, PUT
 from viewkeeper.catalog.types import physical_type
-from viewkeeper.maintenance.task import Sent, Task
+from viewkeeper.maintenance.operators import cells, key_ranges
+from viewkeeper.maintenance.operators.folded import Folded, KeyOperations, is_null, state_order
+from viewkeeper.maintenance.task import Task
 from viewkeeper.plans import maintenance as plan
-from viewkeeper.trace.grouping import Groups, group_rows
-from viewkeeper.trace.keys import canonical, equal_rows, valid
-from viewkeeper.trace.rows import Rows, constant
-
-PUT, DELETE_ROW, DELETE_COLUMNS = 0, 1, 2
-
-
-@dataclass
-class KeyOperations:
-    """A batch's operations on one table, in sequence order, and their grouping by key.  `given` says which of their
-    columns is for each that DELTA yields, None where it was dropped."""
-
-    rows: Rows
-    hashes: np.ndarray
-    groups: Groups
-    given: tuple[int | None, ...]
-
-    def column(self, offset: int) -> pa.Array:
-        """A column behind the table's own: 0 kind, 1 set, 2 node, 3 sequence, 4 stamp."""
-        return self.rows.columns[len(self.rows.columns) - 5 + offset]
-
-    def values(self, i: int, like: pa.DataType) -> pa.Array:
-        """What the operations have for column `i` of DELTA, which is of the type `like`."""
-        at = self.given[i]
-        return constant(like, None, len(self.rows)) if at is None else self.rows.columns[at]
-
-    def named(self, i: int) -> np.ndarray:
-        """bool: whether the operation names column `i` of DELTA, in the order of `groups.order`."""
-        bit = self.given[i]
-        if bit is None:
-            return np.zeros(len(self.masks), dtype=bool)
-        return (self.masks[:, bit // 8] >> (bit % 8)) & 1 == 1
-
-    def __post_init__(self) -> None:
-        self.kind = self.column(0).to_numpy()[self.groups.order]
-        set_ = self.column(1)
-        size = set_.type.byte_width
-        data = np.frombuffer(set_.buffers()[1], dtype=np.uint8)[set_.offset * size : (set_.offset + len(set_)) * size]
-        self.masks = data.reshape(-1, size)[self.groups.order]
-
-    def last(self, condition: np.ndarray) -> np.ndarray:
-        """For each key the last position in `groups.order` where `condition` holds, -1 where none does."""
-        return np.maximum.reduceat(np.where(condition, np.arange(len(condition)), -1), self.groups.starts)
-
-    def next(self, condition: np.ndarray, after: np.ndarray) -> np.ndarray:
-        """For each key the first position behind `after` where `condition` holds; len(condition) where none does."""
-        places = np.arange(len(condition))
-        behind = condition & (places > np.repeat(after, self.groups.lengths))
-        return np.minimum.reduceat(np.where(behind, places, len(places)), self.groups.starts)
-
-
-@dataclass
-class Folded:
-    """For each key: whether its row is there after the batch, and the row's columns behind the key, in state order."""
-
-    live: np.ndarray
-    columns: list[pa.Array]
+from viewkeeper.trace.grouping import group_rows
+from viewkeeper.trace.keys import canonical, equal_rows
+from viewkeeper.trace.rows import Rows
 
 
 def run(operator: plan.Delta, task: Task) -> None:
@@ -84,8 +31,14 @@ def run(operator: plan.Delta, task: Task) -> None:
     if not sent:
         return
     table = task.program.table(operator.table)
-    operations = _in_order(operator, sent, table.given, by_time=table.outside is not None)
-    task.context.count("operations", len(operations.rows))
+    rows = Rows.concat([s.rows for s in sent])
+    hashes = np.concatenate([s.hashes for s in sent])
+    task.context.count("operations", len(rows))
+    if operator.cells is not None and operator.cells.ranges is not None:
+        rows, hashes = key_ranges.with_deletions(operator, rows, hashes, task)
+    if not len(rows):
+        return
+    operations = _in_order(operator, rows, hashes, table.given, by_time=table.outside is not None)
     groups = operations.groups
     firsts = groups.firsts
     index = pa.array(firsts)
@@ -93,7 +46,10 @@ def run(operator: plan.Delta, task: Task) -> None:
     keys = [canonical(operations.values(i, types[i])).take(index) for i in operator.key]
     behind = range(len(keys), len(operator.state.columns))
     found, old = task.context.trace(operator.state).lookup(operations.hashes[firsts], keys, columns=list(behind))
-    outcome = _fold(operator, operations, found, old, task)
+    if operator.cells is not None:
+        outcome = cells.fold(operator, operations, keys, old, task)
+    else:
+        outcome = _fold(operator, operations, found, old, task)
     same = equal_rows(outcome.columns, old) if old else np.ones(len(found), dtype=bool)
     changed = (found != outcome.live) | (found & outcome.live & ~same)
     _write(operator, keys, operations.hashes[firsts], outcome, changed, task)
@@ -101,12 +57,10 @@ def run(operator: plan.Delta, task: Task) -> None:
 
 
 def _in_order(
-    operator: plan.Delta, sent: list[Sent], given: tuple[int | None, ...], by_time: bool
+    operator: plan.Delta, rows: Rows, hashes: np.ndarray, given: tuple[int | None, ...], by_time: bool
 ) -> KeyOperations:  # fmt: skip
     """`by_time`: a key may live in several parts of a log, of a topic that has got more partitions, say.  Then their
     stamps, which do not fall along a part, say what came first; within a part it is the sequence."""
-    rows = Rows.concat([s.rows for s in sent])
-    hashes = np.concatenate([s.hashes for s in sent])
     nodes, sequences, stamps = (column.to_numpy() for column in rows.columns[-3:])
     if by_time:
         order = np.lexsort((sequences, nodes, stamps))
@@ -119,16 +73,11 @@ def _in_order(
     return KeyOperations(rows, hashes, group_rows(hashes, keys), given)
 
 
-def _state_order(operator: plan.Delta) -> list[int]:
-    """The stream's columns behind the key, in the order in which the state holds them."""
-    return [i for i in range(len(operator.columns)) if i not in operator.key]
-
-
 def _fold(
     operator: plan.Delta, operations: KeyOperations, found: np.ndarray, old: list[pa.Array], task: Task
 ) -> Folded:
     order, starts = operations.groups.order, operations.groups.starts
-    others = _state_order(operator)
+    others = state_order(operator)
     types = {i: physical_type(operator.columns[i].type) for i in others}
     kind = operations.kind
     named = {i: operations.named(i) for i in others}
@@ -136,12 +85,12 @@ def _fold(
     for i, mask in named.items():
         if operations.given[i] is not None:
             whole &= mask
-    if ((kind == DELETE_ROW) | ((kind == PUT) & whole)).all():
+    if ((kind == DELETE) | ((kind == PUT) & whole)).all():
         live = kind[starts + operations.groups.lengths - 1] == PUT
         index = pa.array(operations.groups.lasts, mask=~live)
         return Folded(live, [operations.values(i, types[i]).take(index) for i in others])
     put = (kind == PUT) & ~_rejected(operator, operations, found, task)
-    last_delete = operations.last(kind == DELETE_ROW)
+    last_delete = operations.last(kind == DELETE)
     live = (operations.last(put) > last_delete) | ((last_delete < 0) & found)
     # The put that makes the row where it is a new one: before it, what deletes columns does nothing.
     is_new = (last_delete >= 0) | ~found
@@ -162,12 +111,12 @@ def _rejected(operator: plan.Delta, operations: KeyOperations, found: np.ndarray
     """Puts that would leave a NOT NULL column unset: of a row that is not there at that moment."""
     kind, groups = operations.kind, operations.groups
     complete = np.ones(len(kind), dtype=bool)
-    unset = {i: _is_null(operations.values(i, physical_type(operator.columns[i].type)))[groups.order]
+    unset = {i: is_null(operations.values(i, physical_type(operator.columns[i].type)))[groups.order]
              for i in operator.required}  # fmt: skip
     for missing in unset.values():
         complete &= ~missing
     complete &= kind == PUT
-    decides = complete | (kind == DELETE_ROW)
+    decides = complete | (kind == DELETE)
     group = np.repeat(np.arange(len(groups.starts)), groups.lengths)
     # The last deciding operation strictly before each one; those of earlier keys do not count.
     latest = np.maximum.accumulate(np.where(decides, np.arange(len(kind)), -1))
@@ -187,11 +136,6 @@ def _rejected(operator: plan.Delta, operations: KeyOperations, found: np.ndarray
     return rejected
 
 
-def _is_null(column: pa.Array) -> np.ndarray:
-    present = valid(column)
-    return np.zeros(len(column), dtype=bool) if present is None else ~present
-
-
 def _write(
     operator: plan.Delta, keys: list[pa.Array], hashes: np.ndarray, outcome: Folded, changed: np.ndarray, task: Task
 ) -> None:
@@ -208,7 +152,7 @@ def _signed(
     columns: list[pa.Array] = [None] * len(operator.columns)
     for i, key in zip(operator.key, keys, strict=True):
         columns[i] = pa.concat_arrays([key.take(gone_index), key.take(came_index)])
-    for i, before, after in zip(_state_order(operator), old, new.columns, strict=True):
+    for i, before, after in zip(state_order(operator), old, new.columns, strict=True):
         columns[i] = pa.concat_arrays([before.take(gone_index), after.take(came_index)])
     weights = np.ones(len(gone_index) + len(came_index), dtype=np.int64)
     weights[: len(gone_index)] = -1

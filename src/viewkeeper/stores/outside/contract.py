@@ -9,6 +9,7 @@ declaration alone.
 from __future__ import annotations
 
 import hashlib
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -73,7 +74,8 @@ class NoOperation(NamedTuple):
 @dataclass
 class ReadPart:
     """What a range of a log holds: operations with their sequences and stamps (int64), and what is none.  Stamps do not
-    fall along a part: by them operations on a key that lives in several parts are ordered."""
+    fall along a part: by them operations on a key that lives in several parts are ordered.  Where the store keeps a
+    timestamp with each cell they are these, in any order."""
 
     operations: list[tuple[Operations, np.ndarray, np.ndarray]] = field(default_factory=list)
     bad: list[NoOperation] = field(default_factory=list)
@@ -160,6 +162,12 @@ class OutsideTable(ABC):
     def rows(self) -> Iterator[Operations]:
         """All rows that the store holds, as puts, while others write: each at least once as it was at some moment."""
         raise InputError(f"{self.table.name}: this store holds a log, and no rows")
+
+    def stamped_rows(self) -> Iterator[tuple[Operations, np.ndarray]]:
+        """The same as operations with their timestamps (int64), which a store that keeps such with cells says
+        (`catalog.outside_store.TIMESTAMPED`)."""
+        for operations in self.rows():
+            yield operations, np.full(len(operations), time.time_ns() // 1000)
 
     def get(self, key: Any) -> dict[str, Any] | None:
         """The row of `key` in the store, None where there is none."""

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.catalog.operation_kinds import DELETE, PUT
 from viewkeeper.catalog.types import Type, logical_type
 from viewkeeper.changes.layout import is_null
-from viewkeeper.changes.operations import DELETE, PUT, Operations
+from viewkeeper.changes.operations import Operations
 from viewkeeper.errors import LogLost
 from viewkeeper.files import Texts
 from viewkeeper.stores.intake import TableIntake

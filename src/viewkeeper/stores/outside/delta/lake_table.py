@@ -17,7 +17,8 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
 from viewkeeper.catalog.model import Column, Table
-from viewkeeper.changes.operations import PUT, Operations
+from viewkeeper.catalog.operation_kinds import PUT
+from viewkeeper.changes.operations import Operations
 from viewkeeper.errors import Error, InputError, LogLost, StoreAway
 from viewkeeper.stores.columns import plainly_held
 from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, OutsideTraits, PartRange, ReadPart, identity_of

@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from viewkeeper.catalog.operation_kinds import DELETE, PUT
 from viewkeeper.changes.layout import is_null
-from viewkeeper.changes.operations import DELETE, PUT, Operations
+from viewkeeper.changes.operations import Operations
 from viewkeeper.errors import LogLost
 from viewkeeper.stores.intake import TableIntake
 from viewkeeper.stores.outside.contract import NoOperation, ReadPart

@@ -25,7 +25,8 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
 
 from viewkeeper.catalog.model import Table
-from viewkeeper.changes.operations import DELETE, Operations
+from viewkeeper.catalog.operation_kinds import DELETE
+from viewkeeper.changes.operations import Operations
 from viewkeeper.errors import Error, InputError, LogLost, StoreAway
 from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, OutsideTraits, PartRange, ReadPart, identity_of
 from viewkeeper.stores.outside.kafka.client import AWAY, ELECTING, SETTINGS, TIMEOUT_SECONDS, dumps, settings

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from viewkeeper.changes.operations import DELETE, DELETE_COLUMNS, PUT, Operations, TableForm
+from viewkeeper.catalog.operation_kinds import DELETE, DELETE_COLUMNS, PUT
+from viewkeeper.changes.operations import Operations, TableForm
 from viewkeeper.stores.intake import TableIntake
 from viewkeeper.stores.outside.contract import NoOperation, ReadPart
 from viewkeeper.stores.outside.redis.texts import FieldTexts, KeyTexts, column_of, nulls_refused
