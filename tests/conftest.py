@@ -15,10 +15,11 @@ from hypothesis import Phase, settings
 from key_values import collide
 from pipeline_database import VIEWS, Shop
 from spark_classes import WORKERS, java_options
-from store_servers import begin_run, shared
+from store_servers import begin_run, shared, shared_log
 from stream_database import StreamDatabase
 from viewkeeper.pipeline.spark_executor import JAVA_OPTIONS
-from viewkeeper.servers import Kafka, Redis
+from viewkeeper.servers import Cassandra, Kafka, Redis
+from viewkeeper.servers.cassandra_log import CassandraLog
 from viewkeeper.spark.starting import socket_settings
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
@@ -29,6 +30,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join([str(WORKERS), *filter(None, [os.envi
 os.fsync = lambda descriptor: None
 
 if TYPE_CHECKING:
+    from cassandra.cluster import Session
     from pyspark.sql import SparkSession
 
 
@@ -99,6 +101,27 @@ def kafka() -> Kafka:
 def redis() -> Redis:
     """The Redis of this run, which all its processes share: keys need names of their own."""
     return shared(Redis)
+
+
+@pytest.fixture(scope="session")
+def cassandra() -> Cassandra:
+    """The Cassandra of this run, one node, which all its processes share: tables need names of their own."""
+    return shared(Cassandra)
+
+
+@pytest.fixture(scope="session")
+def cassandra_log(cassandra: Cassandra) -> CassandraLog:
+    """What serves its log."""
+    return shared_log(cassandra)
+
+
+@pytest.fixture(scope="session")
+def cassandra_session(cassandra: Cassandra) -> Iterator[Session]:
+    """A foreign client of it."""
+    from cassandra_rows import connected
+
+    with connected(cassandra) as session:
+        yield session
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from types import TracebackType
 
 import click
 
+from viewkeeper.commands.cassandra_log import cassandra_log
 from viewkeeper.commands.output import show_progress
 from viewkeeper.commands.programs import bench, demo
 from viewkeeper.commands.row_commands import get, load, put, sql
@@ -33,7 +34,7 @@ def cli() -> None:
 
 for _command in (
     demo, init, sql, load, put, get, maintain, catch_up, status, explain, check, rejected, rebase, script, servers,
-    bench
+    bench, cassandra_log
 ):  # fmt: skip
     cli.add_command(_command)
 

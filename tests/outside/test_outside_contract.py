@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from cassandra_rows import CassandraRows
 from file_store import FileStore
 from kafka_topics import Topic
 from redis_rows import RedisRows
@@ -24,7 +25,8 @@ from viewkeeper.changes.operations import Operations, bits
 from viewkeeper.changes.positions import part_of
 from viewkeeper.errors import InputError, StoreAway
 from viewkeeper.pipeline.declare_script import run
-from viewkeeper.servers import Kafka, Redis
+from viewkeeper.servers import Cassandra, Kafka, Redis
+from viewkeeper.servers.cassandra_log import CassandraLog
 from viewkeeper.stores.outside import outside_kinds as kinds
 from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, PartRange
 from viewkeeper.stores.outside.outside_kinds import kind_of_store
@@ -59,7 +61,7 @@ class Written:
                 self._put(id_, self.rows[id_])
 
 
-@pytest.fixture(params=["file", "kafka", "redis", "delta"])
+@pytest.fixture(params=["file", "kafka", "redis", "delta", pytest.param("cassandra", marks=pytest.mark.stores)])
 def written(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
     name = unique("contract")
     if request.param == "file":
@@ -92,6 +94,12 @@ def written(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
                 .when_matched_update_all().when_not_matched_insert_all().execute())  # fmt: skip
 
         return Written("delta", f"OPTIONS (path '{path}')", merge, lambda id_: DeltaTable(path).delete(f"id = {id_}"))
+    if request.param == "cassandra":
+        cassandra: Cassandra = request.getfixturevalue("cassandra")
+        log: CassandraLog = request.getfixturevalue("cassandra_log")
+        session = request.getfixturevalue("cassandra_session")
+        held = CassandraRows(session, cassandra, [log], name.replace("-", "_"), "id int PRIMARY KEY, a bigint")
+        return Written("cassandra", held.options, lambda id_, a: held.put(id_, a=a), held.delete)
     redis: Redis = request.getfixturevalue("redis")
     rows = RedisRows(redis.url, name)
     return Written("redis", rows.options, lambda id_, a: rows.put({"id": id_, "a": a}), rows.delete)
@@ -145,7 +153,7 @@ def test_rows_and_what_the_log_says_after_them_are_what_was_written(written: Wri
     written.change(chance, 40)
     table.require_there()
     begin = table.start()
-    for operations in table.rows() if table.traits.rows else ():
+    for operations, _ in table.stamped_rows() if table.traits.rows else ():
         written.change(chance, 5)
         applied(found, operations)
     written.change(chance, 40)

@@ -15,8 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from viewkeeper.servers import KINDS
-from viewkeeper.servers.lifeline import of_fifo
+from viewkeeper.servers import KINDS, Cassandra
+from viewkeeper.servers.cassandra_log import CassandraLog
+from viewkeeper.servers.lifeline import Lifeline, of_fifo
 from viewkeeper.servers.server import Server
 
 _FOLDER = "VIEWKEEPER_TEST_SERVERS"
@@ -46,6 +47,8 @@ def begin_run() -> Callable[[], None]:
         for name, kind in KINDS.items():
             if (folder / name).exists():
                 kind(folder / name).kill()
+        if (folder / CassandraLog.name).exists():
+            CassandraLog(folder / CassandraLog.name, "").kill()
         os.close(writer)
         os.close(reader)
         shutil.rmtree(folder)
@@ -55,9 +58,19 @@ def begin_run() -> Callable[[], None]:
 
 def shared(kind: type[S]) -> S:
     """The run's server of that kind; it runs."""
+    return _running(kind.name, lambda folder, lifeline: kind(folder, lifeline=lifeline))
+
+
+def shared_log(cassandra: Cassandra) -> CassandraLog:
+    """The program that serves the log of the run's Cassandra, which has one node; it runs."""
+    config = cassandra.node_folder(1) / "cassandra.yaml"
+    return _running(CassandraLog.name, lambda folder, lifeline: CassandraLog(folder, config, lifeline=lifeline))
+
+
+def _running(name: str, make: Callable[[Path, Lifeline], S]) -> S:
     folder = Path(os.environ[_FOLDER])
-    with (folder / f"{kind.name}.lock").open("w") as lock:
+    with (folder / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        server = kind(folder / kind.name, lifeline=of_fifo(folder / "run"))
+        server = make(folder / name, of_fifo(folder / "run"))
         server.start()
     return server

@@ -24,9 +24,9 @@ _STORAGE, _JMX = "cassandra storage", "jmx of node"
 _TOKENS = 4
 """Of each node, given by hand and spread evenly: no node looks for some."""
 
-_JARS_MB, _HEAP_MB, _NODE_MB = 67, 300, 700
-_OPTIONS = Path(__file__).parent / "cassandra_java17.options"
-_LOGGING = f"-Dlogback.configurationFile={_OPTIONS.with_name('cassandra_logback.xml')}"
+JARS_MB, _HEAP_MB, _NODE_MB = 67, 300, 700
+OPTIONS = Path(__file__).parent / "cassandra_java17.options"
+_LOGGING = f"-Dlogback.configurationFile={OPTIONS.with_name('cassandra_logback.xml')}"
 
 _SETTINGS: dict[str, object] = {
     "cluster_name": "viewkeeper", "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner", "num_tokens": _TOKENS,
@@ -86,8 +86,8 @@ class Cassandra(Server):
 
     def nodetool(self, node: int, *arguments: str) -> str:
         """What `nodetool` says when the node is told to do something (`"repair", "shop"`); raises Error if it fails."""
-        command = [find_java(self.name, only=17), f"@{_OPTIONS}", f"-Duser.home={self.folder}", _LOGGING,
-                   "-Dsaid=OFF", "-cp", f"{jars(self.name, _JARS_MB)}/*",
+        command = [find_java(self.name, only=17), f"@{OPTIONS}", f"-Duser.home={self.folder}", _LOGGING,
+                   "-Dsaid=OFF", "-cp", f"{jars(self.name, JARS_MB)}/*",
                    "org.apache.cassandra.tools.NodeTool", "-p", str(self._ports()[_jmx(node)]), *arguments]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
@@ -113,7 +113,7 @@ class Cassandra(Server):
         self._start_nodes([node for node in self._numbers if self._processes[node].pid is None])
 
     def _start_nodes(self, nodes: Sequence[int]) -> None:
-        library = jars(self.name, _JARS_MB)
+        library = jars(self.name, JARS_MB)
         java = find_java(self.name, only=17)
         ports = self._nodes_ports(nodes)
         others = [node for node in self._numbers if node not in nodes]
@@ -166,7 +166,7 @@ class Cassandra(Server):
         folder = self.node_folder(node)
         (agent,) = library.glob("jamm-*.jar")
         return (
-            f"-Xms{_HEAP_MB}m", f"-Xmx{_HEAP_MB}m", f"@{_OPTIONS}", f"-javaagent:{agent}",
+            f"-Xms{_HEAP_MB}m", f"-Xmx{_HEAP_MB}m", f"@{OPTIONS}", f"-javaagent:{agent}",
             f"-Dcassandra.config={(folder / 'cassandra.yaml').as_uri()}", f"-Dcassandra.storagedir={folder}",
             f"-Dcassandra.logdir={folder}", f"-Dcassandra.jmx.local.port={jmx_port}",
             _LOGGING, "-cp", f"{library}/*",

@@ -21,6 +21,14 @@ def stamped(
     (int64[n, len(values)]) are those of their cells, NEVER where there is none.  `made` (int64[n]) says when a row was
     inserted, NEVER where it was not; without it none was.  A row whose cells have one timestamp is one operation.
     """
+    for operations, times, _ in stamped_places(form, key, values, stamps, made):
+        yield operations, times
+
+
+def stamped_places(
+    form: TableForm, key: Sequence[pa.Array], values: Sequence[pa.Array], stamps: np.ndarray, made: np.ndarray | None
+) -> Iterator[tuple[Operations, np.ndarray, np.ndarray]]:
+    """`stamped`, and of each operation which of the n rows it writes (int64)."""
     assert not form.keyless and tuple(stamps.shape) == (len(key[0]), len(form.values))
     inserted = np.full(len(key[0]), NEVER) if made is None else made.astype(np.int64)
     columns: list[pa.Array] = [None] * len(form.types)
@@ -33,7 +41,7 @@ def stamped(
         waiting[left] = np.where(now, NEVER, waiting[left])
         for kind, which in ((PUT, now[:, 0]), (UPDATE, ~now[:, 0])):
             if which.any():
-                yield _written(form, kind, columns, left[which], now[which, 1:]), times[which]
+                yield _written(form, kind, columns, left[which], now[which, 1:]), times[which], left[which]
 
 
 def _written(

@@ -12,6 +12,7 @@ from viewkeeper.stores.outside.contract import OutsideTable
 KINDS: Mapping[str, tuple[str, str]] = {
     "kafka": ("viewkeeper.stores.outside.kafka.table", "KafkaTable"),
     "redis": ("viewkeeper.stores.outside.redis.table", "RedisTable"),
+    "cassandra": ("viewkeeper.stores.outside.cassandra.cassandra_table", "CassandraTable"),
     "delta": ("viewkeeper.stores.outside.delta.lake_table", "DeltaLakeTable"),
 }
 """Where each is: module and class.  A store's client is loaded when a table of it is."""

@@ -1,0 +1,1 @@
+"""Tables of Apache Cassandra as base tables."""
