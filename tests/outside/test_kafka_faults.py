@@ -24,7 +24,8 @@ def test_a_broker_that_is_killed_while_it_is_read_and_written_loses_and_doubles_
     tmp_path: Path, kills: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pipeline runs all the while; tables of other stores go on without it."""
-    monkeypatch.setattr("viewkeeper.stores.outside.kafka.table.TIMEOUT_SECONDS", 2.0)
+    for module in ("table", "topic", "kept_clients"):
+        monkeypatch.setattr(f"viewkeeper.stores.outside.kafka.{module}.TIMEOUT_SECONDS", 2.0)
     chance = random.Random(3)
     with Kafka(tmp_path / "kafka") as server, viewkeeper.connect(tmp_path / "db", durability="process") as db:
         db.sql("CREATE TABLE customers (id INT, name STRING, PRIMARY KEY (id))")

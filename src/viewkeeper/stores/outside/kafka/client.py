@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError
+from confluent_kafka import Consumer, KafkaError, Message
 
 SETTINGS = "kafka."
 """What the names of the client's own settings begin with, among OPTIONS."""
@@ -30,6 +30,14 @@ def settings(options: Mapping[str, str], **more: Any) -> dict[str, Any]:
     """The settings of a client; `options` are OPTIONS, with their secrets."""
     own = {name.removeprefix(SETTINGS): value for name, value in options.items() if name.startswith(SETTINGS)}
     return {"bootstrap.servers": options["bootstrap_servers"], "logger": _silent(), **more, **own}
+
+
+def heard(consumer: Consumer, most: int, seconds: float) -> list[Message]:
+    """What has come, at most so many messages; where nothing has, the first that comes within `seconds`.
+
+    `consume` itself waits until it has all that it was asked for.
+    """
+    return consumer.consume(most, 0) or consumer.consume(1, seconds)
 
 
 def dumps(value: Any) -> bytes:

@@ -7,36 +7,24 @@ import datetime
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, ClassVar
 
-import numpy as np
-from confluent_kafka import (
-    Consumer,
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    Message,
-    Producer,
-    TopicCollection,
-    TopicPartition,
-)
-from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from viewkeeper.catalog.model import Table
 from viewkeeper.catalog.operation_kinds import DELETE
 from viewkeeper.changes.operations import Operations
-from viewkeeper.errors import Error, InputError, LogLost, StoreAway
-from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, OutsideTraits, PartRange, ReadPart, identity_of
-from viewkeeper.stores.outside.kafka.client import AWAY, ELECTING, SETTINGS, TIMEOUT_SECONDS, dumps, settings
-from viewkeeper.stores.outside.kafka.messages import FORMATS, Decoder, Messages
+from viewkeeper.errors import Error, InputError
+from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, OutsideTraits, PartRange, ReadPart
+from viewkeeper.stores.outside.kafka.client import SETTINGS, TIMEOUT_SECONDS, dumps
+from viewkeeper.stores.outside.kafka.messages import FORMATS, Decoder
+from viewkeeper.stores.outside.kafka.topic import Topic, offset_of
 from viewkeeper.stores.outside.kafka.writings import TIMES, ValueWriting
 from viewkeeper.stores.outside.options import choice, filled_in, require_known
 from viewkeeper.stores.outside.said import said_of
 from viewkeeper.stores.value_conversion import to_python
-
-READ_AT_ONCE = 10_000
 
 
 class KafkaTable(OutsideTable):
@@ -50,15 +38,11 @@ class KafkaTable(OutsideTable):
         super().__init__(table, zone)
         assert table.outside is not None
         self._options = filled_in(dict(table.outside.options))
-        self._topic = self._options["topic"]
+        self._topic = Topic(self._options, self._said)
         self._format = choice(self._options, "format", FORMATS, FORMATS[0])
         writing = ValueWriting(self._options.get("timestamps"), self._options.get("decimals", "plain"))
         self.decoder = Decoder(self.intake, self._format, [writing] * len(table.columns))
-        self._lock, self._writing = threading.Lock(), threading.Lock()
-        self._admin: AdminClient | None = None
-        self._producer: Producer | None = None
-        self._identity: str | None = None
-        self._waiting: dict[str, dict[str, int]] = {}
+        self._writing = threading.Lock()
 
     @classmethod
     def check(cls, options: Mapping[str, str], keyless: bool) -> None:
@@ -76,23 +60,22 @@ class KafkaTable(OutsideTable):
             raise InputError("format 'json-append' has no PRIMARY KEY: each message is a row of its own")
 
     def require_there(self) -> None:
-        policy, starts = self._policy(), self._offsets(OffsetSpec.earliest())
-        gone = {partition: offset for partition, offset in starts.items() if offset > 0}
+        topic, policy = self._topic, self._topic.policy()
+        gone = {int(partition): offset for partition, offset in topic.starts().positions.items() if offset > 0}
         if gone and policy != "compact":
             partition, offset = min(gone.items())
-            raise Error(f"topic {self._topic!r} begins at offset {offset} of partition {partition}: what came before "
-                        f"is gone (cleanup.policy {policy}), and with it rows that nobody knows of; take a topic that "
+            raise Error(f"topic {topic.name!r} begins at offset {offset} of partition {partition}: what came before is "
+                        f"gone (cleanup.policy {policy}), and with it rows that nobody knows of; take a topic that "
                         "has its beginning, or is compacted")  # fmt: skip
 
     def start(self) -> LogEnds:
-        return self._as_ends(self._offsets(OffsetSpec.earliest()))
+        return self._topic.starts()
 
     def ends(self) -> LogEnds:
-        return self._as_ends(self._offsets(OffsetSpec.latest()))
+        return self._topic.ends()
 
     def read(self, range_: PartRange) -> ReadPart:
-        messages = self._messages(int(range_.part), range_.after, range_.upto)
-        return self.decoder.read(messages)
+        return self.decoder.read(self._topic.messages(int(range_.part), range_.after, range_.upto))
 
     def write(self, operations: Operations) -> Mapping[str, int]:
         reached: dict[str, int] = {}
@@ -103,15 +86,15 @@ class KafkaTable(OutsideTable):
                 failed.append(error)
             else:
                 part = str(message.partition())
-                reached[part] = max(reached.get(part, 0), _offset(message) + 1)
+                reached[part] = max(reached.get(part, 0), offset_of(message) + 1)
 
         messages = self.written_messages(operations)
         with self._writing:  # one call at a time: what one gives up must not be another's
-            producer = self._writer()
+            producer = self._topic.clients.producer()
             for key, value in messages:
                 while True:
                     try:
-                        producer.produce(self._topic, value, key, on_delivery=delivered)
+                        producer.produce(self._topic.name, value, key, on_delivery=delivered)
                         break
                     except BufferError:  # until some of it is delivered
                         producer.poll(0.1)
@@ -122,7 +105,7 @@ class KafkaTable(OutsideTable):
         if failed:
             told = next((each for each in failed if each.code() not in _PURGED), None)
             count = f"{len(failed)} of {len(messages)} messages are not written, or nobody knows"
-            raise self._told(None if told is None else KafkaException(told), count)
+            raise self._topic.told(None if told is None else KafkaException(told), count)
         return reached
 
     def written_messages(self, operations: Operations) -> list[tuple[bytes | None, bytes | None]]:
@@ -143,8 +126,7 @@ class KafkaTable(OutsideTable):
         """Nothing: how long messages stay is the topic's own affair."""
 
     def close(self) -> None:
-        with self._lock:
-            self._admin = self._producer = None
+        self._topic.close()
 
     def _envelope(self, kind: int, key: Mapping[str, Any], row: Mapping[str, Any]) -> bytes | None:
         if self._format != "debezium-json":
@@ -152,127 +134,11 @@ class KafkaTable(OutsideTable):
         old, new, op = (key, None, "d") if kind == DELETE else (None, row, "u")
         return dumps({"before": old, "after": new, "op": op, "ts_ms": time.time_ns() // 1_000_000})
 
-    def _client(self, **more: Any) -> dict[str, Any]:
-        return settings(self._options, **more)
-
-    def _asked(self) -> AdminClient:
-        with self._lock:
-            if self._admin is None:
-                self._admin = AdminClient(self._client())
-            return self._admin
-
-    def _writer(self) -> Producer:
-        with self._lock:
-            if self._producer is None:
-                # As Java's clients place keys: a key stays in its partition whoever writes it.
-                self._producer = Producer(self._client(**{"enable.idempotence": True, "partitioner": "murmur2_random"}))
-            return self._producer
-
-    def _offsets(self, spec: OffsetSpec) -> dict[int, int]:
-        """The offsets of all partitions; those behind which transactions are open are not yet there."""
-        deadline = time.monotonic() + TIMEOUT_SECONDS
-        while True:
-            try:
-                return self._offsets_now(spec)
-            except KafkaException as error:
-                if error.args[0].code() not in ELECTING or time.monotonic() > deadline:
-                    raise self._told(error, "its ends cannot be read") from error
-                time.sleep(0.05)
-
-    def _offsets_now(self, spec: OffsetSpec) -> dict[int, int]:
-        described = self._asked().describe_topics(TopicCollection([self._topic]), request_timeout=TIMEOUT_SECONDS)
-        topic = described[self._topic].result()
-        self._identity = identity_of(topic.topic_id)
-        asked = {TopicPartition(self._topic, each.id): spec for each in topic.partitions}
-        found = self._asked().list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED,
-                                           request_timeout=TIMEOUT_SECONDS)  # fmt: skip
-        return {place.partition: future.result().offset for place, future in found.items()}
-
-    def _as_ends(self, offsets: Mapping[int, int]) -> LogEnds:
-        assert self._identity is not None
-        return LogEnds({str(part): offset for part, offset in offsets.items()},
-                       {str(part): self._identity for part in offsets})  # fmt: skip
-
-    def _policy(self) -> str:
-        resource = ConfigResource(ResourceType.TOPIC, self._topic)
-        try:
-            found = self._asked().describe_configs([resource], request_timeout=TIMEOUT_SECONDS)[resource].result()
-        except KafkaException as error:
-            raise self._told(error, "its configuration cannot be read") from error
-        return str(found["cleanup.policy"].value)
-
-    def _messages(self, partition: int, after: int, upto: int) -> Messages:
-        consumer = Consumer(self._client(**{
-            "group.id": "viewkeeper", "enable.auto.commit": False, "enable.partition.eof": True,
-            "auto.offset.reset": "error", "isolation.level": "read_committed",
-        }))  # fmt: skip
-        taken: list[Message] = []
-        try:
-            consumer.assign([TopicPartition(self._topic, partition, after)])
-            heard = time.monotonic()
-            while True:
-                got = consumer.consume(READ_AT_ONCE, 0.2)
-                ended = False
-                for message in got:
-                    error = message.error()
-                    if error is None:
-                        if _offset(message) >= upto:
-                            ended = True
-                            break
-                        taken.append(message)
-                    elif error.code() == KafkaError._PARTITION_EOF:
-                        ended = ended or _offset(message) >= upto
-                    elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-                        raise self._cut_off(partition, after)
-                    elif not error.retriable() and error.code() not in AWAY:
-                        raise KafkaException(error)
-                if ended or (taken and _offset(taken[-1]) >= upto - 1):
-                    break
-                if got:
-                    heard = time.monotonic()
-                elif time.monotonic() - heard > TIMEOUT_SECONDS:
-                    raise StoreAway(self._said(f"no broker of {self._options['bootstrap_servers']} answers"))
-        except KafkaException as error:
-            raise self._told(error, f"partition {partition} cannot be read") from error
-        finally:
-            consumer.close()
-        return _as_messages(taken)
-
-    def _cut_off(self, partition: int, after: int) -> LogLost:
-        return LogLost(self._said(
-            f"the topic {self._topic!r} does not go back to offset {after} of partition {partition} any more: it was "
-            "cut off before it had been read; drop the table, and create it again from a new snapshot"
-        ))  # fmt: skip
-
-    def _told(self, error: KafkaException | None, what: str) -> Error:
-        """The error for what a client says."""
-        cause = error.args[0] if error is not None else None
-        code = cause.code() if isinstance(cause, KafkaError) else None
-        if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            return Error(self._said(f"there is no topic {self._topic!r} at {self._options['bootstrap_servers']}"))
-        message = self._said(f"{what}: {cause.str() if isinstance(cause, KafkaError) else 'no answer'} "
-                             f"({self._options['bootstrap_servers']}, topic {self._topic!r})")  # fmt: skip
-        away = cause is None or code in AWAY or (isinstance(cause, KafkaError) and cause.retriable())
-        return StoreAway(message) if away else Error(message)
-
     def _said(self, message: str) -> str:
         return said_of(self.table.id, self.table.name, message)
 
 
 _PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
-
-
-def _offset(message: Message) -> int:
-    offset = message.offset()
-    assert offset is not None, "it has been delivered"
-    return offset
-
-
-def _as_messages(taken: Sequence[Message]) -> Messages:
-    offsets = np.fromiter((_offset(message) for message in taken), np.int64, len(taken))
-    stamps = np.fromiter((message.timestamp()[1] for message in taken), np.int64, len(taken))
-    stamps = np.maximum.accumulate(stamps * 1_000) if len(stamps) else stamps  # producers' clocks differ
-    return Messages([message.key() for message in taken], [message.value() for message in taken], offsets + 1, stamps)
 
 
 def _plain(value: Any) -> Any:

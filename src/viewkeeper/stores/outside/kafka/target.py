@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from viewkeeper.catalog.outside_store import Target
 from viewkeeper.errors import Error, InputError, StoreAway
-from viewkeeper.stores.outside.kafka.client import AWAY, SETTINGS, TIMEOUT_SECONDS, dumps, settings
+from viewkeeper.stores.outside.kafka.client import AWAY, SETTINGS, TIMEOUT_SECONDS, dumps, heard, settings
 from viewkeeper.stores.outside.options import choice, filled_in, require_known
 from viewkeeper.stores.outside.targets import (
     RESERVED,
@@ -285,9 +285,9 @@ class KafkaTarget(ViewTarget):
             return
         reader = self._reader()
         reader.assign([TopicPartition(topic, partition, low)])
-        heard = time.monotonic()
+        last = time.monotonic()
         while True:
-            for message in (got := reader.consume(_READ_AT_ONCE, 0.05)):
+            for message in (got := heard(reader, _READ_AT_ONCE, 0.05)):
                 error, offset = message.error(), message.offset()
                 if error is not None and error.code() == KafkaError._PARTITION_EOF:
                     return
@@ -297,8 +297,8 @@ class KafkaTarget(ViewTarget):
                     return
                 yield message
             if got:
-                heard = time.monotonic()
-            elif time.monotonic() - heard > TIMEOUT_SECONDS:
+                last = time.monotonic()
+            elif time.monotonic() - last > TIMEOUT_SECONDS:
                 raise StoreAway(f"no broker of {self._options['bootstrap_servers']} answers")
 
     def _reader(self) -> Consumer:
