@@ -11,6 +11,25 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from foreign_rows import Found
 
 
+def committed(servers: str, topic: str) -> Iterator[Message]:
+    """All messages of a topic that are committed, partition by partition."""
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "foreign", "enable.partition.eof": True,
+                         "isolation.level": "read_committed", "auto.offset.reset": "earliest",
+                         "fetch.wait.max.ms": 10})  # fmt: skip
+    try:
+        for partition in consumer.list_topics(topic, 20).topics[topic].partitions:
+            consumer.assign([TopicPartition(topic, partition, 0)])
+            while True:
+                message = consumer.poll(20)
+                assert message is not None
+                if (error := message.error()) is not None:
+                    assert error.code() == KafkaError._PARTITION_EOF
+                    break
+                yield message
+    finally:
+        consumer.close()
+
+
 class KafkaPlace:
     """Views in topics whose names begin alike; `format_` as in OPTIONS."""
 
@@ -22,22 +41,7 @@ class KafkaPlace:
         return f"USING kafka OPTIONS (bootstrap_servers '{self.servers}', {topic})"
 
     def messages(self, topic: str) -> Iterator[Message]:
-        """All that are committed, partition by partition."""
-        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "foreign", "enable.partition.eof": True,
-                             "isolation.level": "read_committed", "auto.offset.reset": "earliest",
-                             "fetch.wait.max.ms": 10})  # fmt: skip
-        try:
-            for partition in consumer.list_topics(topic, 20).topics[topic].partitions:
-                consumer.assign([TopicPartition(topic, partition, 0)])
-                while True:
-                    message = consumer.poll(20)
-                    assert message is not None
-                    if message.error() is not None:
-                        assert message.error().code() == KafkaError._PARTITION_EOF
-                        break
-                    yield message
-        finally:
-            consumer.close()
+        return committed(self.servers, topic)
 
     def folded(self, view: str) -> dict[bytes, dict[str, Any]]:
         """The newest row of each key; each change begins where the one before ended."""

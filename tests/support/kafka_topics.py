@@ -9,9 +9,18 @@ from collections import Counter
 from decimal import Decimal
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
 
+from foreign_kafka import committed
 from viewkeeper.checker.check import check_views
 from viewkeeper.database import Database
 from viewkeeper.evidence import DatabaseEvidence
@@ -118,6 +127,25 @@ class Topic:
         consumer.close()
         for future in self.admin.delete_records(ends).values():
             future.result(20)
+
+    def configure(self, **config: str) -> None:
+        """Changes settings of the topic; returns when the broker says them."""
+        resource = ConfigResource(
+            ResourceType.TOPIC, self.name,
+            incremental_configs=[ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+                                 for name, value in config.items()],
+        )  # fmt: skip
+        self.admin.incremental_alter_configs([resource])[resource].result(20)
+        while any(value != self._configured()[name].value for name, value in config.items()):
+            time.sleep(0.05)
+
+    def _configured(self) -> Any:
+        resource = ConfigResource(ResourceType.TOPIC, self.name)
+        return self.admin.describe_configs([resource])[resource].result(20)
+
+    def messages(self) -> list[Message]:
+        """All committed messages that are there, partition by partition."""
+        return list(committed(self.servers, self.name))
 
     def dropped(self) -> None:
         self.admin.delete_topics([self.name])[self.name].result(20)

@@ -29,7 +29,7 @@ class OutsideStore:
     It is adopted in three steps (pipeline/adopting.py), each with the version that it came with, None before.
     `followed`: it is known where its logs are read from.  `scanned`: its rows are in, and the logs are read; `goal` is
     where they ended when the last row had been read.  `adopted`: the logs have been read up to there, and the table can
-    be.
+    be.  `begun`: when it was known where its logs are read from (seconds since 1970).
     """
 
     kind: str
@@ -38,6 +38,7 @@ class OutsideStore:
     scanned: int | None = None
     goal: tuple[tuple[str, int], ...] = ()
     adopted: int | None = None
+    begun: float | None = None
 
     def partition(self, key: Sequence[str]) -> int:
         """How many of the columns `key` of a primary key are the partition key, in whose rows the store may delete

@@ -211,7 +211,7 @@ class Adopting:
         if outside.followed is None:
             positions = dict(snapshot.positions) | logs_of(table.id, found.positions)
             hashes = dict(snapshot.hashes) | logs_of(table.id, found.identities)
-            catalog = snapshot.catalog.changing([_with(table, followed=version)])
+            catalog = snapshot.catalog.changing([_with(table, followed=version, begun=time.time())])
             term.commit(Change("adopt", version, positions=positions, hashes=hashes, catalog=catalog))
             return
         self._rows = None

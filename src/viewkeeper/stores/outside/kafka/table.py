@@ -16,10 +16,11 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from viewkeeper.catalog.model import Table
 from viewkeeper.catalog.operation_kinds import DELETE
 from viewkeeper.changes.operations import Operations
-from viewkeeper.errors import Error, InputError
+from viewkeeper.errors import Error, InputError, LogLost
 from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, OutsideTraits, PartRange, ReadPart
 from viewkeeper.stores.outside.kafka.client import SETTINGS, TIMEOUT_SECONDS, dumps
-from viewkeeper.stores.outside.kafka.messages import FORMATS, Decoder
+from viewkeeper.stores.outside.kafka.compaction import first_missing
+from viewkeeper.stores.outside.kafka.messages import FORMATS, Decoder, Messages
 from viewkeeper.stores.outside.kafka.topic import Topic, offset_of
 from viewkeeper.stores.outside.kafka.writings import TIMES, ValueWriting
 from viewkeeper.stores.outside.options import choice, filled_in, require_known
@@ -60,13 +61,16 @@ class KafkaTable(OutsideTable):
             raise InputError("format 'json-append' has no PRIMARY KEY: each message is a row of its own")
 
     def require_there(self) -> None:
-        topic, policy = self._topic, self._topic.policy()
+        topic, cleaning = self._topic, self._topic.cleaning()
         gone = {int(partition): offset for partition, offset in topic.starts().positions.items() if offset > 0}
-        if gone and policy != "compact":
+        if cleaning.compacts and self.form.keyless:
+            raise Error(f"topic {topic.name!r} is compacted (cleanup.policy {cleaning.policy}): messages go that are "
+                        f"rows of their own in format '{self._format}'")  # fmt: skip
+        if gone and cleaning.policy != "compact":
             partition, offset = min(gone.items())
             raise Error(f"topic {topic.name!r} begins at offset {offset} of partition {partition}: what came before is "
-                        f"gone (cleanup.policy {policy}), and with it rows that nobody knows of; take a topic that "
-                        "has its beginning, or is compacted")  # fmt: skip
+                        f"gone (cleanup.policy {cleaning.policy}), and with it rows that nobody knows of; take a topic "
+                        "that has its beginning, or is compacted")  # fmt: skip
 
     def start(self) -> LogEnds:
         return self._topic.starts()
@@ -75,7 +79,11 @@ class KafkaTable(OutsideTable):
         return self._topic.ends()
 
     def read(self, range_: PartRange) -> ReadPart:
-        return self.decoder.read(self._topic.messages(int(range_.part), range_.after, range_.upto))
+        part = int(range_.part)
+        messages = self._topic.messages(part, range_.after, range_.upto)
+        if not self.form.keyless:
+            self._require_no_lost_delete(part, range_, messages)
+        return self.decoder.read(messages)
 
     def write(self, operations: Operations) -> Mapping[str, int]:
         reached: dict[str, int] = {}
@@ -133,6 +141,29 @@ class KafkaTable(OutsideTable):
             return None if kind == DELETE else dumps(row)
         old, new, op = (key, None, "d") if kind == DELETE else (None, row, "u")
         return dumps({"before": old, "after": new, "op": op, "ts_ms": time.time_ns() // 1_000_000})
+
+    def _require_no_lost_delete(self, part: int, range_: PartRange, messages: Messages) -> None:
+        """Raises LogLost where messages are gone from a range, and a tombstone that deletes what was read before it may
+        have been among them: one that was there for delete.retention.ms, since so long it stays.
+
+        None is lost of what was written, or of a table that began to be read, within that time; nor where nothing had
+        been read before the range.
+        """
+        missing = first_missing(messages.sequences - 1, range_.after, range_.upto)
+        if missing is None or not (cleaning := self._topic.cleaning()).compacts:
+            return
+        since, outside = time.time() - cleaning.kept_seconds, self.table.outside
+        if outside is not None and outside.begun is not None and outside.begun > since:
+            return
+        if range_.after <= self._topic.starts().positions[range_.part]:
+            return
+        recent = self._topic.first_since(part, since)
+        if recent is None or missing < recent:
+            raise LogLost(self._said(
+                f"messages from offset {missing} of partition {part} on have been compacted away, and tombstones stay "
+                f"for {cleaning.kept_seconds:g} seconds (delete.retention.ms), which were over before they were read: "
+                "rows that were deleted there would stay here; drop the table, and create it again"
+            ))  # fmt: skip
 
     def _said(self, message: str) -> str:
         return said_of(self.table.id, self.table.name, message)

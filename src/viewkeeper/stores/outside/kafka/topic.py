@@ -12,6 +12,7 @@ from confluent_kafka.admin import ConfigResource, OffsetSpec, ResourceType
 from viewkeeper.errors import Error, LogLost, StoreAway
 from viewkeeper.stores.outside.contract import LogEnds, identity_of
 from viewkeeper.stores.outside.kafka.client import AWAY, ELECTING, TIMEOUT_SECONDS, heard
+from viewkeeper.stores.outside.kafka.compaction import Cleaning
 from viewkeeper.stores.outside.kafka.kept_clients import KeptClients
 from viewkeeper.stores.outside.kafka.messages import Messages
 
@@ -35,15 +36,21 @@ class Topic:
         """The offsets behind the last messages; those behind which transactions are open are not yet there."""
         return self._offsets(OffsetSpec.latest())
 
-    def policy(self) -> str:
-        """Its cleanup.policy."""
+    def first_since(self, partition: int, seconds: float) -> int | None:
+        """The first offset of a message whose timestamp is not before this wall time; None: there is none."""
+        found = self._offsets(OffsetSpec.for_timestamp(int(seconds * 1_000))).positions[str(partition)]
+        return None if found < 0 else found
+
+    def cleaning(self) -> Cleaning:
+        """How old messages go."""
         resource = ConfigResource(ResourceType.TOPIC, self.name)
         try:
             asked = self.clients.admin().describe_configs([resource], request_timeout=TIMEOUT_SECONDS)
             found = asked[resource].result()
         except KafkaException as error:
             raise self.told(error, "its configuration cannot be read") from error
-        return str(found["cleanup.policy"].value)
+        policy, kept = (str(found[name].value) for name in ("cleanup.policy", "delete.retention.ms"))
+        return Cleaning(policy, int(kept) / 1_000)
 
     def messages(self, partition: int, after: int, upto: int) -> Messages:
         """The messages of a partition from offset `after` on, before `upto`; raises LogLost where it does not go back
