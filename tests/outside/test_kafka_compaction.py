@@ -18,7 +18,7 @@ from viewkeeper.database import Database
 from viewkeeper.errors import DeclarationError, LogLost
 from viewkeeper.servers import Kafka
 
-COMPACTED = {"cleanup.policy": "compact", "segment.ms": "50", "min.cleanable.dirty.ratio": "0.0001",
+COMPACTED = {"cleanup.policy": "compact", "segment.ms": "50", "min.cleanable.dirty.ratio": "0.01",
              "max.compaction.lag.ms": "50", "delete.retention.ms": "3600000"}  # fmt: skip
 
 TOMBSTONES_GO = {**COMPACTED, "delete.retention.ms": "300"}

@@ -21,6 +21,7 @@ from confluent_kafka.admin import (
 )
 
 from foreign_kafka import committed
+from store_servers import unique
 from viewkeeper.checker.check import check_views
 from viewkeeper.database import Database
 from viewkeeper.evidence import DatabaseEvidence
@@ -62,20 +63,30 @@ class Topic:
     def put(self, row: Row, producer: Producer | None = None) -> None:
         before = self.model.get(row["id"])
         value = (
-            {"before": before, "after": row, "op": "u" if before else "c"} if self.format == "debezium-json" else row
+            {"before": before, "after": row, "op": "u" if before else "c"}
+            if self.format.startswith("debezium")
+            else row
         )
         self._send(producer, row["id"], value)
         self.model[row["id"]] = row
 
     def delete(self, id_: int, producer: Producer | None = None) -> None:
         before = self.model.pop(id_, {"id": id_})
-        if self.format == "debezium-json":
+        if self.format.startswith("debezium"):
             self._send(producer, id_, {"before": before, "after": None, "op": "d"})
         self._send(producer, id_, None)
 
     def _send(self, producer: Producer | None, id_: int, value: Any) -> None:
-        data = None if value is None else json.dumps(value).encode()
-        (producer or self.producer).produce(self.name, data, json.dumps({"id": id_}).encode())
+        data = None if value is None else self.written(value)
+        (producer or self.producer).produce(self.name, data, self.written_key(id_))
+
+    def written(self, value: Any) -> bytes:
+        """A message's value."""
+        return json.dumps(value).encode()
+
+    def written_key(self, id_: int) -> bytes:
+        """A message's key."""
+        return json.dumps({"id": id_}).encode()
 
     def flush(self) -> None:
         assert self.producer.flush(30) == 0
@@ -96,11 +107,16 @@ class Topic:
                 )
         self.flush()
 
-    def transaction(self, chance: random.Random, commit: bool) -> None:
-        """Some puts in one transaction, which is committed or given up."""
-        producer = self._producer(**{"transactional.id": f"{self.name} {chance.random()}"})
+    def transactional(self) -> Producer:
+        """A producer within a transaction of its own."""
+        producer = self._producer(**{"transactional.id": unique(self.name)})
         producer.init_transactions(30)
         producer.begin_transaction()
+        return producer
+
+    def transaction(self, chance: random.Random, commit: bool) -> None:
+        """Some puts in one transaction, which is committed or given up."""
+        producer = self.transactional()
         kept = dict(self.model)
         for id_ in range(5):
             self.put({"id": id_, "customer": 9, "price": "1.00"}, producer)
@@ -136,7 +152,9 @@ class Topic:
                                  for name, value in config.items()],
         )  # fmt: skip
         self.admin.incremental_alter_configs([resource])[resource].result(20)
+        deadline = time.monotonic() + 20
         while any(value != self._configured()[name].value for name, value in config.items()):
+            assert time.monotonic() < deadline, "the broker writes a value in another way"
             time.sleep(0.05)
 
     def _configured(self) -> Any:

@@ -18,12 +18,12 @@ from viewkeeper.catalog.operation_kinds import DELETE
 from viewkeeper.changes.operations import Operations
 from viewkeeper.errors import Error, InputError, LogLost
 from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, OutsideTraits, PartRange, ReadPart
-from viewkeeper.stores.outside.kafka.client import SETTINGS, TIMEOUT_SECONDS, dumps
+from viewkeeper.stores.outside.kafka.client import TIMEOUT_SECONDS, dumps
 from viewkeeper.stores.outside.kafka.compaction import first_missing
-from viewkeeper.stores.outside.kafka.messages import FORMATS, Decoder, Messages
+from viewkeeper.stores.outside.kafka.formats import ADDED, KEYED, decoder_of, format_of, is_avro, require_readable
+from viewkeeper.stores.outside.kafka.messages import Messages, RowShape
 from viewkeeper.stores.outside.kafka.topic import Topic, offset_of
-from viewkeeper.stores.outside.kafka.writings import TIMES, ValueWriting
-from viewkeeper.stores.outside.options import choice, filled_in, require_known
+from viewkeeper.stores.outside.options import filled_in
 from viewkeeper.stores.outside.said import said_of
 from viewkeeper.stores.value_conversion import to_python
 
@@ -39,26 +39,22 @@ class KafkaTable(OutsideTable):
         super().__init__(table, zone)
         assert table.outside is not None
         self._options = filled_in(dict(table.outside.options))
-        self._topic = Topic(self._options, self._said)
-        self._format = choice(self._options, "format", FORMATS, FORMATS[0])
-        writing = ValueWriting(self._options.get("timestamps"), self._options.get("decimals", "plain"))
-        self.decoder = Decoder(self.intake, self._format, [writing] * len(table.columns))
+        self._topic = Topic(self._options, self._said, "table")
+        self._format = format_of(self._options, KEYED[0])
+        shape = RowShape(table.name, table.columns, table.key, self.intake.intakes)
+        self.decoder = decoder_of(self._options, self._format, shape, self._said)
         self._writing = threading.Lock()
 
     @classmethod
     def check(cls, options: Mapping[str, str], keyless: bool) -> None:
-        require_known("kafka", options, ("bootstrap_servers", "topic"), ("format", "timestamps", "decimals"), SETTINGS)
-        format_ = choice(options, "format", FORMATS, FORMATS[0])
-        if "timestamps" in options:
-            choice(options, "timestamps", TIMES, "")
-        if "decimals" in options:
-            choice(options, "decimals", ("plain", "base64"), "")
-        if keyless and format_ != "json-append":
+        format_ = format_of(options, KEYED[0])
+        require_readable(options, format_)
+        if keyless and format_ not in ADDED:
             raise InputError(
                 f"format '{format_}' needs a PRIMARY KEY; rows that are only added have format 'json-append'"
             )
-        if not keyless and format_ == "json-append":
-            raise InputError("format 'json-append' has no PRIMARY KEY: each message is a row of its own")
+        if not keyless and format_ in ADDED:
+            raise InputError(f"format '{format_}' has no PRIMARY KEY: each message is a row of its own")
 
     def require_there(self) -> None:
         topic, cleaning = self._topic, self._topic.cleaning()
@@ -129,6 +125,12 @@ class KafkaTable(OutsideTable):
             key = {self.table.columns[i].name: row[self.table.columns[i].name] for i in self.table.key}
             made.append((dumps(key) if key else None, self._envelope(operations.kind, key, row)))
         return made
+
+    def _require_writable(self) -> None:
+        if is_avro(self._format):
+            raise InputError(
+                f"{self.table.name}: messages of format '{self._format}' are written by other programs alone"
+            )
 
     def forget(self, positions: Mapping[str, int]) -> None:
         """Nothing: how long messages stay is the topic's own affair."""

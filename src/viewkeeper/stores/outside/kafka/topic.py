@@ -21,12 +21,13 @@ READ_AT_ONCE = 10_000
 
 class Topic:
     """The topic that `options` (OPTIONS, with their secrets) name; for any thread.  A part is a partition, a position
-    the next offset to be read.  `said` puts before a message whom it is about."""
+    the next offset to be read.  `said` puts before a message whom it is about; that
+    is a table or stream (`feeds`)."""
 
-    def __init__(self, options: Mapping[str, str], said: Callable[[str], str]) -> None:
+    def __init__(self, options: Mapping[str, str], said: Callable[[str], str], feeds: str) -> None:
         self.name, self.servers = options["topic"], options["bootstrap_servers"]
         self.clients = KeptClients(options, self.name)
-        self._said = said
+        self._said, self._feeds = said, feeds
 
     def starts(self) -> LogEnds:
         """The first offsets that are there."""
@@ -99,7 +100,7 @@ class Topic:
             elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                 raise LogLost(self._said(
                     f"the topic {self.name!r} does not go back to offset {after} of partition {partition} any more: it "
-                    "was cut off before it had been read; drop the table, and create it again from a new snapshot"
+                    f"was cut off before it had been read; drop the {self._feeds}, and create it again"
                 ))  # fmt: skip
             elif not error.retriable() and error.code() not in AWAY:
                 raise KafkaException(error)

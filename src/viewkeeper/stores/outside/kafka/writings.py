@@ -20,7 +20,7 @@ from viewkeeper.files import Texts
 TIMES = {"seconds": 1_000_000, "millis": 1_000, "micros": 1}
 """Units of numbers that are times, in microseconds; of nanoseconds the last three digits go."""
 
-_TIME_NAMES = {
+TIME_NAMES = {
     "org.apache.kafka.connect.data.Timestamp": "millis", "io.debezium.time.Timestamp": "millis",
     "io.debezium.time.MicroTimestamp": "micros", "io.debezium.time.NanoTimestamp": "nanos",
 }  # fmt: skip
@@ -41,8 +41,8 @@ class ValueWriting:
 def written_as(field: Mapping[str, Any]) -> dict[str, Any]:
     """What a field of a schema of Kafka Connect says."""
     name = field.get("name")
-    if name in _TIME_NAMES:
-        return {"times": _TIME_NAMES[name]}
+    if name in TIME_NAMES:
+        return {"times": TIME_NAMES[name]}
     if name == "org.apache.kafka.connect.data.Decimal":
         return {"decimals": "base64", "scale": int((field.get("parameters") or {}).get("scale", 0))}
     return {"decimals": "plain"}
@@ -115,8 +115,7 @@ def _times(
     """Numbers since 1970 beside texts: days of a DATE, else as `writing` says; all of them as texts."""
     rows = np.flatnonzero(numbers)
     if type_.name != "DATE" and writing.times is None:
-        reason = f"is a number; say what it counts: OPTIONS (timestamps '{'|'.join(TIMES)}')"
-        bad |= dict.fromkeys(rows.tolist(), reason)
+        bad |= dict.fromkeys(rows.tolist(), unsaid_unit())
         return Texts(_without(texts, bad)), bad
     counts = pc.cast(_whole_numbers(texts, numbers, bad), pa.int64())
     if type_.name == "DATE":
@@ -129,6 +128,11 @@ def _times(
     if type_.name == "TIMESTAMP":
         shown = pc.binary_join_element_wise(shown, "Z", "")
     return Texts(pc.if_else(pa.array(numbers), shown, _without(texts, bad))), bad
+
+
+def unsaid_unit() -> str:
+    """Why a number is no TIMESTAMP."""
+    return f"is a number; say what it counts: OPTIONS (timestamps '{'|'.join(TIMES)}')"
 
 
 def _whole_numbers(texts: pa.Array, numbers: np.ndarray, bad: dict[int, str]) -> pa.Array:
