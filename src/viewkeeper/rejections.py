@@ -58,7 +58,7 @@ def put_again(storage: Storage, store: Store, name: str | None) -> int:
         rows = _rejected(term.snapshot, name)
         tables = _apply(term.snapshot.catalog, store, rows)
         streams = [_append_again(storage, stream, term.snapshot.catalog.zone, rows)
-                   for stream in term.snapshot.catalog.streams]  # fmt: skip
+                   for stream in term.snapshot.catalog.streams if stream.outside is None]  # fmt: skip
         accepted = np.concatenate([tables, *streams])
         if len(accepted):
             _take_off(term, rows.take(accepted))

@@ -232,7 +232,7 @@ class Stream:
     All times are in seconds.  `lateness`: how long after a part's end it is sealed, in event time.  `horizon`: rows
     that lie further behind the watermark are rejected, None: none.  `idle`: after so long without a row the wall clock
     seals, None: never.  `ahead`: rows further after the wall clock are rejected.  `expire`: parts older than this,
-    behind the watermark, may go; None: never.
+    behind the watermark, may go; None: never.  `outside`: where its rows come from if nobody appends them here.
     """
 
     id: int
@@ -245,6 +245,7 @@ class Stream:
     idle: int | None = None
     ahead: int = 86_400
     expire: int | None = None
+    outside: OutsideStore | None = None
 
 
 class PartPlan:

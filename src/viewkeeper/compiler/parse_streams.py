@@ -57,6 +57,7 @@ class StreamReader(OptionsReader):
             if self._peek() == "PRIMARY KEY":
                 raise self._refusal("a stream has no key: its rows are a bag; leave out PRIMARY KEY")
         self._expect(")")
+        using, source = self._written_to()
         self._expect("TIMESTAMP")
         self._expect("BY")
         time = self._identifier("the column that has a row's time")
@@ -77,7 +78,8 @@ class StreamReader(OptionsReader):
             limits[word] = self._length(word, 1 if word in ("IDLE", "EXPIRE") else 0)
         ahead = limits.get("MAX", 86_400)
         made = CreateStream(*self._whole(), name, tuple(columns), time, length, limits.get("LATENESS", 0),
-                            limits.get("HORIZON"), limits.get("IDLE"), ahead, limits.get("EXPIRE"))  # fmt: skip
+                            limits.get("HORIZON"), limits.get("IDLE"), ahead, limits.get("EXPIRE"), using,
+                            () if source is None else source.options)  # fmt: skip
         return self._ended(made, "CREATE STREAM")
 
     def _create_view(self, replacing: bool = False) -> AnyView:

@@ -170,6 +170,8 @@ class CreateStream(Statement):
     idle: int | None
     ahead: int
     expire: int | None
+    using: Identifier | None = None
+    options: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
-from viewkeeper.catalog.model import Catalog, Column, Table
-from viewkeeper.catalog.outside_store import TIMESTAMPED
+from viewkeeper.catalog.model import Catalog, Column, Stream, Table
 from viewkeeper.compiler.bind import BoundTable, bind_table
 from viewkeeper.compiler.part_references import quoted
-from viewkeeper.compiler.statements import ColumnDeclaration, CreateIfAbsent, CreateTable, Identifier, Statement
+from viewkeeper.compiler.statements import (
+    ColumnDeclaration,
+    CreateIfAbsent,
+    CreateStream,
+    CreateTable,
+    Identifier,
+    Statement,
+)
 from viewkeeper.errors import DeclarationError, Error, InputError, NotSupported
 from viewkeeper.maintenance import declare_tables
 from viewkeeper.stores.outside.contract import OutsideTable
-from viewkeeper.stores.outside.outside_kinds import kind_of_store
+from viewkeeper.stores.outside.outside_kinds import kind_of_source, kind_of_store
+from viewkeeper.streams.declare_streams import declare_stream
 
 
 def require_declarable(statement: CreateTable, bound: BoundTable) -> None:
@@ -52,6 +59,8 @@ def resolved(catalog: Catalog, statements: Iterable[Statement]) -> list[Statemen
 
 def _resolved(catalog: Catalog, statement: Statement) -> Statement:
     created = statement.create if isinstance(statement, CreateIfAbsent) else statement
+    if isinstance(created, CreateStream):
+        _require_source(catalog, created)
     if not isinstance(created, CreateTable) or created.using is None or catalog.find(created.name.name) is not None:
         return statement
     using = created.using
@@ -64,6 +73,18 @@ def _resolved(catalog: Catalog, statement: Statement) -> Statement:
     with _told(created, using), closing(_opened(table, catalog.zone)) as opened:
         opened.require_there()
     return replace(statement, text=created.text, create=created) if isinstance(statement, CreateIfAbsent) else created
+
+
+def _require_source(catalog: Catalog, created: CreateStream) -> None:
+    if created.using is None or catalog.find(created.name.name) is not None:
+        return
+    stream = declare_stream(catalog, created).find(created.name.name)
+    assert isinstance(stream, Stream) and stream.outside is not None
+    with (
+        _told(created, created.using),
+        closing(kind_of_source(stream.outside.kind)(stream, catalog.zone)) as source,
+    ):
+        source.require_there()
 
 
 def _columns(created: CreateTable, using: Identifier) -> list[Column]:
@@ -85,7 +106,7 @@ def _with_columns(created: CreateTable, columns: Sequence[Column]) -> CreateTabl
 
 
 @contextmanager
-def _told(created: CreateTable, using: Identifier) -> Iterator[None]:
+def _told(created: CreateTable | CreateStream, using: Identifier) -> Iterator[None]:
     """Raises what a store says with the place of USING."""
     try:
         yield

@@ -20,6 +20,7 @@ from viewkeeper.pipeline.adopting import Adopting
 from viewkeeper.pipeline.batches import OPERATIONS_MAX, Batches
 from viewkeeper.pipeline.declare_script import of_this_spark
 from viewkeeper.pipeline.dropped import forget_dropped
+from viewkeeper.pipeline.feeding import Feeding
 from viewkeeper.pipeline.fills import Fills, unready
 from viewkeeper.pipeline.merging import AT_ONCE, Merging
 from viewkeeper.pipeline.note import Note
@@ -68,6 +69,7 @@ class Maintainer:
         self.fills = Fills(executor, self._pool)
         self.merging = Merging(executor, self._pool)
         self.publishing = Publishing(term.storage)
+        self.feeding = Feeding(term.storage)
         self.parts = PartKeeping(executor, self._pool, term.storage, logs)
         self._analyst = executor.analyst
         self._waiting = {doing: Patience(doing) for doing in
@@ -86,7 +88,7 @@ class Maintainer:
         """What went wrong last and has not gone well since."""
         waiting = [each.error for each in self._waiting.values() if each.error is not None]
         waiting += self._logs.away(self.term.snapshot.catalog).values()
-        waiting += self.adopting.errors.values()
+        waiting += [*self.adopting.errors.values(), *self.feeding.errors.values()]
         if waiting:
             return "; ".join(dict.fromkeys(waiting))
         doing = (self.batches, self.fills, self.merging, self.parts, self.publishing)
@@ -125,6 +127,7 @@ class Maintainer:
         answered = attempt("answering statements", lambda: requests.answer_all(term, self._analyst))
         adopted = attempt("adopting tables", lambda: self.adopting.step(term))
         filled = attempt("filling views", lambda: self.fills.step(term))
+        self.feeding.step(term.snapshot.catalog)
         kept = attempt("keeping streams", lambda: self.parts.step(term))
         cut = attempt("the next batch", lambda: self.batches.step(term))
         written = attempt("writing views to stores", lambda: self.publishing.step(term))
@@ -183,6 +186,7 @@ class Maintainer:
         up."""
         self.parts.hurry()
         try:
+            self.feeding.close()
             self.publishing.close()
             self.adopting.abandon(self.term)
             self.fills.abandon(self.term)
@@ -205,8 +209,8 @@ class Maintainer:
         requests.clear_forgotten(self.term.storage.disk, now)
 
     def _outside(self) -> dict[str, str]:
-        """By id (as text) why a table in an outside store is not read or adopted at present."""
-        found = {**self._logs.away(self.term.snapshot.catalog), **self.adopting.errors}
+        """By id (as text) why a table or stream in an outside store is not read or adopted at present."""
+        found = {**self._logs.away(self.term.snapshot.catalog), **self.adopting.errors, **self.feeding.errors}
         return {str(id_): why for id_, why in found.items()}
 
     def _forget(self) -> bool:

@@ -13,6 +13,7 @@ from viewkeeper.changes.positions import Positions, table_of
 from viewkeeper.errors import Busy, Error, LogLost, StoreAway, Timeout, storage_named
 from viewkeeper.pipeline.batches import OPERATIONS_MAX
 from viewkeeper.pipeline.driver import IDLE_SECONDS, Maintainer, caught_up
+from viewkeeper.pipeline.feeding import ends_of_sources, unfed
 from viewkeeper.pipeline.fills import GIVEN_UP, held_back, unready
 from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.part_keeping import entries_in, stream_goals, streams_caught_up
@@ -150,6 +151,7 @@ class _Wanted:
         self._logs, self._timeout, self._progress, self._catalog = logs, timeout, progress, newest.catalog
         self._ends = logs.ends_now(newest.catalog, newest.positions, newest.hashes)
         self.ids = unready(newest.catalog)
+        self._sources = ends_of_sources(newest.catalog)
         self._goals, self.replaced = stream_goals(newest)
         self._began = time.time()
         self._deadline = None if timeout is None else time.monotonic() + timeout
@@ -170,8 +172,13 @@ class _Wanted:
 
     def is_in(self, snapshot: Snapshot, ids: frozenset[int] | None = None) -> bool:
         """Whether all that was in the logs is in, and what was declared is filled, or of that just `ids`."""
-        return caught_up(snapshot, self._ends, self.ids if ids is None else ids) and streams_caught_up(
-            snapshot, self._goals
+        if self._sources and not unfed(snapshot, self._sources):
+            self._sources = {}
+            self._goals, self.replaced = stream_goals(snapshot)
+        return (
+            not self._sources
+            and caught_up(snapshot, self._ends, self.ids if ids is None else ids)
+            and streams_caught_up(snapshot, self._goals)
         )
 
     def is_written(self, snapshot: Snapshot, described: Callable[[], list[dict[str, Any]]]) -> bool:
@@ -193,6 +200,7 @@ class _Wanted:
             raise Timeout(
                 f"not caught up within {self._timeout:g} s: {done:,} of {self._total:,} operations are in, "
                 f"{len(self.ids & unready(snapshot.catalog))} views or indexes wait to be filled"
+                + ("; streams wait for rows of outside stores" if self._sources else "")
                 + ("" if streams_caught_up(snapshot, self._goals) else ", and parts of streams or of views over them")
                 + (f"; not yet written to their stores: {', '.join(self._unwritten)}" if self._unwritten else "")
                 + ("" if self._waits_for is None else f"; {self._waits_for}")
@@ -219,6 +227,9 @@ class _Wanted:
         stuck = self.ids & unready(now.catalog)
         if stuck and stuck <= maintainer.fills.given_up and caught_up(now, self._ends, frozenset()):
             raise Error(f"{maintainer.fills.last_error}; {CANNOT_BE_FILLED}")
+        lost = maintainer.feeding.lost
+        if lost and self._sources and set(unfed(now, self._sources)) <= lost.keys():
+            raise LogLost("; ".join(lost.values()))
         if maintainer.parts.failures >= GIVEN_UP:
             raise Error(str(maintainer.parts.last_error))
 

@@ -26,15 +26,18 @@ ENTRIES_READ = 10_000
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
-def part_status(snapshot: Snapshot, rejected: Mapping[int, int]) -> dict[str, list[dict[str, Any]]]:
-    """`streams` and `part_views` of `status`; `rejected` has the number of rejected rows by stream."""
+def part_status(
+    snapshot: Snapshot, rejected: Mapping[int, int], away: Mapping[str, str]
+) -> dict[str, list[dict[str, Any]]]:
+    """`streams` and `part_views` of `status`; `rejected` has the number of rejected rows by stream, `away` by its id,
+    as text, why one is not fed from outside at present."""
     if not snapshot.catalog.streams:
         return {"streams": [], "part_views": []}
     indexes = read_index(snapshot)
     with StreamLog(snapshot.storage.root, snapshot.storage.disk) as log:
         streams = [
             {"name": stream.name, **_stream(snapshot, stream, indexes.get(stream.id) or PartIndex(), log),
-             "rejected": rejected.get(stream.id, 0)}
+             "rejected": rejected.get(stream.id, 0), **_source(stream, log, away)}
             for stream in snapshot.catalog.streams
         ]  # fmt: skip
     views = [view for view in snapshot.catalog.part_views if not view.hidden]
@@ -68,6 +71,15 @@ def _stream(snapshot: Snapshot, stream: Stream, index: PartIndex, log: StreamLog
         "late_rows": at.late_rows, "waiting_entries": None if waiting is None else max(0, end - at.position),
         "state": "replaced" if waiting is None else "ok",
     }  # fmt: skip
+
+
+def _source(stream: Stream, log: StreamLog, away: Mapping[str, str]) -> dict[str, Any]:
+    """Where a stream is fed from, and up to where in each of its logs."""
+    if stream.outside is None:
+        return {}
+    place, why = log.place(stream.id), away.get(str(stream.id))
+    return {"source": stream.outside.kind, "read_upto": {} if place is None else place.positions,
+            **({} if why is None else {"state": why})}  # fmt: skip
 
 
 def _sealed(snapshot: Snapshot, at: StreamProgress) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def status(storage: Storage, logs: Logs) -> dict[str, Any]:
             {"name": index.name, **_state(snapshot, index), **_filling(index, alive)}
             for index in snapshot.catalog.indexes
         ],
-        **part_status(snapshot, rejected),
+        **part_status(snapshot, rejected, {} if alive is None else alive["outside"]),
         "rejected_elsewhere": sum(count for id_, count in rejected.items() if id_ not in known),
         "replaced": list(logs.store.replaced(snapshot.positions, snapshot.hashes).values()),
         "files": storage.summary(),

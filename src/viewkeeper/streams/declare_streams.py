@@ -10,6 +10,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from viewkeeper.catalog.model import Catalog, Column, Index, PartView, Stream, Table, View
+from viewkeeper.catalog.outside_store import OutsideStore
 from viewkeeper.catalog.types import TIMESTAMP, TIMESTAMP_NTZ
 from viewkeeper.compiler.bind import require_free
 from viewkeeper.compiler.parse_streams import AnyView
@@ -22,8 +23,9 @@ from viewkeeper.compiler.statements import (
     CreateViewDF,
     CreateWindowView,
 )
-from viewkeeper.errors import DeclarationError, NotSupported
+from viewkeeper.errors import DeclarationError, InputError, NotSupported
 from viewkeeper.plans.viewdf import PlannedQuery, ViewDFPlan
+from viewkeeper.stores.outside.outside_kinds import kind_of_source
 from viewkeeper.streams.analyst import Analyst, NotByRows
 from viewkeeper.streams.bind_plain import bind_plain, sources_in
 from viewkeeper.streams.bind_viewdf import bind_viewdf, refused_names, viewdf_columns
@@ -94,8 +96,28 @@ def declare_stream(catalog: Catalog, statement: CreateStream) -> Catalog:
         raise DeclarationError(f"{statement.time} must be TIMESTAMP NOT NULL or TIMESTAMP_NTZ NOT NULL to be a row's "
                                "time", *statement.columns[time].name.place)  # fmt: skip
     stream = Stream(catalog.next_id, statement.name.name, columns, time, statement.length, statement.lateness,
-                    statement.horizon, statement.idle, statement.ahead, statement.expire)  # fmt: skip
+                    statement.horizon, statement.idle, statement.ahead, statement.expire,
+                    _outside(statement, columns))  # fmt: skip
     return replace(catalog.adding(stream), next_id=catalog.next_id + 1)
+
+
+def _outside(statement: CreateStream, columns: Sequence[Column]) -> OutsideStore | None:
+    """Where the rows of a stream come from; raises DeclarationError where they cannot."""
+    if statement.using is None:
+        return None
+    place, kind = statement.using.place, statement.using.name.lower()
+    quoted = next((column.name for column in columns if '"' in column.name), None)
+    if quoted is not None:
+        raise NotSupported(
+            f"{quoted}: a column whose values come from an outside store has no quotes in its name", *place
+        )
+    try:
+        kind_of_source(kind).check(dict(statement.options))
+    except NotSupported as refused:
+        raise NotSupported(str(refused), *place) from None
+    except InputError as refused:
+        raise DeclarationError(str(refused), *place) from None
+    return OutsideStore(kind, statement.options)
 
 
 def is_over_parts(catalog: Catalog, statement: CreateView) -> bool:

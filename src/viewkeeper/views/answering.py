@@ -28,7 +28,7 @@ from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.spark_views import bind_any_view
 from viewkeeper.pipeline.whole_parts import with_parts_of
 from viewkeeper.plans.maintenance import plan_of, states_of
-from viewkeeper.stores.outside.outside_kinds import outside_note
+from viewkeeper.stores.outside.outside_kinds import outside_note, source_note
 from viewkeeper.streams.analyst import Analyst, LazyAnalyst, NoAnalyst
 from viewkeeper.streams.declare_streams import declare_view, is_by_parts, is_over_parts
 from viewkeeper.streams.existing import ExistingParts
@@ -166,6 +166,8 @@ def _describe(version: Version, name: str) -> Result:
               "default": pa.string(), "comment": pa.string()}  # fmt: skip
     if isinstance(found, Table) and found.outside is not None:
         note = f"{note}; {outside_note(found.outside)}"
+    if isinstance(found, Stream) and found.outside is not None:
+        note = f"{note}; {source_note(found.outside)}"
     if isinstance(found, View) and found.target is not None:
         note = f"{note}; also written to {found.target}"
     if isinstance(found, Table | View) and found.comment is not None:

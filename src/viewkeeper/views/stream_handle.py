@@ -12,8 +12,9 @@ import pyarrow as pa
 from viewkeeper.catalog.arrow_tables import logical_table
 from viewkeeper.catalog.model import Stream
 from viewkeeper.catalog.types import logical_type
-from viewkeeper.errors import Error, NotFound
+from viewkeeper.errors import Error, InputError, NotFound
 from viewkeeper.files import read_rows as rows_of_file
+from viewkeeper.stores.outside.outside_kinds import source_note
 from viewkeeper.streams.blocks import Block
 from viewkeeper.streams.intake.append import StreamTarget, append
 from viewkeeper.streams.intake.entries import Append
@@ -138,7 +139,12 @@ class StreamHandle(PartsReader):
         return self._source.version().catalog.zone
 
     def _target(self) -> StreamTarget:
-        return StreamTarget(self._storage, self._stream(), self._zone)
+        stream = self._stream()
+        if stream.outside is not None:
+            raise InputError(
+                f"{stream.name}: its rows come {source_note(stream.outside)}: let who has some write there"
+            )
+        return StreamTarget(self._storage, stream, self._zone)
 
     def _stream(self) -> Stream:
         found = self._source.version().catalog.find(self.name)

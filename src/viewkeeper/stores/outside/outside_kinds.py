@@ -8,6 +8,7 @@ from importlib import import_module
 from viewkeeper.catalog.outside_store import OutsideStore
 from viewkeeper.errors import InputError, NotSupported
 from viewkeeper.stores.outside.contract import OutsideTable
+from viewkeeper.stores.outside.stream_source import StreamSource
 
 KINDS: Mapping[str, tuple[str, str]] = {
     "kafka": ("viewkeeper.stores.outside.kafka.table", "KafkaTable"),
@@ -17,15 +18,26 @@ KINDS: Mapping[str, tuple[str, str]] = {
 }
 """Where each is: module and class.  A store's client is loaded when a table of it is."""
 
+SOURCES: Mapping[str, tuple[str, str]] = {"kafka": ("viewkeeper.stores.outside.kafka.stream", "KafkaStream")}
+"""The same for what streams are fed from."""
+
 
 def outside_note(outside: OutsideStore) -> str:
     """Where a table in an outside store is, and how the store differs, for people; no secret is among the options."""
-    options = ", ".join(f"{name} '{value}'" for name, value in outside.options)
     try:
         traits = f"; {kind_of_store(outside.kind).traits}"
     except (InputError, NotSupported):  # its client is not installed here
         traits = ""
-    return f"in {outside.kind} ({options}){traits}"
+    return f"in {outside.kind} ({_listed(outside)}){traits}"
+
+
+def source_note(outside: OutsideStore) -> str:
+    """Where a stream is fed from, for people."""
+    return f"from {outside.kind} ({_listed(outside)})"
+
+
+def _listed(outside: OutsideStore) -> str:
+    return ", ".join(f"{name} '{value}'" for name, value in outside.options)
 
 
 def kind_of_store(kind: str) -> type[OutsideTable]:
@@ -40,6 +52,16 @@ def kind_of_store(kind: str) -> type[OutsideTable]:
         )
     found = loaded(kind, place)
     assert issubclass(found, OutsideTable)
+    return found
+
+
+def kind_of_source(kind: str) -> type[StreamSource]:
+    """The class of what streams are fed from in stores of `kind`; raises as `kind_of_store` does."""
+    place = SOURCES.get(kind.lower())
+    if place is None:
+        raise NotSupported(f"USING {kind}: streams are fed from {', '.join(SOURCES)}; without USING rows are appended")
+    found = loaded(kind, place)
+    assert issubclass(found, StreamSource)
     return found
 
 

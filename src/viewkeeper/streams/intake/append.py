@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from viewkeeper.catalog.model import Stream
 from viewkeeper.streams.intake.conversion import Conversion
 from viewkeeper.streams.intake.entries import Draft, EnteredFile
 from viewkeeper.streams.intake.given import batches
-from viewkeeper.streams.intake.stream_environment import Appended, Numbered
+from viewkeeper.streams.intake.stream_environment import Appended, AppendId, Numbered
 from viewkeeper.streams.intake.stream_log import StreamLog, WatermarkMoved
 from viewkeeper.streams.intake.writing import Writing
 from viewkeeper.streams.spark.frames import write_frame
@@ -36,24 +36,32 @@ def append(target: StreamTarget, rows: Any, id: str | Numbered | None = None, *,
 
     Raises InputError, with nothing stored, for what are no rows and for columns that the stream has not.
     """
-    storage, stream = target.storage, target.stream
+    storage, stream, when = target.storage, target.stream, time.time() if now is None else now
+
+    def made(writing: Writing, watermark: int | None) -> Draft:
+        if _is_spark_frame(rows):
+            return write_frame(writing, target.zone, when, rows, watermark)
+        return writing.draft(batches(stream, rows), watermark)
+
     with StreamLog(storage.root, storage.disk) as log:
-        if (known := log.known(stream.id, id)) is not None:
-            return known
-        now = time.time() if now is None else now
-        writing = Writing(storage.disk, stream, Conversion(stream, target.zone, now))
-        watermark = log.watermark(stream.id)
-        try:
-            if _is_spark_frame(rows):
-                draft = write_frame(writing, target.zone, now, rows, watermark)
-            else:
-                draft = writing.draft(batches(stream, rows), watermark)
-            appended, kept = _enter(log, stream, writing, draft, id, now)
-        except BaseException:
-            writing.delete_except(())
-            raise
-        writing.delete_except(kept)
-        return appended
+        known = log.known(stream.id, id)
+        return stored(log, target, id, when, made) if known is None else known
+
+
+def stored(
+    log: StreamLog, target: StreamTarget, id_: AppendId, now: float, make: Callable[[Writing, int | None], Draft]
+) -> Appended:
+    """Stores what `make` writes, by a watermark, in one step; what that did."""
+    stream = target.stream
+    writing = Writing(target.storage.disk, stream, Conversion(stream, target.zone, now))
+    try:
+        draft = make(writing, log.watermark(stream.id))
+        appended, kept = _enter(log, stream, writing, draft, id_, now)
+    except BaseException:
+        writing.delete_except(())
+        raise
+    writing.delete_except(kept)
+    return appended
 
 
 def _is_spark_frame(rows: Any) -> bool:
@@ -62,7 +70,7 @@ def _is_spark_frame(rows: Any) -> bool:
 
 
 def _enter(
-    log: StreamLog, stream: Stream, writing: Writing, draft: Draft, id_: str | Numbered | None, now: float
+    log: StreamLog, stream: Stream, writing: Writing, draft: Draft, id_: AppendId, now: float
 ) -> tuple[Appended, Sequence[EnteredFile]]:
     """What the append did, and the files that the log names for it."""
     while True:

@@ -87,8 +87,8 @@ class Conversion:
         named_columns = [self._stream.columns[i] for i in given.positions]
         return self._parted(rows, reasons, named_columns, given.values)
 
-    def rows_again(self, columns: list[pa.Array], watermark: int) -> tuple[ConvertedRows, Rejects]:
-        """Good rows (physical columns) that are judged again, by a new watermark."""
+    def rows_again(self, columns: list[pa.Array], watermark: int | None) -> tuple[ConvertedRows, Rejects]:
+        """Converted rows (physical columns), whose times are judged by a watermark, the first time or again."""
         rows, reasons = ConvertedRows(columns, self.times(columns)), dict[int, str]()
         self._judge_times(rows, watermark, reasons)
         given = [to_logical(values, column.type) for values, column in zip(columns, self._stream.columns, strict=True)

@@ -1,7 +1,8 @@
 """The LMDB environment in which the appends to all streams of a database wait, and what its tables hold.
 
 <root>/streams/   one LMDB environment with three tables: entries (stream, sequence -> entry), ids (stream, id of an
-                  append -> what it did), streams (stream -> its record: see `Record`)
+                  append -> what it did; and how far an outside store is read that feeds the stream), streams (stream
+                  -> its record: see `Record`)
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from viewkeeper.stores.lmdb_folders import (
     translated,
 )
 from viewkeeper.stores.locks import WriterLock
+from viewkeeper.stores.outside.contract import LogEnds
 from viewkeeper.stores.words import LockWords, lock_page
 from viewkeeper.streams.intake.entries import ENTRY_KEY, running_hash
 
@@ -51,6 +53,18 @@ class Appended:
     rejected: int
     duplicate: bool = False
     sequence: int | None = None
+
+
+@dataclass(frozen=True)
+class Advance:
+    """An append's id by how far it reads an outside store: from `after`, where the last one of the stream ended (None:
+    it is the first), to `upto`.  One that does not begin where the last one ended is a duplicate."""
+
+    after: LogEnds | None
+    upto: LogEnds
+
+
+AppendId = str | Numbered | Advance | None
 
 
 @dataclass
@@ -141,10 +155,17 @@ class StreamEnvironment(LmdbFolder):
         record.end, record.hash = record.end + 1, running_hash(entry)
         txn.put(ENTRY_KEY.pack(stream_id, record.end), entry, db=self.entries)
 
-    def known(self, txn: Any, stream_id: int, id_: str | Numbered | None) -> Appended | None:
+    def place(self, txn: Any, stream_id: int) -> LogEnds | None:
+        """How far the outside store has been read that feeds a stream; None: not yet."""
+        data = txn.get(_place_key(stream_id), db=self.ids)
+        return None if data is None else LogEnds(*json.loads(data))
+
+    def known(self, txn: Any, stream_id: int, id_: AppendId) -> Appended | None:
         """What the first append with this id did, if there was one."""
         if id_ is None:
             return None
+        if isinstance(id_, Advance):
+            return None if self.place(txn, stream_id) == id_.after else Appended(0, 0, duplicate=True)
         data = txn.get(_id_key(stream_id, id_), db=self.ids)
         if data is None:
             return None
@@ -153,8 +174,12 @@ class StreamEnvironment(LmdbFolder):
             return None if id_.number > number else Appended(0, 0, duplicate=True)
         return Appended(stored, rejected, True, sequence)
 
-    def remember(self, txn: Any, stream_id: int, id_: str | Numbered, appended: Appended) -> None:
+    def remember(self, txn: Any, stream_id: int, id_: str | Numbered | Advance, appended: Appended) -> None:
         """What the append with this id did."""
+        if isinstance(id_, Advance):
+            place = json.dumps([id_.upto.positions, id_.upto.identities]).encode()
+            txn.put(_place_key(stream_id), place, db=self.ids)
+            return
         number = id_.number if isinstance(id_, Numbered) else 0
         data = json.dumps([number, appended.stored, appended.rejected, appended.sequence]).encode()
         txn.put(_id_key(stream_id, id_), data, db=self.ids)
@@ -168,6 +193,10 @@ class StreamEnvironment(LmdbFolder):
 
 
 open_environments: OpenFolders[StreamEnvironment] = OpenFolders()
+
+
+def _place_key(stream_id: int) -> bytes:
+    return _STREAM.pack(stream_id) + b"p"
 
 
 def _id_key(stream_id: int, id_: str | Numbered) -> bytes:

@@ -22,12 +22,13 @@ from viewkeeper.catalog.model import Catalog, Stream
 from viewkeeper.errors import Error, InputError, NotFound, StoreReplaced
 from viewkeeper.stores.forks import forks
 from viewkeeper.stores.lmdb_folders import translated
+from viewkeeper.stores.outside.contract import LogEnds
 from viewkeeper.streams.intake import entries as bytes_of
 from viewkeeper.streams.intake.entered import EnteredFiles
 from viewkeeper.streams.intake.entries import ENTRY_KEY, Draft, Entry
 from viewkeeper.streams.intake.stream_environment import (
     Appended,
-    Numbered,
+    AppendId,
     Record,
     StreamEnvironment,
     open_environments,
@@ -88,7 +89,7 @@ class StreamLog:
 
     # Writing
 
-    def append(self, stream: Stream, draft: Draft, id_: str | Numbered | None, now: float) -> Appended:
+    def append(self, stream: Stream, draft: Draft, id_: AppendId, now: float) -> Appended:
         """Enter a draft, whose files are durable, in one atomic step; a draft without rows leaves no entry.
 
         Raises WatermarkMoved where rows of the draft are too late by now, Error where one of its files was taken for
@@ -105,8 +106,7 @@ class StreamLog:
             self._disk.delete([file])
         return appended
 
-    def _enter(self, stream: Stream, draft: Draft, id_: str | Numbered | None, now: float,
-               rejects: bytes | str) -> Appended:  # fmt: skip
+    def _enter(self, stream: Stream, draft: Draft, id_: AppendId, now: float, rejects: bytes | str) -> Appended:
         appended = Appended(draft.stored, len(draft.rejected))
         with self._transaction(write=True) as txn:
             record = self._environment.record(txn, stream.id)
@@ -266,7 +266,12 @@ class StreamLog:
         """The wall time, in seconds, of the last append that stored a row; None before there was one."""
         return self._read(stream_id).last
 
-    def known(self, stream_id: int, id_: str | Numbered | None) -> Appended | None:
+    def place(self, stream_id: int) -> LogEnds | None:
+        """How far the outside store has been read that feeds a stream; None: not yet."""
+        with self._transaction() as txn:
+            return self._environment.place(txn, stream_id)
+
+    def known(self, stream_id: int, id_: AppendId) -> Appended | None:
         """What the first append with this id did, if there was one."""
         with self._transaction() as txn:
             return self._environment.known(txn, stream_id, id_)

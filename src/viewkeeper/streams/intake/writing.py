@@ -36,6 +36,11 @@ class Writing:
                 gathered = []
         return Draft((*files, *self._write(gathered)), pa.concat_tables(rejected))
 
+    def of_columns(self, columns: list[pa.Array], rejected: Rejects, watermark: int | None) -> Draft:
+        """Judge and write rows that are converted (physical columns), beside `rejected` ones."""
+        good, bad = self._conversion.rows_again(columns, watermark)
+        return Draft(tuple(self._write([good])), pa.concat_tables([rejects([]), *_tables([*rejected, *bad])]))
+
     def again(self, draft: Draft, watermark: int) -> Draft:
         """The draft as it is with a watermark that another append has moved."""
         files, rejected = list[EnteredFile](), [draft.rejected]
