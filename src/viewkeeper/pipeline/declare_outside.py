@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from viewkeeper.catalog.model import Catalog, Column, Stream, Table
+from viewkeeper.catalog.outside_store import TIMESTAMPED
 from viewkeeper.compiler.bind import BoundTable, bind_table
 from viewkeeper.compiler.part_references import quoted
 from viewkeeper.compiler.statements import (

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.changes.layout import is_null
 from viewkeeper.stores.outside.contract import ReadPart
-from viewkeeper.stores.outside.kafka.avro_schemas import AvroSchema, AvroSchemas, Fields, by_header
+from viewkeeper.stores.outside.kafka.avro_schemas import AvroFields, AvroSchema, AvroSchemas, by_header
 from viewkeeper.stores.outside.kafka.avro_values import given_values
 from viewkeeper.stores.outside.kafka.json_messages import JsonDecoder
 from viewkeeper.stores.outside.kafka.messages import Decoder, Messages, Reasons, RowShape, bad_message
@@ -51,7 +51,7 @@ class AvroDecoder(Decoder):
         reasons = {row: f"its key: {reason}" for row, reason in bad.items()}
         names = [self._names[i] for i in self._key]
         if schema.fields is None:  # the value itself, where one column is the key
-            fields: Fields = {names[0]: schema.whole} if len(names) == 1 else {}
+            fields: AvroFields = {names[0]: schema.whole} if len(names) == 1 else {}
             values = [None if value is None else {names[0]: value} for value in values]
         else:
             fields = schema.fields
@@ -105,7 +105,7 @@ class AvroDecoder(Decoder):
             rows = [values[i].get("before") for i in deletes.tolist()]
             self._deletes_of(messages.take(deletes), schema.records.get("before", {}), rows, found)
 
-    def _deletes_of(self, messages: Messages, fields: Fields, rows: Sequence[Any], found: ReadPart) -> None:
+    def _deletes_of(self, messages: Messages, fields: AvroFields, rows: Sequence[Any], found: ReadPart) -> None:
         """Deletes of envelopes: the key stands in the old row, or where that is not told, in the message's key."""
         if not self._key:
             self._refuse_deletes(messages, found)
@@ -120,7 +120,7 @@ class AvroDecoder(Decoder):
         self._delete(columns, messages, reasons, found)
 
     def _columns(
-        self, positions: Sequence[int], fields: Fields, rows: Sequence[Mapping[str, Any] | None], reasons: Reasons
+        self, positions: Sequence[int], fields: AvroFields, rows: Sequence[Mapping[str, Any] | None], reasons: Reasons
     ) -> list[pa.Array]:
         """Columns as physical values, NULL where a row (a record of `fields`) is None, or has no such field; why one
         has no value is added to `reasons`, by row."""

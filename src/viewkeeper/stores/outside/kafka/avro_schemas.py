@@ -36,7 +36,7 @@ class AvroField:
     scale: int = 0
 
 
-Fields = Mapping[str, AvroField]
+AvroFields = Mapping[str, AvroField]
 
 
 class AvroSchema:
@@ -81,7 +81,7 @@ class AvroSchema:
         only = self._only(schema)
         return only["fields"] if isinstance(only, dict) and only["type"] == "record" else None
 
-    def _fields(self, schema: Any) -> Fields | None:
+    def _fields(self, schema: Any) -> AvroFields | None:
         parts = self._parts(schema)
         return None if parts is None else {part["name"]: self._field(part["type"]) for part in parts}
 

@@ -32,10 +32,10 @@ _DATES = ("org.apache.kafka.connect.data.Date", "io.debezium.time.Date")
 _VARIABLE_SCALE = "io.debezium.data.VariableScaleDecimal"
 _DECIMAL_BYTES = 16
 
-Given = tuple[pa.Array | Sequence[Any], Reasons]
+GivenValues = tuple[pa.Array | Sequence[Any], Reasons]
 
 
-def given_values(type_: Type, field: AvroField, values: list[Any], writing: ValueWriting) -> Given:
+def given_values(type_: Type, field: AvroField, values: list[Any], writing: ValueWriting) -> GivenValues:
     """The values of a field as an intake of a column of `type_` takes them (`ColumnIntake.each`), and why some are
     none, by row; those are NULL."""
     if field.kind in ("int", "long"):
@@ -55,7 +55,7 @@ def given_values(type_: Type, field: AvroField, values: list[Any], writing: Valu
     return values, {}
 
 
-def _times(type_: Type, field: AvroField, values: list[Any], writing: ValueWriting) -> Given:
+def _times(type_: Type, field: AvroField, values: list[Any], writing: ValueWriting) -> GivenValues:
     is_date = field.logical == "date" or field.connect in _DATES
     unit = _LOGICAL_TIMES.get(field.logical or "") or TIME_NAMES.get(field.connect or "")
     if (is_date and type_.name != "DATE") or (unit is not None and type_.name == "DATE"):
@@ -71,7 +71,7 @@ def _times(type_: Type, field: AvroField, values: list[Any], writing: ValueWriti
     return numbers.cast(pa.timestamp(_UNITS[unit], "UTC" if type_.name == "TIMESTAMP" else None)), {}
 
 
-def _none_of(values: list[Any], reason: str) -> Given:
+def _none_of(values: list[Any], reason: str) -> GivenValues:
     return [None] * len(values), {i: reason for i, value in enumerate(values) if value is not None}
 
 

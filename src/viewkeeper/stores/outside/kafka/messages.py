@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.catalog.model import Column
+from viewkeeper.catalog.operation_kinds import DELETE, PUT
 from viewkeeper.changes.layout import is_null
 from viewkeeper.changes.operations import Operations
 from viewkeeper.errors import LogLost
