@@ -83,7 +83,6 @@ def _merged(operator: plan.Delta, i: int, operations: KeyOperations, stamps: np.
     empty = (operations.kind == DELETE_COLUMNS) | is_null(values)[groups.order]
     # A deletion wins over a value of the same time.
     deletes = np.logical_or.reduceat(at & empty, groups.starts)
-    at &= empty == np.repeat(deletes, groups.lengths)
     chosen = operations.last(at)
     if operator.cells.ties != LAST:
         chosen = _greatest(operations, values, operator.columns[i].type, at & ~empty, chosen)
@@ -95,7 +94,6 @@ def _merged(operator: plan.Delta, i: int, operations: KeyOperations, stamps: np.
         tied = np.flatnonzero(same & ~deletes & ~keeps)
         new, kept = values.take(pa.array(rows[tied])), was.values.take(pa.array(tied))
         equal = equal_rows([new], [kept])
-        keeps[tied[equal]] = True
         as_bytes = _as_stored(operator.columns[i].type)
         for each in np.flatnonzero(~equal).tolist():
             keeps[tied[each]] = as_bytes(new[each].as_py()) < as_bytes(kept[each].as_py())
