@@ -50,16 +50,21 @@ def altered(
     if isinstance(statement, SetDefault):
         return catalog.changing([_with_default(catalog, table, statement)])
     _refuse_dimension(catalog, table, statement.table, copied)
-    if table.outside is not None and table.outside.kind in TIMESTAMPED and not isinstance(statement, RenameColumn):
-        raise NotSupported(f"the columns of {table.name}, whose cells have timestamps in {table.outside.kind}, stay as "
-                           "they are; drop the table, and create it again", *statement.table.place)  # fmt: skip
     if isinstance(statement, AddColumns):
         wanted = [column for column in statement.columns
                   if not (statement.if_absent and _find(table, column.name) is not None)]  # fmt: skip
+        if wanted and table.outside is not None:
+            message = (f"{table.name}, which is in {table.outside.kind}, gets no columns: all its rows would have to "
+                       "be read again; drop the table, and create it again")  # fmt: skip
+            raise NotSupported(message, *statement.table.place)
         return _with_added(catalog, table, statement, wanted) if wanted else catalog
     if isinstance(statement, RenameColumn):
         return _with_renamed(catalog, table, statement, bind)
     columns = [name for name in statement.columns if not (statement.if_exists and _find(table, name) is None)]
+    if columns and table.outside is not None and table.outside.kind in TIMESTAMPED:
+        message = (f"{table.name}, whose cells have timestamps in {table.outside.kind}, keeps its columns; drop the "
+                   "table, and create it again")  # fmt: skip
+        raise NotSupported(message, *statement.table.place)
     for name in columns:
         catalog = _without(catalog, _table(catalog, statement.table), name, bind)
     return catalog
@@ -84,7 +89,10 @@ def _with_default(catalog: Catalog, table: Table, statement: SetDefault) -> Tabl
         refuse_default_of_key(statement.column, statement.default)
     default = None
     if statement.default is not None:
-        _require_no_default(table, statement.column)
+        if table.outside is not None:
+            message = (f"{statement.column} of {table.name} has no DEFAULT: other programs that write the table would "
+                       "not know of it")  # fmt: skip
+            raise DeclarationError(message, *statement.column.place)
         type_, declared = table.columns[i].type, table.declared[i]
         default = bound_default(statement.default, statement.column, type_, catalog.zone, declared)
     details = list(table.details)
@@ -103,8 +111,6 @@ def _with_added(
             raise DeclarationError(message, *column.name.place)
         said = column_details(column, catalog.zone, free + len(details))
         before = None if said.default is None else said.default.value
-        if said.default is not None:
-            _require_no_default(table, column.name)
         if not column.nullable and before is None:
             message = f"{column.name} is NOT NULL, and the rows of {table.name} have no value for it; add a DEFAULT"
             raise DeclarationError(message, *column.name.place)
@@ -120,12 +126,6 @@ def _with_added(
         held=(*table.yielded, *places),
     )  # fmt: skip
     return declare_tables.alter(replace(catalog, next_id=catalog.next_id + 1), made)
-
-
-def _require_no_default(table: Table, column: Identifier) -> None:
-    if table.outside is not None:
-        message = f"{column} of {table.name} has no DEFAULT: other programs that write the table would not know of it"
-        raise DeclarationError(message, *column.place)
 
 
 def _without(catalog: Catalog, table: Table, name: Identifier, bind: BindAgain) -> Catalog:
