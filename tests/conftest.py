@@ -18,7 +18,7 @@ from spark_classes import WORKERS, java_options
 from store_servers import begin_run, shared, shared_log
 from stream_database import StreamDatabase
 from viewkeeper.pipeline.spark_executor import JAVA_OPTIONS
-from viewkeeper.servers import Cassandra, Kafka, Redis
+from viewkeeper.servers import Cassandra, HBase, Kafka, Redis
 from viewkeeper.servers.cassandra_log import CassandraLog
 from viewkeeper.spark.starting import socket_settings
 
@@ -95,6 +95,12 @@ def spark() -> Iterator[SparkSession]:
 def kafka() -> Kafka:
     """The Kafka of this run, which all its processes share: topics and groups need names of their own."""
     return shared(Kafka)
+
+
+@pytest.fixture(scope="session")
+def hbase() -> HBase:
+    """The HBase of this run, which all its processes share: tables need names of their own."""
+    return shared(HBase)
 
 
 @pytest.fixture(scope="session")

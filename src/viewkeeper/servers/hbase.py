@@ -75,7 +75,7 @@ class HBase(Server):
         return self.folder / "root"
 
     def _start(self) -> None:
-        java = self._java()
+        java = self.java()
         if self._cluster.pid is None:
             self._gateway.kill()  # it may hold the port that it had, and would have to find the cluster anew
             ports = self._take_ports(_ZOOKEEPER)
@@ -98,11 +98,12 @@ class HBase(Server):
         self._gateway.kill()
         if self._cluster.pid is not None:
             # A signal ends ZooKeeper first, for which the others then wait 40 seconds.
-            told = subprocess.run([*self._java(), _MASTER, "stop", "--shutDownCluster"], stdin=subprocess.DEVNULL,
+            told = subprocess.run([*self.java(), _MASTER, "stop", "--shutDownCluster"], stdin=subprocess.DEVNULL,
                                   capture_output=True, cwd=self.folder)  # fmt: skip
             self._cluster.end_within(SHUTDOWN_SECONDS if told.returncode == 0 else 0)
 
-    def _java(self) -> Sequence[str]:
+    def java(self) -> Sequence[str]:
+        """How a Java program of it, or a client, is started, up to its main class; the class path comes last."""
         logging = _OPTIONS.with_name("hbase_log4j2.properties").as_uri()
         return (find_java(self.name, only=17), f"@{_OPTIONS}", f"-Dlog4j2.configurationFile={logging}",
                 "-cp", f"{self.configuration}:{jars(self.name, _JARS_MB)}/*")  # fmt: skip

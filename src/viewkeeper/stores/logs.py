@@ -25,7 +25,7 @@ from viewkeeper.changes.positions import (
 from viewkeeper.changes.verify import LogBatch
 from viewkeeper.errors import Error, LogLost, StoreAway
 from viewkeeper.stores.contract import NO_HASHES, WHOLE_RING, Interval, LogReader, LogSlice, Store
-from viewkeeper.stores.outside.contract import LogEnds, PartRange
+from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, PartRange
 from viewkeeper.stores.outside.opened import OutsideTables
 from viewkeeper.stores.outside.said import said_of, told_of
 
@@ -122,9 +122,10 @@ class Logs:
         found: dict[LogName, int] = dict(self.store.ends())
         for table in followed(catalog):
             try:
-                ends = self.outside.of(table).ends()
+                opened = self.outside.of(table)
+                ends = opened.ends()
                 require_same_identity(table, hashes, ends)
-                require_no_less(table, after, ends)
+                require_no_less(opened, after, ends)
             except LogLost as lost:
                 self._lost[table.id] = str(lost)
                 continue
@@ -169,7 +170,7 @@ class Logs:
                 if end <= at or not room:
                     backlog |= end > at
                     continue
-                upto = end if count <= room else at + max(1, (end - at) * room // count)
+                upto = end if count <= room else opened.partway(part, at, end, room)
                 positions[log], identities[log] = upto, ends.identities[part]
                 done = opened.estimate(at, upto)
                 operations, room, backlog = operations + max(1, done), max(0, room - done), backlog or upto < end
@@ -178,7 +179,9 @@ class Logs:
     def _may_begin(self, log: str, had: Mapping[LogName, int], ends: LogEnds) -> bool:
         """Whether a part that has come to a log may be read: not before all that the other parts held when it was seen
         first, for keys may have moved from them to it."""
-        held = self._new_parts.setdefault(log, {old: ends.positions[part_of(str(old))] for old in had})
+        held = self._new_parts.setdefault(
+            log, {old: ends.positions.get(part_of(str(old)), position) for old, position in had.items()}
+        )
         if not is_reached(held, had):
             return False
         del self._new_parts[log]
@@ -263,8 +266,17 @@ def require_same_identity(table: Table, hashes: Hashes, ends: LogEnds) -> None:
             raise LogLost(_replaced(table, part))
 
 
-def require_no_less(table: Table, after: Positions, ends: LogEnds) -> None:
-    """Raises LogLost where a log of an outside table, which has been read up to `after`, ends before that."""
+def require_no_less(opened: OutsideTable, after: Positions, ends: LogEnds) -> None:
+    """Raises LogLost where a log of an outside table, which has been read up to `after`, ends before that, or a part
+    of it is gone that may have had more."""
+    table = opened.table
+    for log, position in after.items():
+        part = part_of(str(log))
+        if table_of(log) == table.id and part not in ends.positions and not opened.is_finished(part, position):
+            raise LogLost(said_of(
+                table.id, table.name, f"its log {part} is gone, and was read up to {position} alone, behind which it "
+                "may have had more; drop the table, and create it again",
+            ))  # fmt: skip
     for part, end in ends.positions.items():
         if end < (at := after.get(log_of(table.id, part), 0)):
             raise LogLost(said_of(
@@ -322,7 +334,7 @@ class _Watch:
                 opened = self._outside.of(self.table)
                 ends = opened.ends()
                 require_same_identity(self.table, hashes, ends)
-                require_no_less(self.table, after, ends)
+                require_no_less(opened, after, ends)
                 self._ends = ends
             except Error as error:
                 self.error = str(error)

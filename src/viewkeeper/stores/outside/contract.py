@@ -159,6 +159,14 @@ class OutsideTable(ABC):
         """About how many operations lie between two positions of one log."""
         return max(0, upto - after)
 
+    def partway(self, part: str, after: int, end: int, operations: int) -> int:
+        """A position behind `after`, and before `end`, with about so many `operations` before it: of more there are."""
+        return after + max(1, (end - after) * operations // self.estimate(after, end))
+
+    def is_finished(self, part: str, position: int) -> bool:
+        """Whether nothing is missed of a part that has been read up to `position`, and is not there any more."""
+        return True
+
     def rows(self) -> Iterator[Operations]:
         """All rows that the store holds, as puts, while others write: each at least once as it was at some moment."""
         raise InputError(f"{self.table.name}: this store holds a log, and no rows")

@@ -14,6 +14,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "kafka": ("viewkeeper.stores.outside.kafka.table", "KafkaTable"),
     "redis": ("viewkeeper.stores.outside.redis.table", "RedisTable"),
     "cassandra": ("viewkeeper.stores.outside.cassandra.cassandra_table", "CassandraTable"),
+    "hbase": ("viewkeeper.stores.outside.hbase.hbase_table", "HBaseTable"),
     "delta": ("viewkeeper.stores.outside.delta.lake_table", "DeltaLakeTable"),
 }
 """Where each is: module and class.  A store's client is loaded when a table of it is."""
