@@ -13,7 +13,10 @@ from viewkeeper.trace.local_disk import local_storage
 def catch_up(db: Database) -> int:
     """`db.catch_up()`."""
     store = EmbeddedStore(db.root, zone=db.catalog.zone)
+    logs = Logs.of(store, db.catalog.zone)
     try:
-        return maintain.catch_up(local_storage(db.root), Logs.of(store, db.catalog.zone), LocalExecutor, timeout=60.0)
+        return maintain.catch_up(local_storage(db.root), logs, LocalExecutor, timeout=60.0)
     finally:
+        logs.close()
+        logs.outside.close()
         store.close()

@@ -8,7 +8,7 @@ import json
 import logging
 import struct
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
@@ -17,9 +17,15 @@ import numpy as np
 from cassandra import ConsistencyLevel
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, Session
-from cassandra.policies import DCAwareRoundRobinPolicy, LoadBalancingPolicy, RoundRobinPolicy
+from cassandra.policies import (
+    ConstantReconnectionPolicy,
+    DCAwareRoundRobinPolicy,
+    LoadBalancingPolicy,
+    RoundRobinPolicy,
+)
 from cassandra.protocol import ProtocolHandler, ResultMessage
 
+from viewkeeper.stores.outside.cassandra.driver_errors import AWAY
 from viewkeeper.stores.outside.cassandra.raw_columns import RawColumn
 
 TIMEOUT_SECONDS = 20.0
@@ -29,6 +35,12 @@ CONSISTENCIES = {
     "quorum": ConsistencyLevel.QUORUM, "local_quorum": ConsistencyLevel.LOCAL_QUORUM, "all": ConsistencyLevel.ALL,
     "one": ConsistencyLevel.ONE, "local_one": ConsistencyLevel.LOCAL_ONE,
 }  # fmt: skip
+_NODE_SECONDS = 2.0
+"""So long one node may take to answer that is asked for itself."""
+
+RECONNECT_SECONDS = 0.5
+"""So often a node is tried again that is away."""
+
 _NEVER_EMPTIED = (0, 0, 0)
 _KINDS = ("partition_key", "clustering", "static", "regular")
 PARTITIONER = "org.apache.cassandra.dht.Murmur3Partitioner"
@@ -155,6 +167,7 @@ class Connection:
                 made = Cluster(
                     points, port=int(self._options.get("port", "9042")), protocol_version=5,
                     execution_profiles={EXEC_PROFILE_DEFAULT: profile}, connect_timeout=TIMEOUT_SECONDS,
+                    reconnection_policy=ConstantReconnectionPolicy(RECONNECT_SECONDS, None),
                     schema_metadata_enabled=False, token_metadata_enabled=False, schema_event_refresh_window=-1,
                     auth_provider=PlainTextAuthProvider(user, self._options.get("password", "")) if user else None,
                 )  # fmt: skip
@@ -177,8 +190,7 @@ class Connection:
 
     def rows(self, statement: str, *values: Any) -> list[dict[str, Any]]:
         """The rows of a query of the system's."""
-        found = self.session().execute(statement, values or None)
-        return [row for page in found for row in page.rows()]
+        return _rows(self.session().execute(statement, values or None))
 
     def close(self) -> None:
         with self._lock:
@@ -188,11 +200,13 @@ class Connection:
 
     def schema(self, keyspace: str, table: str) -> StoreSchema:
         """What the cluster says of a table now; raises what the driver does."""
-        local = self.rows("SELECT cluster_name, partitioner FROM system.local")[0]
-        self._refresh_hosts()
-        assert self._cluster is not None
-        hosts = {str(each.broadcast_address or each.listen_address or each.address): str(each.host_id)
-                 for each in self._cluster.metadata.all_hosts()}  # fmt: skip
+        asked = self.session().execute_async(
+            "SELECT cluster_name, partitioner, broadcast_address, host_id FROM system.local"
+        )
+        (local,) = _rows(asked.result())
+        peers = self.session().execute("SELECT peer, host_id FROM system.peers", host=asked.coordinator_host)
+        hosts = {str(local["broadcast_address"]): str(local["host_id"])}
+        hosts |= {str(each["peer"]): str(each["host_id"]) for each in _rows(peers) if each["host_id"] is not None}
         told = self._told(keyspace)
         mine = next((each for each in told["tables"] if each["name"] == table), None)
         version = hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=16).hexdigest()
@@ -207,18 +221,16 @@ class Connection:
             {} if mine is None else self._truncated(mine["id"]), told, version,
         )  # fmt: skip
 
-    def _refresh_hosts(self) -> None:
-        assert self._cluster is not None
-        self._cluster.refresh_nodes()
-
     def _truncated(self, table: str) -> dict[str, tuple[int, int, int]]:
-        found = {}
-        assert self._cluster is not None
-        for host in self._cluster.metadata.all_hosts():
+        session, found = self.session(), {}
+        for host in session.cluster.metadata.all_hosts():
             if host.is_up is False:
                 continue
-            asked = self.session().execute("SELECT truncated_at FROM system.local", host=host)
-            (row,) = (row for page in asked for row in page.rows())
+            try:
+                asked = session.execute("SELECT truncated_at FROM system.local", host=host, timeout=_NODE_SECONDS)
+            except AWAY:
+                continue  # a node that has just gone
+            (row,) = _rows(asked)
             at = {str(id_): bytes(value) for id_, value in (row["truncated_at"] or {}).items()}.get(table)
             found[str(host.host_id)] = _NEVER_EMPTIED if at is None else struct.unpack(">qiq", at)
         return found
@@ -255,6 +267,10 @@ class Connection:
 def consistency_of(options: Mapping[str, str]) -> int:
     """How many replicas acknowledge, and answer."""
     return CONSISTENCIES[options.get("consistency", "local_quorum").lower()]
+
+
+def _rows(pages: Iterable[Page]) -> list[dict[str, Any]]:
+    return [row for page in pages for row in page.rows()]
 
 
 def _microseconds(time: datetime.datetime) -> int:

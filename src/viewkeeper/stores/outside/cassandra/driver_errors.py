@@ -21,7 +21,7 @@ from cassandra.connection import ConnectionException
 from viewkeeper.errors import Error, StoreAway
 
 _FAILURES = (DriverException, NoHostAvailable, ConnectionException)
-_AWAY = (OperationTimedOut, ReadTimeout, Unavailable, WriteTimeout, NoHostAvailable, ConnectionException)
+AWAY = (OperationTimedOut, ReadTimeout, Unavailable, WriteTimeout, NoHostAvailable, ConnectionException)
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def translated(what: str, options: Mapping[str, str], said: Callable[[str], str]
         if isinstance(cause, WriteFailure):
             message += "; nodes whose folder cdc_raw is full refuse writes: see viewkeeper cassandra-log --followers"
         refused = isinstance(cause, AuthenticationFailed | InvalidRequest)
-        raise (StoreAway(message) if isinstance(error, _AWAY) and not refused else Error(message)) from error
+        raise (StoreAway(message) if isinstance(error, AWAY) and not refused else Error(message)) from error
 
 
 def _cause(error: Exception) -> BaseException:
