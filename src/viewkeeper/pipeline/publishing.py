@@ -188,7 +188,7 @@ class _Publication:
         self._opened: ViewTarget | None = None
         self._held: str | None = None
         self._failing_since, self._pause, self._retry_at = 0.0, 0.0, 0.0
-        self._tried, self._looked = 0.0, 0.0
+        self._tried, self._looked, self._next_at = 0.0, 0.0, 0.0
         self._unfinished: tuple[Snapshot, Lease] | None = None
         self._ids: tuple[int, ...] = ()
 
@@ -211,7 +211,7 @@ class _Publication:
             return
         if self.error is not None and self._lease is not None and now - self._failing_since > HELD_SECONDS:
             self._let_go()
-        if now < self._retry_at:
+        if now < self._retry_at or (view is not None and now < self._next_at):
             return
         self._looked = now
         self._ids = () if view is None else lineage(snapshot.catalog, view)
@@ -249,6 +249,8 @@ class _Publication:
         self.seen, self._lease, self._done = running.upto, running.lease, done
         self.removed = running.view is None
         self.error, self._held, self._pause, self._retry_at = None, None, 0.0, 0.0
+        assert self._opened is not None, "it was written"
+        self._next_at = time.monotonic() + self._opened.pause_seconds
         return True
 
     def close(self) -> None:
@@ -314,6 +316,7 @@ class _Publication:
             return  # nothing to write, and nothing is lost
         was, all_of_it = (self._known, False) if self._known is not None else self._begun(target, view, mine)
         form = RowForm(view, zone)
+        target.prepare(form)
         if was is None:
             for rows in blocks(now.trace(view.stored.state)):
                 self._require_going()

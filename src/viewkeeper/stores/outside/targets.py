@@ -29,6 +29,7 @@ RESERVED = "viewkeeper:"
 """What names beside those of columns begin with."""
 
 KINDS: Mapping[str, tuple[str, str]] = {
+    "delta": ("viewkeeper.stores.outside.delta.lake_target", "DeltaTarget"),
     "kafka": ("viewkeeper.stores.outside.kafka.target", "KafkaTarget"),
     "redis": ("viewkeeper.stores.outside.redis.target", "RedisTarget"),
 }
@@ -94,6 +95,8 @@ class ViewTarget(ABC):
 
     what: ClassVar[str]
     """What is written there, for people."""
+    pause_seconds: float = 0.0
+    """Between the end of a writing and the beginning of the next one, at least."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -118,6 +121,9 @@ class ViewTarget(ABC):
 
         Raises TargetTaken where it holds something else, and, unless `force`, LaterEpoch.
         """
+
+    def prepare(self, form: RowForm) -> None:  # noqa: B027 - most stores need not know
+        """Says how the rows are laid out that are written next, also where there are none."""
 
     @abstractmethod
     def write(self, form: RowForm, at: Written, came: Rows, gone: Rows) -> None:

@@ -86,6 +86,18 @@ def read_commit(files: pa.fs.FileSystem, version: int) -> Commit:
     )  # fmt: skip
 
 
+def read_transactions(files: pa.fs.FileSystem, version: int) -> dict[str, int]:
+    """What a commit says of applications' transactions: the newest version of each, by its name; nothing where it is
+    not there (any more)."""
+    try:
+        with files.open_input_stream(commit_path(version)) as stream:
+            lines = stream.readall().splitlines()
+    except FileNotFoundError:
+        return {}
+    said = [json.loads(line)["txn"] for line in lines if line.startswith(b'{"txn"')]
+    return {each["appId"]: each["version"] for each in said}
+
+
 def read_rows(files: pa.fs.FileSystem, file: ChangedFile, names: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
     """What happened, and the columns `names`, as far as they are in the file, of the rows that it happened to."""
     try:

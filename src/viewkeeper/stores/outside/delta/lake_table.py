@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import ClassVar
@@ -13,26 +13,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
 
 from viewkeeper.catalog.model import Column, Table
 from viewkeeper.catalog.operation_kinds import PUT
 from viewkeeper.changes.operations import Operations
-from viewkeeper.errors import Error, InputError, LogLost, StoreAway
+from viewkeeper.errors import Error, LogLost
 from viewkeeper.stores.columns import plainly_held
 from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, OutsideTraits, PartRange, ReadPart, identity_of
-from viewkeeper.stores.outside.delta.commits import Commit, Gone, commit_path, read_commit, read_rows
+from viewkeeper.stores.outside.delta.commits import Commit, Gone, read_commit, read_rows
 from viewkeeper.stores.outside.delta.committed_rows import CommittedRows
+from viewkeeper.stores.outside.delta.folder import LakeFolder, check_place, metadata_of
 from viewkeeper.stores.outside.delta.schema import FEED, Metadata
-from viewkeeper.stores.outside.options import filled_in, require_known
 from viewkeeper.stores.outside.said import said_of
 from viewkeeper.stores.value_conversion import to_python
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.hashing import hash_columns
 
 PART = "0"
-_STORAGE = "storage."
 _SAMPLED = 200
 """What so many commits hold says what more of them do."""
 
@@ -50,29 +47,21 @@ class DeltaLakeTable(OutsideTable):
     def __init__(self, table: Table, zone: str) -> None:
         super().__init__(table, zone)
         assert table.outside is not None
-        self._path, self._storage = _place(dict(table.outside.options))
-        self.poll_seconds = _poll_seconds(self._path)
+        self._folder = LakeFolder(dict(table.outside.options), self._said)
+        self._path = self._folder.path
+        self.poll_seconds = 0.1 if self._folder.is_local else 1.0
         self._lock = threading.Lock()
-        self._files: pa.fs.FileSystem | None = None
-        self._newest: DeltaTable | None = None
-        self._mark: tuple[int, int] | None = None
         self._counts: dict[int, int] = {}
 
     @classmethod
     def check(cls, options: Mapping[str, str], keyless: bool) -> None:
-        require_known("delta", options, ("path",), (), _STORAGE)
-        for name in options:
-            if name.startswith(_STORAGE) and name.endswith("_key"):
-                raise InputError(f"OPTIONS ({name} ...): a secret is not kept in the catalog; name the environment "
-                                 f"variable that has it, {name}_env '...', or a file, {name}_file '...'")  # fmt: skip
-        if "://" not in (path := options["path"]) and not path.startswith("/"):
-            raise InputError(f"OPTIONS (path {path!r}): several processes read it; say the whole path, or a URI")
+        check_place(options)
 
     @classmethod
     def columns(cls, options: Mapping[str, str]) -> list[Column]:
-        path, storage = _place(options)
-        with _translated(path):
-            return _metadata(DeltaTable(path, storage_options=storage)).as_columns()
+        folder = LakeFolder(options)
+        with folder.translated():
+            return metadata_of(folder.newest()).as_columns()
 
     @property
     def has_rows(self) -> bool:
@@ -108,7 +97,7 @@ class DeltaLakeTable(OutsideTable):
         self._require_fit(metadata, version)
         changes = CommittedRows(self.intake)
         with self._translated(), self._kept():
-            files = self._filesystem()
+            files = self._folder.files
             stamp = 0
             for number in range(range_.after, range_.upto):
                 commit = read_commit(files, number)
@@ -142,40 +131,24 @@ class DeltaLakeTable(OutsideTable):
 
     def close(self) -> None:
         with self._lock:
-            self._newest = self._files = None
+            self._folder.close()
 
     def _look(self) -> tuple[int, Metadata]:
-        """The newest version, and what the table is then.  It is opened anew where the commit that was the newest is
-        not there any more, or is another one: the table was made anew."""
+        """The newest version, and what the table is then."""
         with self._translated(), self._lock:
-            opened, self._newest = self._newest, None
-            if opened is not None and self._mark_of(opened.version()) == self._mark:
-                opened.update_incremental()
-            else:
-                opened = DeltaTable(self._path, storage_options=self._storage)
-            self._mark = self._mark_of(opened.version())
-            self._newest = opened
-            return opened.version(), _metadata(opened)
-
-    def _mark_of(self, version: int) -> tuple[int, int]:
-        found = self._filesystem().get_file_info(commit_path(version))
-        return found.mtime_ns or 0, found.size or 0
-
-    def _filesystem(self) -> pa.fs.FileSystem:
-        if self._files is None:
-            self._files = pa.fs.PyFileSystem(DeltaStorageHandler(self._path, self._storage))
-        return self._files
+            opened = self._folder.newest()
+            return opened.version(), metadata_of(opened)
 
     def _at(self, version: int) -> DeltaTable:
         with self._translated():
-            return DeltaTable(self._path, version, self._storage)
+            return self._folder.at(version)
 
     def _count(self, version: int) -> int:
         found = self._counts.get(version)
         if found is None:
             if len(self._counts) >= _COUNTED_MAX:
                 self._counts.clear()
-            found = self._counts[version] = read_commit(self._filesystem(), version).rows
+            found = self._counts[version] = read_commit(self._folder.files, version).rows
         return found
 
     def _take(self, files: pa.fs.FileSystem, commit: Commit, changes: CommittedRows) -> None:
@@ -197,7 +170,7 @@ class DeltaLakeTable(OutsideTable):
     def _require_beginning(self) -> None:
         try:
             with self._translated():
-                first = read_commit(self._filesystem(), 0)
+                first = read_commit(self._folder.files, 0)
         except Gone:
             first = None
         if first is None or first.metadata is None or not first.metadata.has_feed:
@@ -277,7 +250,7 @@ class DeltaLakeTable(OutsideTable):
             )) from None  # fmt: skip
 
     def _translated(self) -> AbstractContextManager[None]:
-        return _translated(self._path, self._said)
+        return self._folder.translated()
 
     def _said(self, message: str) -> str:
         return said_of(self.table.id, self.table.name, message)
@@ -289,30 +262,3 @@ def _without_empty(values: pa.Array) -> pa.Array:
     if not pa.types.is_large_string(values.type) and not pa.types.is_string(values.type):
         return values
     return pc.if_else(pc.equal(values, ""), pa.scalar(None, values.type), values)
-
-
-def _metadata(opened: DeltaTable) -> Metadata:
-    found = opened.metadata()
-    return Metadata.made(str(found.id), opened.schema().to_json(), found.partition_columns, found.configuration)
-
-
-def _place(options: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Where it is, and how its storage is reached."""
-    given = filled_in(options)
-    storage = {name.removeprefix(_STORAGE): value for name, value in given.items() if name.startswith(_STORAGE)}
-    return given["path"], storage
-
-
-def _poll_seconds(path: str) -> float:
-    return 1.0 if "://" in path and not path.startswith("file:") else 0.1
-
-
-@contextmanager
-def _translated(path: str, said: Callable[[str], str] = str) -> Iterator[None]:
-    """Raises Error where there is no such table, StoreAway where its storage does not answer; `said` is how."""
-    try:
-        yield
-    except TableNotFoundError as error:
-        raise Error(said(f"there is no Delta table at {path}")) from error
-    except (DeltaError, OSError, pa.ArrowException) as error:
-        raise StoreAway(said(f"{path} cannot be read: {' '.join(str(error).split())}")) from error
