@@ -20,7 +20,7 @@ from rich.console import Console
 import viewkeeper
 from local_maintenance import catch_up
 from viewkeeper import demo
-from viewkeeper.demo import streams
+from viewkeeper.demo import stores, streams
 from viewkeeper.demo.changes import OrderBook, OrderChange
 from viewkeeper.demo.outcome import DemoOutcome, ViewOutcome, show
 from viewkeeper.demo.process import Process
@@ -131,6 +131,18 @@ def test_a_small_run_of_streams_finds_every_part_right(
     assert views["high_loss"]["built"] == told["minutes"] > 0
     with viewkeeper.connect(tmp_path / "streams") as db:
         assert len(list(db.view("outages").rows())) == views["outages"]["rows"] > 0
+
+
+@pytest.mark.stores
+@pytest.mark.usefixtures("spark")
+def test_a_small_run_of_stores_has_the_rows_of_three_in_a_fourth(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Orders come to Cassandra, products to Kafka, customers here; Redis has what their own clients' rows give."""
+    assert stores.run(folder=tmp_path, scale=0.02, seconds=5, as_json=True)
+    told = json.loads(capfd.readouterr().out)
+    assert told["ok"] and told["rows"] > len(stores.shop.NATIONS)
+    assert min(told["written"].values()) > 0
 
 
 def test_measurements_are_the_same_each_time_and_none_is_lost() -> None:

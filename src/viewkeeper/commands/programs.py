@@ -15,7 +15,8 @@ _folder_option = click.option("--db", type=click.Path(file_okay=False, path_type
                               help="Keep the databases in this folder; without it they go at the end.")  # fmt: skip
 
 
-_DEMOS = {"tpch": ("viewkeeper.demo", 0.1, 60), "streams": ("viewkeeper.demo.streams", 1.0, 30)}
+_DEMOS = {"tpch": ("viewkeeper.demo", 0.1, 60), "streams": ("viewkeeper.demo.streams", 1.0, 30),
+          "stores": ("viewkeeper.demo.stores", 1.0, 30)}  # fmt: skip
 """Where each demo is, how large and how long (in seconds) it is if nothing is said."""
 
 _SOURCE_TREE = Path(__file__).parents[3]
@@ -28,21 +29,25 @@ _SOURCE_TREE = Path(__file__).parents[3]
 @click.option(
     "--scale",
     type=click.FloatRange(min=0, min_open=True),
-    help="How large: TPC-H's scale factor (0.1 if not said); of streams, times 2,000 pairs (1).",
+    help="How large: TPC-H's scale factor (0.1 if not said); times 2,000 pairs of streams, 50,000 orders of stores.",
 )
-@click.option("--seconds", type=click.IntRange(min=1), help="How long data change (60 if not said), or come (30).")
+@click.option(
+    "--seconds", type=click.IntRange(min=1), help="How long data change or come (60 if not said; streams, stores 30)."
+)
 @json_option
 @debug_option
 def demo(name: str, db: Path | None, scale: float | None, seconds: int | None, as_json: bool) -> None:
     """Show what viewkeeper does, then check all views.
 
     tpch (if NAME is not said): load TPC-H, maintain views while orders change.  streams: measurements of a network
-    come minute by minute, some of them late; views over them are built and repaired part by part.
+    come minute by minute, some of them late; views over them are built and repaired part by part.  stores: orders in
+    Cassandra, products from Kafka, one view of both, written to Redis; the servers are fetched and started.
 
     \b
     viewkeeper demo
     viewkeeper demo --scale 0.01 --seconds 20
     viewkeeper demo streams
+    viewkeeper demo stores
     """
     module, usual_scale, usual_seconds = _DEMOS[name]
     done = importlib.import_module(module).run(
