@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ import pytest
 
 import viewkeeper
 from kafka_topics import Topic
+from killing import said_when_killed
 from local_maintenance import catch_up
 from store_servers import unique
 from viewkeeper.catalog.model import Catalog
@@ -224,6 +227,36 @@ def test_a_topic_that_is_not_there_or_compacted_feeds_nothing(db: Database, kafk
         db.sql(topic.declared())
     with pytest.raises(DeclarationError, match="there is no topic 'nosuch'"):
         db.sql(topic.declared().replace(topic.name, "nosuch"))
+
+
+DRIVER = """
+import viewkeeper
+from viewkeeper.pipeline.local_executor import LocalExecutor
+from viewkeeper.pipeline.maintain import Maintenance
+
+with viewkeeper.connect({root!r}, durability="process") as db:
+    with Maintenance(db._storage, db._logs, LocalExecutor) as work:
+        print("it runs", flush=True)
+        work.wait()
+"""
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("kills", [5, pytest.param(40, marks=pytest.mark.stores)])
+def test_a_driver_that_is_killed_loses_and_doubles_no_row(
+    db: Database, kafka: Kafka, tmp_path: Path, kills: int
+) -> None:
+    chance, chance_of_kill, topic = random.Random(8), random.Random(9), Clicks(kafka.bootstrap_servers)
+    db.sql(topic.declared())
+    for _ in range(kills):
+        writer = threading.Thread(target=lambda: [topic.click(chance, 15) for _ in range(60)])
+        writer.start()
+        command = [sys.executable, "-c", DRIVER.format(root=str(db.root))]
+        said_when_killed(tmp_path, {0: command}, chance_of_kill.random() * 0.5)
+        writer.join()
+        assert not rows_of(db) - topic.sent
+    catch_up(db)
+    assert rows_of(db) == topic.sent
 
 
 @pytest.mark.faults
