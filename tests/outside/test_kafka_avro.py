@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import random
+import time
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +22,8 @@ from store_servers import unique
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.errors import DeclarationError, Error, InputError, LogLost, StoreAway
 from viewkeeper.pipeline.declare_script import run
+from viewkeeper.pipeline.local_executor import LocalExecutor
+from viewkeeper.pipeline.maintain import Maintenance
 from viewkeeper.servers import Kafka
 from viewkeeper.stores.outside.kafka.table import KafkaTable
 
@@ -304,4 +307,19 @@ def test_views_over_a_topic_in_avro_hold_what_its_writers_know(
             topic.change(chance, 50)
             catch_up(db)
             require_right(db, topic)
+        db.sql("CREATE VIEW names AS SELECT name FROM customers")
+        registry.fails = True
+        topic.new_version()
+        topic.change(chance, 20)
+        with Maintenance(db._storage, db._logs, LocalExecutor):
+            soon = time.monotonic() + 60
+            while "no schema registry answers" not in db.status()["tables"][1]["state"]:
+                assert time.monotonic() < soon
+                time.sleep(0.1)
+            token = db.table("customers").put({"id": 3, "name": "c"})
+            assert db.view("names").get("c", after=token, timeout=60) is not None
+            registry.fails = False
+        db.table("customers").delete(3)
+        catch_up(db)
+        require_right(db, topic)
         assert not list(db.rejected("orders"))
