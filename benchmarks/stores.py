@@ -5,6 +5,7 @@ Servers, writers and the pipeline share the machine.
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import viewkeeper
 from benchmarks.support.clients import Client
 from benchmarks.support.foreign import AT_ONCE, KafkaOrders, drawn, foreign, servers, write_at
 from benchmarks.support.report import BenchReport, Series, say
+from benchmarks.support.spark_kafka import read_by_spark
 from viewkeeper.database import Database
 
 COLUMNS = "(id BIGINT, customer INT, price DECIMAL(15,2), PRIMARY KEY (id))"
@@ -36,7 +38,9 @@ def run(folder: Path, small: bool) -> BenchReport:
         if kind == "kafka":
             KafkaOrders.on(server, "orders")
         with viewkeeper.connect(folder / f"{kind}-db", durability="process") as db:
-            _speeds(db, kind, where, rows, speed)
+            followed = _speeds(db, kind, where, rows, speed)
+            if kind == "kafka":
+                _spark(folder, where, rows, followed, report)
             with db.maintain():
                 db.catch_up()
                 _latency(db, kind, where, probes, soon)
@@ -44,7 +48,7 @@ def run(folder: Path, small: bool) -> BenchReport:
     return report
 
 
-def _speeds(db: Database, kind: str, where: str, rows: int, table: Series) -> None:
+def _speeds(db: Database, kind: str, where: str, rows: int, table: Series) -> float:
     say(f"stores: {kind}: {rows:,} rows are written")
     orders = foreign(kind, where, "orders")
     all_rows = drawn(rows, rows, 1)
@@ -60,6 +64,21 @@ def _speeds(db: Database, kind: str, where: str, rows: int, table: Series) -> No
     _, followed = _timed(db.catch_up)
     table.add(kind, read / alone, rows / adopted, alone / read * rows / adopted, rows / followed,
               alone / read * rows / followed)  # fmt: skip
+    return rows / followed
+
+
+def _spark(folder: Path, where: str, rows: int, followed: float, report: BenchReport) -> None:
+    """The topic, with what was adopted and what was followed, by Spark's own source."""
+    say("stores: kafka: Spark's own source reads it")
+    cores = os.cpu_count() or 1
+    with Client(read_by_spark, where, "orders", folder / "spark", cores) as client:
+        read = client.result()
+    if read.orders != rows:
+        raise AssertionError(f"Spark's program has {read.orders:,} orders, and there are {rows:,}")
+    table = report.table("a topic of envelopes, messages a second", "who", "messages/s", "ratio")
+    table.add("viewkeeper, followed, with a view", followed, 1.0)
+    table.add("Spark's source, foreachBatch that counts", read.alone, read.alone / followed)
+    table.add("Spark's source, foreachBatch with rows and view", read.kept, read.kept / followed)
 
 
 def _latency(db: Database, kind: str, where: str, probes: int, table: Series) -> None:

@@ -34,9 +34,10 @@ def cache_folder() -> Path:
     return Path(around, "viewkeeper", "servers")
 
 
-def jars(server: str, megabytes: int) -> Path:
-    """The folder with the jars of `server` that `SERVER_pom.xml` lists, about so large; fetched if it is not there."""
-    pom = (Path(__file__).parent / f"{server}_pom.xml").read_bytes()
+def jars(server: str, megabytes: int, pom: bytes | None = None) -> Path:
+    """The folder with the jars of `server`, about so large, that its `pom` lists, or `SERVER_pom.xml`; fetched if it is
+    not there."""
+    pom = (Path(__file__).parent / f"{server}_pom.xml").read_bytes() if pom is None else pom
     folder = cache_folder() / f"{server}-{hashlib.sha256(pom).hexdigest()[:12]}"
     if not folder.is_dir():
         with _alone(server) as lock:
