@@ -361,6 +361,32 @@ def test_many_small_writings_leave_few_files(shop: Shop, place: DeltaPlace, monk
     assert 2 <= most <= 5
 
 
+def test_versions_in_which_nothing_changed_are_told_now_and_then(shop: Shop, place: DeltaPlace) -> None:
+    using = shop.using("kept").replace("every_seconds '0'", "every_seconds '0.2'")
+    shop.db.sql(f"CREATE VIEW kept {using} AS SELECT id FROM orders")
+    with maintained(shop):
+        shop.db.table("orders").put({"id": 1})
+        shop.db.catch_up(timeout=60.0)
+        begun, before = time.monotonic(), place.table("kept").version()
+        while place.table("kept").version() == before:
+            shop.db.table("orders").put({"id": 1})
+            shop.db.catch_up(timeout=60.0)
+        assert time.monotonic() - begun > 1.5
+        told = place.version("kept")
+        shop.db.table("orders").put({"id": 2})
+        shop.db.catch_up(timeout=60.0)
+        assert place.version("kept") > told
+        assert place.rows("kept", ["id"]) == texts([(1,), (2,)])
+        shop.db.table("orders").put({"id": 1})
+        shop.db.catch_up(timeout=60.0)
+        shutil.rmtree(place.path("kept"))
+        shop.db.table("orders").put({"id": 1})
+        time.sleep(1.5)
+        shop.db.catch_up(timeout=60.0)
+        assert place.rows("kept", ["id"]) == texts([(1,), (2,)])
+    assert all(report.ok for report in checked(shop, names=["kept"], repair=True))
+
+
 def test_a_table_is_written_so_often_as_is_said(shop: Shop, place: DeltaPlace) -> None:
     slow = shop.using("slow").replace("every_seconds '0'", "every_seconds '1.5'")
     shop.db.sql(f"CREATE VIEW slow {slow} AS SELECT id, price FROM orders")

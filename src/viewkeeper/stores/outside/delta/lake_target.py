@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, ClassVar
@@ -45,6 +46,9 @@ from viewkeeper.trace.rows import Rows
 PACE, PACE_SECONDS = "every_seconds", 1.0
 """The option that says how long after a commit the next one is done, at least; each is a file of the log, and more."""
 
+QUIET_PAUSES, QUIET_SECONDS = 10, 10.0
+"""A version in which nothing changed is told after so many pauses, or so many seconds: a commit of its own."""
+
 _PROPERTIES = {name.lower(): name for name in (
     FEED, "delta.logRetentionDuration", "delta.deletedFileRetentionDuration", "delta.checkpointInterval"
 )}  # fmt: skip
@@ -72,6 +76,9 @@ class DeltaTarget(ViewTarget):
         self._base: tuple[DeltaTable, int] | None = None
         self._staged: Staged | None = None
         self._replaced = False
+        self._told: Marker | None = None
+        self._told_at = 0.0
+        self._untold: Marker | None = None
 
     @classmethod
     def check(cls, options: Mapping[str, str]) -> None:
@@ -96,10 +103,14 @@ class DeltaTarget(ViewTarget):
 
     def marker(self) -> Marker | None:
         opened = self._look()
-        return None if opened is None else self._heard(opened)[0]
+        if opened is None:
+            return None
+        found, attempt = self._heard(opened)
+        return self._untold if self._untold and (found, attempt) == (self._told, self._attempt) else found
 
     def begin(self, mine: Marker, *, force: bool = False) -> Marker | None:
         self._mine, self._staged, self._replaced, self._attempt = mine, None, False, None
+        self._told, self._untold = None, None
         opened = self._look()
         if opened is None:
             return None
@@ -128,6 +139,10 @@ class DeltaTarget(ViewTarget):
         staged = self._begun()
         with self._folder.translated():
             actions = staged.actions()
+        if not actions and not staged.replaced and self._is_quiet(marker):
+            self._untold = marker
+            self._staged = None
+            return
         if self._base is None:
             self._create(marker, actions)
         else:
@@ -137,6 +152,7 @@ class DeltaTarget(ViewTarget):
             self._commit(opened, marker, self._attempt, actions, staged.replaced)
         staged.done()
         self._staged, self._replaced = None, False
+        self._told, self._told_at, self._untold = marker, time.monotonic(), None
 
     def deviations(self, form: RowForm, rows: Iterable[Rows]) -> Iterator[tuple[list[Deviation], Mending]]:
         prepared, store = self._prepared(form)
@@ -239,6 +255,14 @@ class DeltaTarget(ViewTarget):
         self._base = None if opened is None else (opened, opened.version())
         self._staged = Staged(self._store, committed, self._replaced)
         return self._staged
+
+    def _is_quiet(self, marker: Marker) -> bool:
+        """Whether what the table says of itself, as this process has had it say, may stay, though it is also there as
+        of `marker`."""
+        if self._told is None or self._told._replace(at=marker.at) != marker:
+            return False
+        longest = max(self.pause_seconds, min(QUIET_PAUSES * self.pause_seconds, QUIET_SECONDS))
+        return time.monotonic() - self._told_at < longest
 
     def _made_able(self, opened: DeltaTable, form: ViewForm) -> DeltaTable:
         """The table, which can have the columns of `form` afterwards: a commit of its own."""
