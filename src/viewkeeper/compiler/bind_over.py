@@ -203,6 +203,10 @@ def _frame(window: exp.Window) -> Frame | None:
     if spec is None:
         return None
     unit = str(spec.args["kind"]).upper()
+    if unit not in ("ROWS", "RANGE"):
+        raise Refused(
+            f"Spark has no {unit} frames; write ROWS or RANGE, or dense_rank() in a subquery and RANGE over it"
+        )
     start = _bound(spec, "start", unit)
     end = _bound(spec, "end", unit) if spec.args.get("end") is not None else 0
     terms = terms_of(window)

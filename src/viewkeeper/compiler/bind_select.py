@@ -239,9 +239,10 @@ class SelectBinder:
         node, place = found[0], self._query.place(found[0])
         if len(found) > 1:
             raise self._query.error("this is not SQL: a SELECT list has one generator", found[1])
-        clause = Clause("an aggregate cannot stand in a generator; put it into a subquery")
+        if node.find(exp.AggFunc) is not None:
+            raise self._query.error("a generator over aggregates is not supported by operators", node, NotSupported)
         try:
-            return bound_generator(node, lambda each: binder.bind(each, clause), False, place, self._names.zone)
+            return bound_generator(node, lambda each: binder.bind(each, Clause()), False, place, self._names.zone)
         except Refused as refused:
             raise self._query.error(str(refused), node, refused.kind) from None
 

@@ -164,6 +164,7 @@ _MAKE_MOMENTS = ("cast", "try_cast", "date", "timestamp", "to_date", "to_timesta
                  "to_timestamp_ltz", "to_timestamp_ntz")  # fmt: skip
 _FIRST = "which row it takes is chance; use min_by or max_by, or write it OVER (... ORDER BY ...)"
 _LISTED = "the order of its values is chance; {}, or write it OVER (... ORDER BY ...)"
+_LISTED_OVER = "the order of its values is chance; put an ORDER BY that tells rows apart into its OVER (...)"
 _ORDERED = {True: "put WITHIN GROUP (ORDER BY ...) behind it", False: "put sort_array(...) around it"}
 
 _BINS = "its bins depend on how Spark splits the rows; use count(*) ... GROUP BY width_bucket(...) instead"
@@ -210,7 +211,13 @@ _FUNCTIONS: dict[str, tuple[tuple[str, ...], str]] = {
 _TAKES_FIRST = {"First": ("first", "first_value"), "Last": ("last", "last_value"), "AnyValue": ("any_value",)}
 _LISTS = {"CollectList": ("collect_list", "array_agg"), "CollectSet": ("collect_set",),
           "CollectUnion": ("collect_union",), "ListAgg": ("listagg", "string_agg")}  # fmt: skip
-_UNORDERED = {"SortArray", "ArraySort", "Size", "ArrayMin", "ArrayMax", "ArrayContains", "ArraySize", "Cardinality"}
+_UNORDERED = {"SortArray", "ArraySort", "Size", "ArrayMin", "ArrayMax", "ArrayContains", "ArraySize", "Cardinality",
+              "ArrayExists", "ArrayForAll"}  # fmt: skip
+"""What finds lists equal that hold the same values in another order."""
+
+_EACH_BY_ITSELF = {"ArrayDistinct", "ArrayTransform", "ArrayFilter", "ArrayCompact", "ArrayRemove"}
+"""What makes of such lists such lists; where a function is given the place of a value, too, it does not."""
+
 _PASSED = {"Project", "LocalLimit", "GlobalLimit", "Offset", "Filter", "SubqueryAlias"}
 
 
@@ -224,11 +231,12 @@ def changing(analysed: PlanNode, deterministic: bool) -> Changing | None:
             return Changing(("aes_encrypt",), f"cannot stand in a view so: {_VECTOR}", named=True)
         if node.name in ("Cast", "ParseToDate", "ParseToTimestamp") and _is_moment_of_now(node):
             return Changing(_MAKE_MOMENTS, _MOMENT)
-        if node.name in _TAKES_FIRST and not _is_ordered_window(above):
+        if node.name in _TAKES_FIRST and not _is_ordered_window(above) and not _is_of_groups_key(node, above):
             names = _TAKES_FIRST[node.name]
             return Changing(names, f"cannot stand in a view so: {_FIRST}", named=True)
         if node.name in _LISTS and not _is_put_in_order(node, above):
-            what = _LISTED.format(_ORDERED[node.name == "ListAgg"])
+            is_over = any(each.name == "WindowExpression" for each in above)
+            what = _LISTED_OVER if is_over else _LISTED.format(_ORDERED[node.name == "ListAgg"])
             return Changing(_LISTS[node.name], f"cannot stand in a view so: {what}", named=True)
         if node.name in ("GlobalLimit", "Offset") and not _is_sorted(node) and not _asks_for_rows(node, above):
             name = "LIMIT" if node.name == "GlobalLimit" else "OFFSET"
@@ -269,10 +277,31 @@ def _is_ordered_window(above: tuple[PlanNode, ...]) -> bool:
 def _is_put_in_order(node: PlanNode, above: tuple[PlanNode, ...]) -> bool:
     if _is_ordered_window(above) or any(child.name == "SortOrder" for child in (*node.children, *node.inside)):
         return True
-    parent = next((each for each in reversed(above) if each.name != "AggregateExpression"), None)
-    if parent is None or parent.name not in _UNORDERED:
+    around = (each for each in reversed(above) if each.name != "AggregateExpression" and not _is_value_by_value(each))
+    parent = next(around, None)
+    if parent is None or parent.name not in _UNORDERED or not _sees_no_places(parent):
         return False
     return parent.name != "ArraySort" or [each.name for each, _ in parent.children[1].walk()][:2] == _BY_VALUE
+
+
+def _is_value_by_value(node: PlanNode) -> bool:
+    return node.name in _EACH_BY_ITSELF and _sees_no_places(node)
+
+
+def _sees_no_places(node: PlanNode) -> bool:
+    """Whether no function in it is given the place of a value; that of array_sort is given two values."""
+    functions = [child for child in node.children if child.name == "LambdaFunction"]
+    return node.name == "ArraySort" or all(len(each.children) == 2 for each in functions)
+
+
+def _is_of_groups_key(node: PlanNode, above: tuple[PlanNode, ...]) -> bool:
+    """Whether all rows of a group have the same value: it is one by which they are grouped."""
+    value = node.children[0]
+    aggregate = next((each for each in reversed(above) if each.name == "Aggregate"), None)
+    if aggregate is None or value.name != "AttributeReference" or any(e.name == "WindowExpression" for e in above):
+        return False
+    grouped = [each[0] for each in aggregate.fields["groupingExpressions"]]
+    return any("exprId" in tree and tree["exprId"] == value.fields["exprId"] for tree in grouped)
 
 
 _BY_VALUE = ["LambdaFunction", "If"]

@@ -108,7 +108,9 @@ def _attributes(terms: Sequence[PlanNode]) -> set[int]:
 
 def _tells_apart(ordered: set[int], below: PlanNode, keys: Keys) -> bool:
     output = _output(below)
-    if output is not None and set(output) <= ordered:
+    copies = {_id(each) for each in below.inside if below.name == "Project" and each.name == "Alias"
+              and each.children[0].name == "AttributeReference" and _id(each.children[0]) in ordered}  # fmt: skip
+    if output is not None and set(output) <= ordered | copies:
         return True  # equal rows are one another's like
     return any(key <= ordered for key in _keys(below, keys))
 
