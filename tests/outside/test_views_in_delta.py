@@ -131,6 +131,7 @@ def test_options_are_checked_and_no_secret_is_kept(shop: Shop, place: DeltaPlace
         "path 'some/where'": "say the whole path",
         "path '/x', evry_seconds '1'": "did you mean every_seconds",
         "path '/x', every_seconds 'often'": "such as '10'",
+        "path '/x', every_seconds '601'": "at most 600",
         "path '/x', delta.logRetentionDuration '7 days'": "such as 'interval 7 days'",
         "path '/x', delta.enableChangeDataFeed 'yes'": "there are true, false",
         "path 's3://b/t', storage.aws_secret_access_key 'x'": "a secret is not kept",
@@ -282,6 +283,24 @@ def test_values_of_all_types_are_deltas_own_and_read_back_as_they_are(shop: Shop
         1_704_067_200_000_000, b"z", {1: 0.5, 2: float("inf")}, full["q"], full["a"], -259_199_999_999, 14,
         [172_800_000_000],
     )  # fmt: skip
+
+
+def test_names_of_columns_may_have_any_signs(shop: Shop, place: DeltaPlace) -> None:
+    shop.db.sql(f"""CREATE VIEW odd {shop.using("odd")} AS
+                      SELECT id AS `a.b`, named_struct('b', customer) AS a, note AS `x y'"%=ü`, price AS Price
+                      FROM orders;
+                    CREATE VIEW of_one {shop.using("of_one")} AS SELECT note AS `a.b`, customer AS `b c` FROM orders""")
+    for seed in range(3):
+        shop.change(random.Random(seed), 30)
+        catch_up(shop.db)
+        assert all(report.ok for report in checked(shop, names=["odd", "of_one"]))
+        read = place.table("odd").to_pyarrow_table().to_pylist()
+        assert {(row["a.b"], row["a"]["b"], row["x y'\"%=ü"], row["Price"]) for row in read} == {
+            (key, row["customer"], row["note"], row["price"]) for key, row in shop.orders.items()
+        }
+        for key in shop.orders:
+            reader = shop.db.view("odd")
+            assert reader.get(key, source="store") == reader.get(key)
 
 
 def test_rows_of_a_dropped_view_go_and_the_table_can_be_used_again(shop: Shop, place: DeltaPlace) -> None:

@@ -43,8 +43,9 @@ from viewkeeper.trace.hashing import hash_columns
 from viewkeeper.trace.keys import canonical
 from viewkeeper.trace.rows import Rows
 
-PACE, PACE_SECONDS = "every_seconds", 1.0
-"""The option that says how long after a commit the next one is done, at least; each is a file of the log, and more."""
+PACE, PACE_SECONDS, PACE_MAX = "every_seconds", 1.0, 600.0
+"""The option that says how long after a commit the next one is done, at least; each is a file of the log, and more.
+The version that the table has is kept here for so long."""
 
 QUIET_PAUSES, QUIET_SECONDS = 10, 10.0
 """A version in which nothing changed is told after so many pauses, or so many seconds: a commit of its own."""
@@ -90,6 +91,8 @@ class DeltaTarget(ViewTarget):
             if not re.fullmatch(pattern, options[name]):
                 example = "interval 7 days" if name not in patterns else "10"
                 raise InputError(f"OPTIONS ({name} {options[name]!r}): such as '{example}'")
+        if float(options.get(PACE, PACE_SECONDS)) > PACE_MAX:
+            raise InputError(f"OPTIONS ({PACE} {options[PACE]!r}): at most {PACE_MAX:g}")
 
     @classmethod
     def collide(cls, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
