@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import viewkeeper
+from kafka_clicks import Clicks, rows_of
 from kafka_topics import COLUMNS, VIEWS, Topic, require_right
 from viewkeeper.servers import Kafka
 
@@ -40,3 +41,20 @@ def test_views_over_a_topic_are_kept_by_spark(
             assert db.view("spend").get(77, after=token)["n"] == 1
         assert [report.problem for report in db.check_all()] == ["", ""]
         assert [row["reason"] for row in db.rejected("orders")] == ["its value is no JSON"]
+
+
+@pytest.mark.spark
+def test_a_stream_that_a_topic_feeds_is_kept_by_spark(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
+    chance, topic = random.Random(6), Clicks(kafka.bootstrap_servers)
+    topic.click(chance, 200)
+    with viewkeeper.connect(tmp_path / "db", durability="process") as db:
+        db.sql(topic.declared())
+        db.sql("CREATE VIEW busy AS SELECT who, sum(n) AS s FROM clicks [WINDOW 3 MINUTES] GROUP BY who")
+        with db.maintain(servers=2):
+            for _ in range(3):
+                db.catch_up(timeout=60)
+                assert rows_of(db) == topic.sent
+                topic.click(chance, 100)
+            db.catch_up(timeout=60)
+        assert rows_of(db) == topic.sent
+        assert [report.problem for report in db.check_all()] == ["", ""]

@@ -7,7 +7,6 @@ import random
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,9 @@ from typing import Any
 import pytest
 
 import viewkeeper
-from kafka_topics import Topic
+from kafka_clicks import BEGAN, CUT, STREAM, Clicks, rows_of
 from killing import said_when_killed
 from local_maintenance import catch_up
-from store_servers import unique
 from viewkeeper.catalog.model import Catalog
 from viewkeeper.database import Database
 from viewkeeper.errors import DeclarationError, InputError, LogLost
@@ -30,50 +28,11 @@ from viewkeeper.servers import Kafka
 from viewkeeper.streams.intake.outside_intake import take_in
 from viewkeeper.streams.intake.stream_log import StreamLog
 
-STREAM = "(ts TIMESTAMP NOT NULL, who STRING, n INT)"
-CUT = "TIMESTAMP BY ts PARTITION LENGTH 60"
-BEGAN = 1_700_000_000
-
-
-class Clicks(Topic):
-    """A topic of clicks, whose messages `sent` are."""
-
-    def __init__(self, servers: str, partitions: int = 3, **config: str) -> None:
-        super().__init__(servers, unique("clicks"), "json-append", partitions, **config)
-        self.sent: Counter[tuple[int, str, int]] = Counter()
-        self.now = BEGAN
-
-    def click(self, chance: random.Random, count: int, producer: Any = None, seconds: int = 5) -> None:
-        """So many clicks, each a few seconds after the one before."""
-        for _ in range(count):
-            self.now += chance.randrange(seconds)
-            row = (self.now, chance.choice("abc"), chance.randrange(100))
-            self.send(row, producer)
-            self.sent[row] += 1
-        self.flush()
-
-    def send(self, row: tuple[int, str, int], producer: Any = None) -> None:
-        value = {"ts": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(row[0])), "who": row[1], "n": row[2]}
-        (producer or self.producer).produce(self.name, json.dumps(value).encode(), row[1])
-
-    def declared(self, more: str = "") -> str:
-        return f"CREATE STREAM clicks {STREAM} USING kafka {self.options} {CUT} {more}"
-
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[Database]:
     with viewkeeper.connect(tmp_path / "db", durability="process") as database:
         yield database
-
-
-def rows_of(db: Database) -> Counter[tuple[int, str, int]]:
-    """All rows of the stream, in sealed parts and open ones."""
-    stream = db.stream("clicks")
-    first, newest = stream.first, stream.newest
-    rows = list(stream.open().rows())
-    if first is not None and newest is not None:
-        rows += list(stream.parts(first, newest).rows())
-    return Counter((int(row["ts"].timestamp()), row["who"], row["n"]) for row in rows)
 
 
 def test_a_streams_rows_are_the_messages_of_the_topic(db: Database, kafka: Kafka) -> None:
