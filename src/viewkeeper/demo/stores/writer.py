@@ -36,11 +36,16 @@ def main(folder: str, orders: int, rate: float, port: int, bootstrap_servers: st
             cassandra.put(new)
             amended = [order._replace(quantity=chance.randrange(1, 9)) for order in chance.sample(there, AMENDED)]
             cassandra.amend(amended)
-            chance.shuffle(there)
-            cancelled, there = there[:CANCELLED], there[CANCELLED:] + new
-            gone = {order.id for order in cancelled}
-            cassandra.cancel([*cancelled, *(order for order in amended if order.id in gone)])
-            done.update(ordered=NEW, amended=AMENDED, cancelled=CANCELLED, products=_product(kafka, products, chance))
+            gone = chance.sample(there, CANCELLED)
+            cassandra.cancel(gone)
+            left = chance.randrange(CUSTOMERS)  # all of this customer's orders go by one statement
+            cassandra.forget(left)
+            numbers = {order.id for order in gone}
+            cancelled = [order for order in there if order.id in numbers or order.customer == left]
+            there = [order for order in [*there, *new] if order.id not in numbers and order.customer != left]
+            done.update(
+                ordered=NEW, amended=AMENDED, cancelled=len(cancelled), products=_product(kafka, products, chance)
+            )
             db.table("customers").put({"id": chance.randrange(CUSTOMERS), "nation": chance.choice(NATIONS)})
             done["customers"] += 1
             tell(**done)
