@@ -19,14 +19,17 @@ from click.testing import CliRunner
 import viewkeeper
 from cassandra_rows import CassandraRows, connected
 from local_maintenance import catch_up
+from viewkeeper.catalog.model import Catalog, Table
 from viewkeeper.checker.check import check_views
 from viewkeeper.cli import cli
 from viewkeeper.database import Database
 from viewkeeper.errors import Error, LogLost, StoreAway
 from viewkeeper.evidence import DatabaseEvidence
+from viewkeeper.pipeline.declare_script import run
 from viewkeeper.servers import Cassandra
 from viewkeeper.servers.cassandra_log import CassandraLog
 from viewkeeper.stores.outside.cassandra import cassandra_table
+from viewkeeper.stores.outside.opened import OutsideTables
 
 pytestmark = [pytest.mark.stores, pytest.mark.faults]
 
@@ -139,6 +142,17 @@ def test_segments_go_when_all_have_read_them_and_not_before(db: Database, tmp_pa
         db.sql(rows.declared(VIEWS))
         catch_up(db)
         opened = db._logs.outside.of(db.catalog.outside[0])
+        slow = rows.declared().replace("OPTIONS (", "OPTIONS (follower 'slow', ")
+        table = run(Catalog(), slow).catalog.find("orders")
+        assert isinstance(table, Table)
+        OutsideTables("UTC").of(table).start()
+        for id_ in range(10):
+            rows.put(id_, note="x" * 200_000)
+        catch_up(db)
+        opened.forget(opened.ends().positions)
+        assert len(list(folder.glob("*.log"))) >= 2, "one has not read them"
+        (other,) = (name for name in followers(log) if name.startswith("slow/"))
+        CliRunner().invoke(cli, ["cassandra-log", "--listen", log.address, "--drop", other])
         for id_ in range(100):  # three times what cdc_raw may hold
             until_acknowledged(lambda id_=id_: rows.put(id_, note="x" * 200_000))
             if id_ % 5 == 0:
@@ -173,6 +187,25 @@ def test_segments_go_when_all_have_read_them_and_not_before(db: Database, tmp_pa
         assert dropped.exit_code == 0 and follower not in dropped.output
         nobody = CliRunner().invoke(cli, ["cassandra-log", "--listen", log.address, "--drop", follower])
         assert f"nobody called {follower} follows the log" in str(nobody.exception)
+
+
+def test_a_log_that_is_compressed_and_written_now_and_then(db: Database, tmp_path: Path) -> None:
+    """A token covers what is acknowledged, and not in the log's file yet."""
+    settings = {"commitlog_sync": "periodic", "commitlog_sync_period": "300ms",
+                "commitlog_compression": [{"class_name": "LZ4Compressor"}]}  # fmt: skip
+    with cluster(tmp_path, **settings) as (server, (log,)), connected(server) as session:
+        rows = CassandraRows(session, server, [log], "orders")
+        rows.change(random.Random(1), 30, updates=False)
+        db.sql(rows.declared(VIEWS))
+        catch_up(db)
+        for id_ in range(3):
+            rows.change(random.Random(id_), 30)
+            token = db.table("orders").put({"id": id_, "note": "put"})
+            catch_up(db)
+            assert db.view("rows").get(id_, after=token)["note"] == "put"
+            require_right(db, rows)
+            log.kill()
+            log.start()
 
 
 def followers(log: CassandraLog) -> list[str]:

@@ -146,11 +146,10 @@ class CassandraTable(OutsideTable):
     def write(self, operations: Operations) -> Mapping[str, int]:
         with self._translated("rows cannot be written"):
             self._rows(self._look(LOOK_SECONDS)).write(operations)
-        written = time.monotonic()
         ends = self._ends()
         # What is acknowledged is in the log's file then, or, with commitlog_sync: periodic, when that is next written.
-        while time.monotonic() - written < max(_sync_seconds(each) for each in ends.values()):
-            time.sleep(0.01)
+        if pause := max(_sync_seconds(each) for each in ends.values()):
+            time.sleep(pause)
             ends = self._ends()
         return {part: found["end"] for part, found in ends.items()}
 

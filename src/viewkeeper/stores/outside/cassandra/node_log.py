@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,17 +88,24 @@ class NodeLog:
         self._socket: socket.socket | None = None
 
     def asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a request that has one."""
+        """The answer to a request that has one; all of them may be done twice."""
         with self._lock:
-            opened, self._socket = self._socket or self._connected(), None
-            try:
-                _send(opened, request)
-                answer = _header(opened)
-            except BaseException:
-                opened.close()
-                raise
-            self._socket = opened
+            opened, self._socket = self._socket, None
+            if opened is not None:
+                with suppress(ConnectionError):  # it was started anew since
+                    return _require_done(self._answer(opened, request))
+            answer = self._answer(self._connected(), request)
         return _require_done(answer)
+
+    def _answer(self, opened: socket.socket, request: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            _send(opened, request)
+            answer = _header(opened)
+        except BaseException:
+            opened.close()
+            raise
+        self._socket = opened
+        return answer
 
     def read(self, request: Mapping[str, Any], keys: int, values: int) -> Iterator[dict[str, Any] | LogFrame]:
         """What the program says of itself and the table, then the frames of a range."""
