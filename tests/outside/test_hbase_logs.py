@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,11 +14,15 @@ import pytest
 from folded_cells import FoldedCells
 from viewkeeper.catalog.model import Catalog, Table
 from viewkeeper.changes.operations import TableForm
+from viewkeeper.changes.positions import logs_of
+from viewkeeper.errors import LogLost
 from viewkeeper.pipeline.declare_script import run
 from viewkeeper.stores.intake import TableIntake
-from viewkeeper.stores.outside.contract import ReadPart
+from viewkeeper.stores.logs import require_no_less
+from viewkeeper.stores.outside.contract import LogEnds, PartRange, ReadPart
 from viewkeeper.stores.outside.hbase import wal_files
 from viewkeeper.stores.outside.hbase.description import Family, newest_description, read_families
+from viewkeeper.stores.outside.hbase.hbase_table import HBaseTable
 from viewkeeper.stores.outside.hbase.log_cells import CellDecoder, NoFollowing
 from viewkeeper.stores.outside.hbase.mapping import CellMapping
 from viewkeeper.stores.outside.hbase.wal import Entries, LogUnreadable, first_entry, walk, without_trailer
@@ -113,15 +118,19 @@ def test_a_broken_cell_is_told() -> None:
         walked(header() + broken)
 
 
+def declared(columns: str, options: dict[str, str]) -> Table:
+    given = {"thrift": "localhost:1", "wal": "file:///x", "table": "t", **options}
+    listed = ", ".join(f"{name} '{value}'" for name, value in given.items())
+    table = run(Catalog(), f"CREATE TABLE t {columns} USING hbase OPTIONS ({listed})").catalog.find("t")
+    assert isinstance(table, Table)
+    return table
+
+
 class Decoding:
     """Reads entries for a table that is declared with `columns` and `options`."""
 
     def __init__(self, columns: str = COLUMNS, options: dict[str, str] = OPTIONS, versions: int = 1) -> None:
-        given = {"thrift": "h:1", "wal": "file:///x", "table": "t", **options}
-        listed = ", ".join(f"{name} '{value}'" for name, value in given.items())
-        table = run(Catalog(), f"CREATE TABLE t {columns} USING hbase OPTIONS ({listed})").catalog.find("t")
-        assert isinstance(table, Table)
-        self.form = TableForm(table)
+        self.form = TableForm(declared(columns, options))
         intake = TableIntake(self.form, "UTC")
         self.decoder = CellDecoder(intake, CellMapping(intake, options), lambda family: versions)
 
@@ -399,3 +408,30 @@ def test_how_families_are_declared_is_read_from_the_newest_description(tmp_path:
     for broken in (b"", b"PBU", found[:-1], b"XXXX" + found[4:]):
         with pytest.raises(ValueError):
             read_families(broken)
+
+
+def test_a_part_that_is_gone_had_been_read_if_it_was_finished(logs: Logs) -> None:
+    described = logs.root / "data" / "default" / "t" / ".tabledesc"
+    described.mkdir(parents=True)
+    given = message(family(b"f"), family(b"g"))
+    (described / f".tableinfo.0000000001.{len(given) + 4}").write_bytes(b"PBUF" + given)
+    (logs.root / "hbase.id").write_bytes(b"cluster")
+    with closing(HBaseTable(declared(COLUMNS, {**OPTIONS, "wal": logs.root.as_uri()}), "UTC")) as opened:
+        path = logs.write(10, header() + of(5))
+        seen = opened.ends()
+        (written,) = logs_of(opened.table.id, seen.positions).items()
+        logs.archive(path)
+        path.parent.rmdir()
+        (finished,) = logs_of(opened.table.id, opened.ends().positions).items()
+        assert opened.estimate(seen.positions[SERVER], finished[1]) == 1
+        (logs.root / "oldWALs" / path.name).unlink()
+        gone = opened.ends()
+        assert gone == LogEnds({}, {})
+        require_no_less(opened, dict([finished]), gone)
+        with pytest.raises(LogLost, match=r"its log host.example,16020,\d+ is gone, and was read up to"):
+            require_no_less(opened, dict([written]), gone)
+        (logs.root / "hbase.id").write_bytes(b"another")
+        logs.write(10, header() + of(5))
+        assert opened.ends().identities != seen.identities
+        with pytest.raises(LogLost, match="is not the one that was read before"):
+            opened.read(PartRange(opened.table.id, SERVER, 0, seen.positions[SERVER], seen.identities[SERVER]))

@@ -255,3 +255,34 @@ def test_a_gateway_that_is_away_holds_up_who_asks_it_alone(db: Database, tmp_pat
         server.start()
         with closing(HBaseRows(server, "orders")) as rows:
             require_right(db, rows)
+
+
+@pytest.mark.faults
+def test_logs_that_hbase_deletes_are_missed_where_they_had_not_been_read(db: Database, tmp_path: Path) -> None:
+    settings = {"hbase.master.logcleaner.ttl": "6000", "hbase.master.cleaner.interval": "500"}
+    with HBase(tmp_path / "hbase", region_servers=1, settings=settings) as server:
+
+        def wait_until_deleted() -> None:
+            deadline = time.monotonic() + 60
+            while any(each.name.startswith("localhost") for each in (server.root / "oldWALs").iterdir()):
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+
+        with closing(HBaseRows(server, "orders")) as rows:
+            db.sql(rows.declared(VIEWS))
+            rows.change(random.Random(1), 100)
+            with HBaseAdmin(server) as admin:
+                for _ in range(2):
+                    admin.flush("orders")
+                    admin.roll()
+                    catch_up(db)
+            wait_until_deleted()
+            rows.change(random.Random(2), 100)
+            catch_up(db)
+            require_right(db, rows)
+            rows.change(random.Random(3), 100)
+        server.kill()
+        server.start()  # the log of the server that was killed is older than it stays
+        wait_until_deleted()
+        with pytest.raises(LogLost, match="is gone, and was read up to"):
+            catch_up(db)

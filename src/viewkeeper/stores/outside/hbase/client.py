@@ -21,7 +21,7 @@ SCANNED_AT_ONCE = 10_000
 """Rows of one scanner: none is kept open longer than it takes to read these."""
 
 FETCHED_AT_ONCE = 1_000
-_WRONG = ("TableNotFoundException", "NoSuchColumnFamilyException", "AccessDeniedException", "DoNotRetryIOException",
+_WRONG = ("TableNotFoundException", "NoSuchColumnFamilyException", "AccessDeniedException",
           "TableExistsException", "IllegalArgumentException")  # fmt: skip
 """Of HBase's errors those that waiting does not mend."""
 
