@@ -220,6 +220,26 @@ def test_a_table_that_is_not_what_it_was_is_told_or_made_again(
         assert shop.found() == shop.expected()
 
 
+@pytest.mark.parametrize(("how", "message"), [
+    ("vectors", "it has deletion vectors, which is not supported"), ("partitions", "it is partitioned; delete it")
+])  # fmt: skip
+def test_a_table_that_others_have_made_unreadable_is_told(
+    shop: Shop, place: DeltaPlace, how: str, message: str
+) -> None:
+    shop.change(random.Random(19), 40)
+    shop.require_there()
+    path = str(place.path("spend"))
+    if how == "vectors":
+        place.table("spend").alter.set_table_properties({"delta.enableDeletionVectors": "true"})
+    else:
+        write_deltalake(path, spend(place), mode="overwrite", schema_mode="overwrite", partition_by=["n"])
+    shop.change(random.Random(20), 5)
+    with pytest.raises(StoreAway, match=f"spend cannot be written to delta: {path} was changed by others: {message}"):
+        catch_up(shop.db)
+    shutil.rmtree(path)
+    shop.require_there()
+
+
 def spend(place: DeltaPlace) -> pa.Table:
     return place.table("spend").to_pyarrow_table()
 
@@ -462,10 +482,7 @@ def test_who_has_begun_before_writes_nothing_any_more(shop: Shop, place: DeltaPl
         first.complete(Marker(database, 1, 1, Written(1)))
     assert earlier.begin(Marker(database, 1, 1, epoch=1_000)) is not None
     assert later.begin(Marker(database, 1, 1, epoch=1_001)) is not None
-    for late in (
-        lambda: earlier.complete(Marker(database, 1, 1, Written(1), 1_000)),
-        earlier.clear,
-    ):
+    for late in (lambda: earlier.complete(Marker(database, 1, 1, Written(1), 1_000)), earlier.clear):
         with pytest.raises(Begun):
             late()
     before = place.rows("spend", ["customer", "total"])
