@@ -190,7 +190,7 @@ def test_what_is_not_there_or_does_not_fit_raises_an_error_that_names_it(run: Ru
             run(*arguments)
 
 
-WITHOUT_DATABASE = {"servers"}
+WITHOUT_DATABASE = {"cassandra-log", "servers"}
 """Commands that have to do with none."""
 
 
