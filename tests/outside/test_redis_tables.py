@@ -240,10 +240,14 @@ def test_rows_that_expire_are_refused(db: Database, rows: RedisRows) -> None:
     rows.change(random.Random(1), 30, keys=5)
     (row, *_) = rows.client.keys(f"{rows.prefix}:*")
     rows.client.expire(row, 1000)
-    with pytest.raises(DeclarationError, match=r"orders cannot be declared: .* expires \(EXPIRE\), which no log tells"):
+    # Only some names are looked at when a table is declared, and other tests have theirs in this Redis, too.
+    refused = r"orders cannot be (declared|adopted): .* expires \(EXPIRE\), which no log tells"
+    with pytest.raises((DeclarationError, LogLost), match=refused):
         db.sql(rows.declared(VIEWS))
+        catch_up(db)
     rows.client.persist(row)
-    db.sql(rows.declared(VIEWS))
+    if db.catalog.find("orders") is None:
+        db.sql(rows.declared(VIEWS))
     catch_up(db)
     require_right(db, rows)
 
