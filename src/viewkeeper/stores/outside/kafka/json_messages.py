@@ -36,6 +36,12 @@ class JsonDecoder(Decoder):
         texts, valid = valid_json(messages.values)
         for i in np.flatnonzero(~valid).tolist():
             found.bad.append(bad_message(messages, i, "its value is no JSON"))
+        if not self._has_envelopes:  # an array or a number has no fields: all columns would be NULL
+            begins = pc.starts_with(pc.utf8_ltrim_whitespace(texts), "{")
+            plain = valid & ~pc.fill_null(begins, False).to_numpy(zero_copy_only=False)
+            for i in np.flatnonzero(plain).tolist():
+                found.bad.append(bad_message(messages, i, "its value is no JSON object"))
+            valid = valid & ~plain
         whole = np.flatnonzero(valid)
         messages, texts = messages.take(whole), texts.take(pa.array(whole))
         if self._has_envelopes:
