@@ -240,7 +240,8 @@ class SelectBinder:
         if len(found) > 1:
             raise self._query.error("this is not SQL: a SELECT list has one generator", found[1])
         if node.find(exp.AggFunc) is not None:
-            raise self._query.error("a generator over aggregates is not supported by operators", node, NotSupported)
+            message = "an aggregate cannot stand in a generator; put it into a subquery"
+            raise self._query.error(message, node, NotSupported)
         try:
             return bound_generator(node, lambda each: binder.bind(each, Clause()), False, place, self._names.zone)
         except Refused as refused:
