@@ -89,6 +89,7 @@ class _Demo:
         self._story.said("measurements came", f"{told['minutes']:,} minutes", took)
         with self._story.step("the last part sealed and built"):
             m = db.stream("m")
+            db.catch_up()  # what the watermark is that is told
             m.seal(m.subscript_at(self._newest(db)))
             db.catch_up()
             watch.look(told)
