@@ -6,7 +6,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from cassandra.cluster import Session
 
 import viewkeeper
 from cassandra_rows import CassandraRows
-from local_maintenance import catch_up
+from local_maintenance import catch_up, with_servers
 from store_servers import unique
 from viewkeeper.catalog.model import Catalog, Table
 from viewkeeper.checker.check import check_views
@@ -25,7 +24,6 @@ from viewkeeper.errors import DeclarationError, Error, InputError, LogLost
 from viewkeeper.evidence import DatabaseEvidence
 from viewkeeper.pipeline import adopting
 from viewkeeper.pipeline.declare_script import run
-from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.servers import Cassandra
 from viewkeeper.servers.cassandra_log import CassandraLog
 from viewkeeper.stores.outside.cassandra import row_access
@@ -89,10 +87,7 @@ def test_views_hold_what_the_table_does(
     db: Database, rows: CassandraRows, seed: int, servers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Adopted while it is written; then followed through writes of any time, ties, and batches."""
-    if servers > 1:
-        monkeypatch.setattr("viewkeeper.pipeline.batches.CHAINED_MAX", 0)
-        monkeypatch.setattr("viewkeeper.pipeline.adopting.CHAINED_MAX", 0)
-        monkeypatch.setattr("local_maintenance.LocalExecutor", partial(LocalExecutor, servers))
+    with_servers(monkeypatch, servers)
     chance = random.Random(seed)
     for id_ in range(30):
         rows.put(id_, customer=chance.choice([1, 2, None]), price=Decimal(id_))

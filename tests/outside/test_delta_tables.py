@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import viewkeeper
 from delta_writer import FEED, DeltaWriter
-from local_maintenance import catch_up
+from local_maintenance import catch_up, with_servers
 from viewkeeper.catalog.model import Column
 from viewkeeper.catalog.types import BIGINT, array_of
 from viewkeeper.checker.check import check_views
@@ -29,7 +28,6 @@ from viewkeeper.database import Database
 from viewkeeper.errors import DeclarationError, Error, InputError, LogLost, NotSupported
 from viewkeeper.evidence import DatabaseEvidence
 from viewkeeper.pipeline import adopting
-from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.stores.logs import Logs
 from viewkeeper.stores.outside.contract import PartRange
 from viewkeeper.stores.outside.delta.lake_table import DeltaLakeTable
@@ -76,10 +74,7 @@ def test_views_hold_what_the_table_does_after_each_batch(
 ) -> None:  # fmt: skip
     """Adopted while it is written, and followed then: merges, deletes, updates, keys that change, whole overwrites,
     compaction."""
-    if servers > 1:
-        monkeypatch.setattr("viewkeeper.pipeline.batches.CHAINED_MAX", 0)
-        monkeypatch.setattr("viewkeeper.pipeline.adopting.CHAINED_MAX", 0)
-        monkeypatch.setattr("local_maintenance.LocalExecutor", partial(LocalExecutor, servers))
+    with_servers(monkeypatch, servers)
     monkeypatch.setattr(adopting, "ROWS_AT_ONCE", 2)
     chance = random.Random(seed)
     writer = DeltaWriter(tmp_path / "t", partitioned_by)

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,32 +17,21 @@ from thriftpy2.thrift import TException
 import viewkeeper
 from hbase_admin import HBaseAdmin, until
 from hbase_rows import HBaseRows, key_of
-from local_maintenance import catch_up
+from local_maintenance import catch_up, with_servers
+from orders_elsewhere import VIEWS, require_views, with_customers
 from store_servers import unique
-from viewkeeper.checker.check import check_views
 from viewkeeper.database import Database
 from viewkeeper.errors import DeclarationError, LogLost, StoreAway
-from viewkeeper.evidence import DatabaseEvidence
 from viewkeeper.pipeline import adopting
-from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.servers import HBase
 from viewkeeper.stores.outside.hbase import client
 
 pytestmark = pytest.mark.stores
 
-VIEWS = """
-CREATE VIEW spend AS SELECT customer, sum(price) AS total, count(*) AS n, max(note) AS most FROM orders
-  GROUP BY customer;
-CREATE VIEW named AS SELECT o.id, c.name FROM orders o JOIN customers c ON o.customer = c.id;
-"""
-NAMES = {1: "a", 2: "b"}
-
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[Database]:
-    with viewkeeper.connect(tmp_path / "db", durability="process") as database:
-        database.sql("CREATE TABLE customers (id INT, name STRING, PRIMARY KEY (id))")
-        database.table("customers").put_many([{"id": id_, "name": name} for id_, name in NAMES.items()])
+    with with_customers(tmp_path / "db") as database:
         yield database
 
 
@@ -54,25 +42,8 @@ def rows(hbase: HBase) -> Iterator[HBaseRows]:
 
 
 def require_right(db: Database, rows: HBaseRows) -> None:
-    """The views hold what a scan of the store finds, and the checker proves DELTA against the store."""
-    groups: dict[int | None, list[tuple[Decimal | None, str | None]]] = {}
-    found = rows.rows()
-    for customer, price, note in found.values():
-        groups.setdefault(customer, []).append((price, note))
-    spend = set()
-    for customer, given in groups.items():
-        prices = [price for price, _ in given if price is not None]
-        notes = [note for _, note in given if note is not None]
-        spend.add((customer, sum(prices) if prices else None, len(given), max(notes) if notes else None))
-    assert {tuple(row.values()) for row in db.view("spend").rows()} == spend
-    named = {id_: NAMES[row[0]] for id_, row in found.items() if row[0] in NAMES}
-    assert {row["id"]: row["name"] for row in db.view("named").rows()} == named
-    assert problems(db) == ["", ""]
-
-
-def problems(db: Database) -> list[str]:
-    with db._newest.held() as version:
-        return [report.problem for report in check_views(DatabaseEvidence(version, db._logs), ["spend", "named"], None)]
+    """The views hold what a scan of the store finds."""
+    require_views(db, rows.rows())
 
 
 @pytest.mark.parametrize("servers", [1, 3])
@@ -81,10 +52,7 @@ def test_views_hold_what_a_scan_finds(
     db: Database, rows: HBaseRows, seed: int, servers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Adopted full while it is written; then followed, with timestamps out of order."""
-    if servers > 1:
-        monkeypatch.setattr("viewkeeper.pipeline.batches.CHAINED_MAX", 0)
-        monkeypatch.setattr("viewkeeper.pipeline.adopting.CHAINED_MAX", 0)
-        monkeypatch.setattr("local_maintenance.LocalExecutor", partial(LocalExecutor, servers))
+    with_servers(monkeypatch, servers)
     chance = random.Random(seed)
     rows.change(chance, 150)
     with monkeypatch.context() as patched:
@@ -262,10 +230,11 @@ def test_logs_that_hbase_deletes_are_missed_where_they_had_not_been_read(db: Dat
     settings = {"hbase.master.logcleaner.ttl": "6000", "hbase.master.cleaner.interval": "500"}
     with HBase(tmp_path / "hbase", region_servers=1, settings=settings) as server:
 
-        def wait_until_deleted() -> None:
+        def wait_until_deleted(meanwhile: Callable[[], object]) -> None:
             deadline = time.monotonic() + 60
             while any(each.name.startswith("localhost") for each in (server.root / "oldWALs").iterdir()):
                 assert time.monotonic() < deadline
+                meanwhile()
                 time.sleep(0.2)
 
         with closing(HBaseRows(server, "orders")) as rows:
@@ -276,13 +245,13 @@ def test_logs_that_hbase_deletes_are_missed_where_they_had_not_been_read(db: Dat
                     admin.flush("orders")
                     admin.roll()
                     catch_up(db)
-            wait_until_deleted()
+            wait_until_deleted(lambda: catch_up(db))  # who looks goes on to the next file when one is finished
             rows.change(random.Random(2), 100)
             catch_up(db)
             require_right(db, rows)
             rows.change(random.Random(3), 100)
         server.kill()
         server.start()  # the log of the server that was killed is older than it stays
-        wait_until_deleted()
-        with pytest.raises(LogLost, match="the file of .* is gone"):
+        wait_until_deleted(lambda: None)
+        with pytest.raises(LogLost, match="is gone, and was read up to"):
             catch_up(db)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,12 @@ import pytest
 import viewkeeper
 from cell_model import Write, rows_of, stored_bytes
 from cell_store import PARTS, CellStore, CellTable
-from local_maintenance import catch_up
+from local_maintenance import catch_up, with_servers
 from viewkeeper.checker.check import Report, check_views
 from viewkeeper.database import Database
 from viewkeeper.errors import DeclarationError, NotSupported
 from viewkeeper.evidence import DatabaseEvidence
 from viewkeeper.pipeline import adopting
-from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.stores.outside import outside_kinds as kinds
 
 DECLARED = """
@@ -84,10 +82,7 @@ def test_views_hold_what_the_store_does_after_each_batch(
 ) -> None:
     """Writes come in any order, in several logs, before, within and behind the scan; the check agrees, also when the
     log is ahead of the version."""
-    if servers > 1:
-        monkeypatch.setattr("viewkeeper.pipeline.batches.CHAINED_MAX", 0)
-        monkeypatch.setattr("viewkeeper.pipeline.adopting.CHAINED_MAX", 0)
-        monkeypatch.setattr("local_maintenance.LocalExecutor", partial(LocalExecutor, servers))
+    with_servers(monkeypatch, servers)
     monkeypatch.setattr(adopting, "ROWS_AT_ONCE", 4)
     chance = random.Random(seed)
     change(store, chance, 30)

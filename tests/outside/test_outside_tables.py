@@ -5,14 +5,13 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 import viewkeeper
 from file_store import FileStore, FileTable
-from local_maintenance import catch_up
+from local_maintenance import catch_up, with_servers
 from pipeline_database import term_of
 from viewkeeper.checker.check import check_views
 from viewkeeper.database import Database
@@ -88,10 +87,7 @@ def test_views_hold_what_the_store_does_after_each_batch(
     db: Database, store: FileStore, seed: int, servers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Adopted while it is written, on both sides of the scan and within it, and followed then."""
-    if servers > 1:
-        monkeypatch.setattr("viewkeeper.pipeline.batches.CHAINED_MAX", 0)
-        monkeypatch.setattr("viewkeeper.pipeline.adopting.CHAINED_MAX", 0)
-        monkeypatch.setattr("local_maintenance.LocalExecutor", partial(LocalExecutor, servers))
+    with_servers(monkeypatch, servers)
     monkeypatch.setattr(adopting, "ROWS_AT_ONCE", 4)
     chance = random.Random(seed)
     change(store, chance, 60, keys=30)

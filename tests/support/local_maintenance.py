@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import pytest
+
 from viewkeeper.database import Database
 from viewkeeper.pipeline import maintain
 from viewkeeper.pipeline.local_executor import LocalExecutor
 from viewkeeper.stores.embedded import EmbeddedStore
 from viewkeeper.stores.logs import Logs
 from viewkeeper.trace.local_disk import local_storage
+
+
+def with_servers(monkeypatch: pytest.MonkeyPatch, servers: int) -> None:
+    """From now on so many view servers share all that is maintained here, however little it is."""
+    if servers > 1:
+        monkeypatch.setattr("viewkeeper.pipeline.batches.CHAINED_MAX", 0)
+        monkeypatch.setattr("viewkeeper.pipeline.adopting.CHAINED_MAX", 0)
+        monkeypatch.setattr("local_maintenance.LocalExecutor", partial(LocalExecutor, servers))
 
 
 def catch_up(db: Database) -> int:
