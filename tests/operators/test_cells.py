@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from cell_operations import operations_of
 from memory_engine import MemoryEngine
 from viewkeeper.catalog.model import Table
 from viewkeeper.changes.operations import TableForm
+from viewkeeper.maintenance.operators import key_ranges
 from viewkeeper.trace.rows import Rows
 
 STAMPS = st.integers(1, 6)
@@ -55,10 +58,10 @@ class Cells:
         if blocks:
             self.engine.take({f"ops:{self.table.id}": Rows.concat(blocks)})
 
-    def require(self, writes: list[Write]) -> None:
+    def require(self, writes: list[Write], as_bytes: Callable[[Any], bytes] | None) -> None:
         """The views hold what the model does."""
         width = len(self.table.key)
-        expected = [(*key, *row) for key, row in rows_of(writes, ["n", "s"], stored_bytes).items()]
+        expected = [(*key, *row) for key, row in rows_of(writes, ["n", "s"], as_bytes).items()]
         assert Counter(self.engine.rows("all_rows")) == Counter(expected)
         groups: dict[Any, list[Any]] = {}
         for row in expected:
@@ -86,16 +89,31 @@ NARROW_KEYS = st.tuples(st.integers(0, 3))
 WIDE_KEYS = st.tuples(st.integers(0, 1), st.sampled_from("xy"), st.integers(-1, 1), st.sampled_from(["", "a", "b"]))
 
 
-@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("wide, partitions", [(False, 256), (True, 256), (True, 1)])
 @settings(max_examples=150, deadline=None)
 @given(data=st.data(), servers=st.sampled_from([1, 3]))
-def test_rows_are_the_stores_whatever_the_order(wide: bool, data: st.DataObject, servers: int) -> None:
-    """Writes in any order, some of them twice, in batches: after each the views hold the store's rows."""
+def test_rows_are_the_stores_whatever_the_order(
+    wide: bool, partitions: int, data: st.DataObject, servers: int
+) -> None:  # fmt: skip
+    """Writes in any order, some of them twice, in batches: after each the views hold the store's rows.  Of more
+    `partitions` all rows are looked through for ranges."""
     keys = WIDE_KEYS if wide else NARROW_KEYS
     batches = data.draw(st.lists(st.lists(writes_to(keys, wide), max_size=8), min_size=1, max_size=5))
     cells, seen = Cells(WIDE if wide else ONE, servers), list[Write]()
+    with mock.patch.object(key_ranges, "PARTITIONS_MAX", partitions):
+        for batch in batches:
+            again = data.draw(st.lists(st.sampled_from(seen), max_size=3)) if seen else []
+            seen += batch
+            cells.apply([*batch, *again])
+            cells.require(seen, stored_bytes)
+
+
+@settings(max_examples=150, deadline=None)
+@given(batches=st.lists(st.lists(writes_to(NARROW_KEYS, wide=False), max_size=8), min_size=1, max_size=5))
+def test_where_the_last_value_of_one_time_counts_it_is_that_of_the_log(batches: list[list[Write]]) -> None:
+    """As in HBase."""
+    cells, seen = Cells(ONE.replace("cassandra", "hbase"), 1), list[Write]()
     for batch in batches:
-        again = data.draw(st.lists(st.sampled_from(seen), max_size=3)) if seen else []
         seen += batch
-        cells.apply([*batch, *again])
-        cells.require(seen)
+        cells.apply(batch)
+        cells.require(seen, None)

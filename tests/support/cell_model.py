@@ -35,8 +35,11 @@ class Write:
         return (first > low or (low_in and first == low)) and (last < high or (high_in and last == high))
 
 
-def rows_of(writes: Iterable[Write], columns: Sequence[str], as_bytes: Callable[[Any], bytes]) -> dict[Key, Key]:
-    """The rows, by key, that the store ends at: their values in `columns`."""
+def rows_of(
+    writes: Iterable[Write], columns: Sequence[str], as_bytes: Callable[[Any], bytes] | None
+) -> dict[Key, Key]:  # fmt: skip
+    """The rows, by key, that the store ends at: their values in `columns`.  Of two values of one time the one counts
+    that is the greater `as_bytes`, or the later one where that is None."""
     writes = list(writes)
     ranges = [write for write in writes if write.kind == "range"]
     rows = {}
@@ -52,7 +55,8 @@ def rows_of(writes: Iterable[Write], columns: Sequence[str], as_bytes: Callable[
             newest = max((stamp for stamp, _, _ in cells), default=None)
             last = [(empty, value) for stamp, empty, value in cells if stamp == newest]
             is_empty = not last or any(empty for empty, _ in last)
-            values.append(None if is_empty else max((value for _, value in last), key=as_bytes))
+            given = [value for _, value in last]
+            values.append(None if is_empty else given[-1] if as_bytes is None else max(given, key=as_bytes))
         if made or any(value is not None for value in values):
             rows[key] = tuple(values)
     return rows

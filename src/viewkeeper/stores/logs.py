@@ -25,7 +25,7 @@ from viewkeeper.changes.positions import (
 from viewkeeper.changes.verify import LogBatch
 from viewkeeper.errors import Error, LogLost, StoreAway
 from viewkeeper.stores.contract import NO_HASHES, WHOLE_RING, Interval, LogReader, LogSlice, Store
-from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, PartRange
+from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, PartRange, is_another, is_shorter
 from viewkeeper.stores.outside.opened import OutsideTables
 from viewkeeper.stores.outside.said import said_of, told_of
 
@@ -279,10 +279,7 @@ def require_no_less(opened: OutsideTable, after: Positions, ends: LogEnds) -> No
             ))  # fmt: skip
     for part, end in ends.positions.items():
         if end < (at := after.get(log_of(table.id, part), 0)):
-            raise LogLost(said_of(
-                table.id, table.name, f"its log {part} ends at {end}, and had been read up to {at}: the store has lost "
-                "entries that it had acknowledged; drop the table, and create it again",
-            ))  # fmt: skip
+            raise LogLost(said_of(table.id, table.name, is_shorter(part, end, at, "table")))
 
 
 def followed(catalog: Catalog) -> list[Table]:
@@ -291,10 +288,7 @@ def followed(catalog: Catalog) -> list[Table]:
 
 
 def _replaced(table: Table, part: str) -> str:
-    return said_of(
-        table.id, table.name, f"its log {part} is not the one that was read before, as if it had been deleted and made "
-        "anew: drop the table, and create it again",
-    )  # fmt: skip
+    return said_of(table.id, table.name, is_another(part, "table"))
 
 
 class _Watch:

@@ -23,6 +23,7 @@ from viewkeeper.trace.arrange import PREFIX, key_words
 from viewkeeper.trace.grouping import group_rows
 from viewkeeper.trace.keys import canonical
 from viewkeeper.trace.rows import Rows, constant
+from viewkeeper.trace.trace import Trace
 
 PARTITIONS_MAX = 256
 """Of more partitions than that the rows are found by reading all."""
@@ -131,33 +132,31 @@ def _keep(operator: plan.Delta, new: _Ranges, task: Task) -> None:
 def _of_rows_there(operator: plan.Delta, new: _Ranges, task: Task) -> tuple[list[pa.Array], np.ndarray]:
     """The keys that the table has had in new ranges, and when they were deleted by them."""
     assert operator.cells is not None
-    together, trace = operator.state.together, task.context.trace(operator.cells.stamps)
-    firsts = np.unique(key_words(new.partition, len(new), together) & PREFIX)
-    width = range(len(operator.key))
-    if len(firsts) > PARTITIONS_MAX:
-        held = trace.scan(width)
-        words = key_words(held.columns, len(held), together) & PREFIX
-        held = held.filter(np.isin(words, firsts))
-    else:
-        held = Rows.concat([trace.scan(width, int(first), int(first | ~PREFIX)) for first in firsts])
-    return _covering(operator, list(held.columns), new)
+    words = key_words(new.partition, len(new), operator.state.together)
+    trace = task.context.trace(operator.cells.stamps)
+    return _covering(operator, _of_partitions(trace, words, range(len(operator.key))).columns, new)
 
 
 def _known(operator: plan.Delta, hashes: np.ndarray, task: Task) -> _Ranges | None:
     """The ranges of the partitions of rows with these words."""
     assert operator.cells is not None and operator.cells.ranges is not None
-    trace, together = task.context.trace(operator.cells.ranges), operator.state.together
+    trace = task.context.trace(operator.cells.ranges)
     if not trace.rows:
         return None
-    firsts = np.unique(hashes & PREFIX)
-    if len(firsts) > PARTITIONS_MAX:
-        held = trace.scan()
-    else:
-        held = Rows.concat([trace.scan(None, int(first), int(first | ~PREFIX)) for first in firsts])
-    return _Ranges.of(held.columns, together)
+    return _Ranges.of(_of_partitions(trace, hashes, None).columns, operator.state.together)
 
 
-def _covering(operator: plan.Delta, keys: list[pa.Array], ranges: _Ranges) -> tuple[list[pa.Array], np.ndarray]:
+def _of_partitions(trace: Trace, words: np.ndarray, columns: Sequence[int] | None) -> Rows:
+    """What a state has of the partitions in which rows with these words lie, and of others whose words begin alike."""
+    firsts = np.unique(words & PREFIX)
+    if len(firsts) <= PARTITIONS_MAX:
+        return Rows.concat([trace.scan(columns, int(first), int(first | ~PREFIX)) for first in firsts])
+    rows = trace.scan(columns)
+    together = trace.spec.together
+    return rows.filter(np.isin(key_words(rows.columns[:together], len(rows), 0) & PREFIX, firsts))
+
+
+def _covering(operator: plan.Delta, keys: Sequence[pa.Array], ranges: _Ranges) -> tuple[list[pa.Array], np.ndarray]:
     """The keys that lie in any of `ranges`, and the greatest timestamp of those."""
     together = operator.state.together
     key, range_ = _pairs(keys[:together], ranges.partition)
@@ -177,7 +176,7 @@ def _covering(operator: plan.Delta, keys: list[pa.Array], ranges: _Ranges) -> tu
     return [column.take(index) for column in keys], stamps[hit]
 
 
-def _pairs(left: list[pa.Array], right: list[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
+def _pairs(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
     """All pairs of rows of `left` and of `right` that are equal."""
     both = [pa.concat_arrays(pair) for pair in zip(left, right, strict=True)]
     count, width = len(left[0]), len(left[0]) + len(right[0])

@@ -243,6 +243,18 @@ class OutsideTable(ABC):
         return Token(logs_of(self.table.id, positions))
 
 
+def is_another(part: str, kind: str) -> str:
+    """What is said of a log that is not the one that was read for a table or stream (`kind`)."""
+    return (f"its log {part} is not the one that was read before, as if it had been deleted and made anew: drop the "
+            f"{kind}, and create it again")  # fmt: skip
+
+
+def is_shorter(part: str, end: int, at: int, kind: str) -> str:
+    """What is said of a log that ends before the place up to which it was read for a table or stream (`kind`)."""
+    return (f"its log {part} ends at {end}, and had been read up to {at}: the store has lost entries that it had "
+            f"acknowledged; drop the {kind}, and create it again")  # fmt: skip
+
+
 def identity_of(*parts: object) -> str:
     """The identity of a log, by what tells it from others: 32 hexadecimal digits."""
     return hashlib.blake2b("\0".join(map(str, parts)).encode(), digest_size=16).hexdigest()

@@ -7,7 +7,7 @@ import time
 
 from viewkeeper.catalog.model import Stream
 from viewkeeper.errors import LogLost
-from viewkeeper.stores.outside.contract import LogEnds
+from viewkeeper.stores.outside.contract import LogEnds, is_another, is_shorter
 from viewkeeper.stores.outside.stream_source import StreamSource
 from viewkeeper.streams.intake.append import StreamTarget, stored
 from viewkeeper.streams.intake.entries import Draft
@@ -43,9 +43,6 @@ def take_in(target: StreamTarget, source: StreamSource) -> Appended | None:
 def _require_same(stream: Stream, after: LogEnds, ends: LogEnds) -> None:
     for part, identity in ends.identities.items():
         if after.identities.get(part, identity) != identity:
-            raise LogLost(f"{stream.name}: its log {part} is not the one that was read before, as if it had been "
-                          "deleted and made anew: drop the stream, and create it again")  # fmt: skip
+            raise LogLost(f"{stream.name}: {is_another(part, 'stream')}")
         if ends.positions[part] < (at := after.positions.get(part, 0)):
-            raise LogLost(f"{stream.name}: its log {part} ends at {ends.positions[part]}, and had been read up to "
-                          f"{at}: the store has lost entries that it had acknowledged; drop the stream, and create it "
-                          "again")  # fmt: skip
+            raise LogLost(f"{stream.name}: {is_shorter(part, ends.positions[part], at, 'stream')}")
