@@ -199,6 +199,10 @@ def test_a_hash_that_is_no_row_is_refused_by_name(
     db: Database, rows: RedisRows, name: str, fields: dict[str, str], why: str
 ) -> None:
     rows.client.hset(f"{rows.prefix}:{name}", mapping=fields)
+    with rows.client.pipeline() as others:  # the names of others come first, or between
+        for each in range(3000):
+            others.set(f"{rows.prefix}-other-{each}", 1)
+        others.execute()
     with pytest.raises(DeclarationError, match=f"the hash {rows.prefix}:{name} is no row of it: {why}"):
         db.sql(rows.declared())
 

@@ -43,6 +43,9 @@ READ_AT_ONCE = 10_000
 SCANNED_AT_ONCE = 1_000
 """So many names one step of a scan goes through: a few milliseconds in which the server does nothing else."""
 
+STEPS_TO_FIRST_ROWS = 100
+"""So many steps a declaration looks for rows in, among the names of others: for a fraction of a second."""
+
 ROWS_AT_ONCE = 20_000
 """About so many rows are decoded together."""
 
@@ -101,9 +104,13 @@ class RedisTable(OutsideTable):
         look = self._look()
         if look.mark is not None and not look.mark.startswith(FORMAT + b" "):
             raise Error(f"{self._log} is written by another version of the script (viewkeeper script redis)")
-        _, keys, values = self._block(0, look.mark)  # what is wrong with one row is often so with the first
-        if keys:
-            self._as_rows(keys, values)
+        cursor = 0
+        for _ in range(STEPS_TO_FIRST_ROWS):
+            cursor, keys, values = self._block(cursor, look.mark)
+            if keys:
+                self._as_rows(keys, values)  # what is wrong with one row is often so with the first
+            if keys or not cursor:
+                return
 
     def start(self) -> LogEnds:
         look = self._look()
