@@ -31,7 +31,7 @@ from viewkeeper.changes.operations import TableForm
 from viewkeeper.changes.positions import Cut, LogPlace, Positions, logs_of, of_nodes
 from viewkeeper.changes.verify import operation_from_bytes
 from viewkeeper.checker.cell_replay import Cells, KeyRange, KnownCells
-from viewkeeper.checker.check import ROW_ID, StoreRows
+from viewkeeper.checker.check import ROW_ID, StoreRows, Unproved
 from viewkeeper.checker.delta_proof import Key, KeyedTable, LoggedOperation, replay
 from viewkeeper.checker.row_evaluator import ErrorRow
 from viewkeeper.checker.value_rules import canonical
@@ -39,12 +39,14 @@ from viewkeeper.compiler.bind import bind_rows_of_view
 from viewkeeper.compiler.namespace import PART_TIMESTAMP, of_whole_parts
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import SelectStatement
+from viewkeeper.errors import Damaged, Error, LayoutChanged
 from viewkeeper.pipeline.whole_parts import arrivals_below
 from viewkeeper.plans.cell_states import CellStates
 from viewkeeper.plans.maintenance import Delta, Memo, plan_of
 from viewkeeper.plans.outside import PythonCall
 from viewkeeper.plans.relations import Relation, SparkQuery
 from viewkeeper.stores.logs import Logs, require_same_identity
+from viewkeeper.stores.outside.said import untagged
 from viewkeeper.stores.value_conversion import to_python
 from viewkeeper.streams.existing import ExistingParts
 from viewkeeper.streams.part_files import PART, read_part, verify_part_file
@@ -85,7 +87,12 @@ class DatabaseEvidence:
         """The store's rows in one read, and the log from this version's positions up to it."""
         schema = self.delta(table).slice(0, 0).schema
         if table.outside is not None:
-            return self._outside(table, schema)
+            try:
+                return self._outside(table, schema)
+            except (Damaged, LayoutChanged):  # these are of our own files
+                raise
+            except Error as error:
+                raise Unproved(untagged(str(error))) from error
         with self._store.scan(table) as scan:
             self._require_same_log()
             # A store may hold NULL where the table takes none: its own schema says nothing here.
@@ -100,8 +107,10 @@ class DatabaseEvidence:
         opened = self._logs.outside.of(table)
         begin = opened.ends() if opened.has_rows else opened.start()
         require_same_identity(table, self._version.snapshot.hashes, begin)
+        scanned = list(opened.scan()) if opened.has_rows else []
         read = [self._decoded(table, opened.form.as_rows(rows, -1, np.zeros(len(rows), np.int64), stamps))
-                for rows, stamps in (opened.stamped_rows() if opened.has_rows else ())]  # fmt: skip
+                for each in scanned for rows, stamps in each.operations]  # fmt: skip
+        bad = [each for block in scanned for each in block.bad]
         ends = opened.ends()
         since = list(self._logged(table, logs_of(table.id, ends.positions), logs_of(table.id, begin.positions)))
         operations = list(self._logged(table, logs_of(table.id, ends.positions), self._version.snapshot.positions))
@@ -112,8 +121,13 @@ class DatabaseEvidence:
         else:
             rows = list(replay({}, chain(*read, since), _keyed(table)).rows.values())
         unsure = _in_several_parts([*since, *operations]) if cells is None else []
-        left_out = [*self._rejected_keys(table), *unsure]
-        return StoreRows(pa.Table.from_pylist(rows, schema), operations, left_out, cells)
+        decoders = [to_python(table.columns[i].type, self.catalog.zone) for i in table.key]
+        none = [tuple(value if decode is None else decode(value)
+                      for value, decode in zip(each.key, decoders, strict=True))
+                for each in bad if each.key is not None]  # fmt: skip
+        left_out = [*self._rejected_keys(table), *unsure, *none]
+        said = [untagged(each.message) for each in bad]
+        return StoreRows(pa.Table.from_pylist(rows, schema), operations, left_out, cells, said)
 
     def _cells(self, table: Table, operations: Sequence[LoggedOperation]) -> KnownCells | None:
         """What DELTA has seen of cells with timestamps, of the keys that `operations` may touch."""

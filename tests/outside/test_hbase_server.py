@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ class Followed:
         self.bad: list[str] = []
 
     def adopt(self) -> None:
-        for operations, stamps in self.table.stamped_rows():
+        for operations, stamps in chain.from_iterable(block.all_rows() for block in self.table.scan()):
             self.folded.add([(operations, np.full(len(operations), -1), stamps)])
 
     def go_on(self) -> ReadPart:

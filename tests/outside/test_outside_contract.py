@@ -189,9 +189,10 @@ def test_rows_and_what_the_log_says_after_them_are_what_was_written(written: Wri
     written.change(chance, 40)
     table.require_there()
     begin = table.start()
-    for operations, _ in table.stamped_rows() if table.traits.rows else ():
+    for block in table.scan() if table.traits.rows else ():
         written.change(chance, 5)
-        applied(found, operations, written.bare)
+        for operations, _ in block.all_rows():
+            applied(found, operations, written.bare)
     written.change(chance, 40)
     for operations in logged(table, begin, table.ends()):
         applied(found, operations, written.bare)

@@ -14,12 +14,14 @@ from click.testing import CliRunner
 import viewkeeper
 from local_maintenance import catch_up, with_servers
 from orders_elsewhere import VIEWS, problems, require_views, with_customers
-from redis_rows import RedisRows
+from redis_rows import RedisRows, put_of
 from store_servers import unique
 from viewkeeper.catalog.model import Catalog, Table
+from viewkeeper.checker.check import check_views
 from viewkeeper.cli import cli
 from viewkeeper.database import Database
 from viewkeeper.errors import DeclarationError, InputError, LogLost
+from viewkeeper.evidence import DatabaseEvidence
 from viewkeeper.pipeline import adopting
 from viewkeeper.pipeline.declare_script import run
 from viewkeeper.servers import Redis
@@ -180,6 +182,31 @@ def test_a_row_that_was_written_past_the_script_is_found_by_check(db: Database, 
     assert all("orders" in problem for problem in problems(db))
     rows.client.delete(f"{rows.prefix}:999")
     assert problems(db) == ["", ""]
+
+
+def test_a_row_that_was_rejected_is_left_out_by_check_and_named(db: Database, rows: RedisRows) -> None:
+    db.sql(rows.declared(VIEWS))
+    rows.change(random.Random(1), 30)
+    rows.put({"id": 7, "customer": "1", "price": "1.00", "note": "x"})
+    catch_up(db)
+    rows.run(*put_of(7, {"price": "1.999"}))  # its hash has what no row can
+    rows.run(*put_of("x", {"price": "1"}))
+    catch_up(db)
+    assert len(db.rejected("orders")) == 2
+    with db._newest.held() as version:
+        (report,) = check_views(DatabaseEvidence(version, db._logs), ["spend"], None)
+    assert report.verdict == "right"
+    mend = "mend or delete it, or choose a prefix that no other keys have"
+    assert sorted(report.left_out) == [
+        "orders 7",
+        f"orders: the hash {rows.prefix}:7 is no row of it: column price: 1.999 has more digits behind "
+        f"the point than DECIMAL(15,2); {mend}",
+        f"orders: the hash {rows.prefix}:x is no row of it: key column id: 'x' is no BIGINT; {mend}",
+    ]  # fmt: skip
+    rows.put({"id": 7, "customer": "1", "price": "1.00", "note": "x"})
+    rows.client.delete(f"{rows.prefix}:x")
+    catch_up(db)
+    require_right(db, rows)
 
 
 def test_hashes_that_were_there_before_the_script_are_adopted(db: Database, rows: RedisRows) -> None:

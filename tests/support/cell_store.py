@@ -19,7 +19,15 @@ from viewkeeper.catalog.outside_store import NEVER
 from viewkeeper.catalog.types import physical_type
 from viewkeeper.changes.operations import Operations
 from viewkeeper.stores.outside.cells import stamped
-from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, OutsideTraits, PartRange, ReadPart, identity_of
+from viewkeeper.stores.outside.contract import (
+    LogEnds,
+    OutsideTable,
+    OutsideTraits,
+    PartRange,
+    ReadPart,
+    Scanned,
+    identity_of,
+)
 
 PARTS = ("0", "1")
 ROWS_AT_ONCE = 3
@@ -78,14 +86,14 @@ class CellTable(OutsideTable):
                                  for each in operations_of(self.form, write)]  # fmt: skip
         return found
 
-    def stamped_rows(self) -> Iterator[tuple[Operations, np.ndarray]]:
+    def scan(self) -> Iterator[Scanned]:
         keys = sorted(rows_of(self.store.writes, ["n", "s"], stored_bytes))
         for at in range(0, len(keys), ROWS_AT_ONCE):
             writes = self.store.writes
             there = rows_of(writes, ["n", "s"], stored_bytes)
             some = [key for key in keys[at : at + ROWS_AT_ONCE] if key in there]
             if some:
-                yield from self._rows(some, there, writes)
+                yield Scanned(list(self._rows(some, there, writes)))
             if CellTable.between is not None:
                 CellTable.between()
 

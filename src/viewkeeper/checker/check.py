@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -26,7 +26,7 @@ from viewkeeper.compiler.namespace import PART_TIMESTAMP
 from viewkeeper.compiler.parse import parse_script
 from viewkeeper.compiler.statements import SelectStatement
 from viewkeeper.compiler.ties import settled
-from viewkeeper.errors import NotFound
+from viewkeeper.errors import Error, NotFound
 from viewkeeper.plans.maintenance import SparkAnswer, plan_of
 from viewkeeper.plans.order_dependence import needs_exact
 from viewkeeper.plans.relations import GroupBy, Limit, Relation, SparkQuery, Windows
@@ -40,13 +40,18 @@ ROW_ID = Column("__row", BIGINT, False)
 @dataclass(frozen=True)
 class StoreRows:
     """A table's rows in the store at positions s, in one read transaction, and the log from the version's positions
-    to s.  `rejected`: keys of operations that were rejected up to the version; `cells`: what DELTA knows at the version
-    where cells have timestamps."""
+    to s.  `rejected`: keys of operations that were rejected up to the version, and of what is no row; `cells`: what
+    DELTA knows at the version where cells have timestamps; `no_rows`: what is no row there, and why, for people."""
 
     rows: pa.Table
     operations: Sequence[LoggedOperation]
     rejected: Sequence[Key] = ()
     cells: KnownCells | None = None
+    no_rows: Sequence[str] = ()
+
+
+class Unproved(Error):
+    """A table's store cannot be compared with what is known of it."""
 
 
 class Evidence(Protocol):
@@ -60,7 +65,7 @@ class Evidence(Protocol):
         """DELTA's rows at the version."""
 
     def store(self, table: Table) -> StoreRows:
-        """The store's rows, now."""
+        """The store's rows, now; raises Unproved where it cannot be asked, or does not say."""
 
     def rows_of_parts(self, of: InParts) -> pa.Table:
         """The rows of all parts that are there, open ones too; of a stream, last PART_TIMESTAMP."""
@@ -141,6 +146,8 @@ class _Check:
         self._tables: dict[int, pa.Table] = {}
         self._answers: dict[tuple[int, int], Answer] = {}
         self._proofs: dict[int, DeltaProof] = {}
+        self._unproved: dict[int, str] = {}
+        self._no_rows: dict[int, Sequence[str]] = {}
         self._reports: dict[int, Report] = {}
         self._parts = {report.view: report for report in parts}
 
@@ -168,14 +175,20 @@ class _Check:
             self._tables[id_] = self._evidence.rows_of_parts(item)
             if item.name in self._parts:
                 self._reports[id_] = self._parts[item.name]
-        if not isinstance(item, Table) or id_ in self._proofs:
+        if not isinstance(item, Table) or id_ in self._tables:
             return
-        delta, store = self._evidence.delta(item), self._evidence.store(item)
+        delta = self._evidence.delta(item)
+        self._tables[id_] = delta.select(range(len(item.columns)))
+        try:
+            store = self._evidence.store(item)
+        except Unproved as unproved:  # one store that is sick says nothing of the others' tables
+            self._unproved[id_] = f"{item.name} cannot be compared with its store: {unproved}"
+            return
+        self._no_rows[id_] = store.no_rows
         columns = item.columns if item.key else (*item.columns, ROW_ID)
         key = tuple(item.columns[i].name for i in item.key) or (ROW_ID.name,)
         self._proofs[id_] = prove(KeyedTable(columns, key), delta, store.operations, store.rows, store.rejected,
                                    store.cells)  # fmt: skip
-        self._tables[id_] = delta.select(range(len(item.columns)))
 
     def _ask(self, views: Sequence[View]) -> Mapping[str, Any]:
         if self._judge is None or not views:
@@ -233,6 +246,9 @@ class _Check:
         begin = time.perf_counter()
         below = self._problem_below(view)
         finding = below or self._finding(view, errors, by_spark)
+        unproved = "; ".join(self._unproved[id_] for id_ in view.reads if id_ in self._unproved)
+        if unproved and not finding.problem:
+            finding = replace(finding, unjudged="; ".join(filter(None, [finding.unjudged, unproved])))
         verdict = "base wrong" if below else "wrong" if finding.problem else "right"
         verdict = NOT_JUDGED if finding.unjudged else verdict
         comparison = finding.comparison or Comparison(None, 0, [])
@@ -259,7 +275,8 @@ class _Check:
 
     def _left_out(self, view: View) -> list[str]:
         proofs = [(self._name(id_), self._proofs[id_]) for id_ in view.reads if id_ in self._proofs]
-        return [f"{name} {', '.join(map(str, key))}" for name, proof in proofs for key in proof.left_out]
+        keys = [f"{name} {', '.join(map(str, key))}" for name, proof in proofs for key in proof.left_out]
+        return keys + [f"{self._name(id_)}: {why}" for id_ in view.reads for why in self._no_rows.get(id_, ())]
 
     def _finding(self, view: View, errors: list[ErrorRow], by_spark: Any) -> _Finding:
         if view.stopped is not None:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor as Pool
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,7 @@ from viewkeeper.pipeline.term import Term
 from viewkeeper.pipeline.work import DriverExecutor, GivenOperations, ZoneWork
 from viewkeeper.stores.logs import Logs
 from viewkeeper.stores.outside.contract import LogEnds, OutsideTable
+from viewkeeper.stores.outside.said import untagged
 from viewkeeper.trace.disk import STATE, Disk
 from viewkeeper.trace.naming import file_name
 from viewkeeper.trace.snapshot import Change
@@ -157,7 +159,8 @@ class Adopting:
             running: Future[LogEnds | int] = self._pool.submit(_start, opened)
         else:
             if self._rows is None:
-                self._rows = opened.stamped_rows() if opened.has_rows else iter(())
+                scanned = opened.scan() if opened.has_rows else ()
+                self._rows = chain.from_iterable(each.all_rows() for each in scanned)
             running = self._pool.submit(self._read_rows, term.storage.disk, name, opened)
         self._step = _Step(table.id, attempt, name, running)
 
@@ -239,7 +242,7 @@ class Adopting:
 
     def _failed(self, table: Table, error: Exception) -> None:
         failing = self._failing.get(table.id)
-        message = f"{table.name} cannot be adopted: {str(error).strip() or type(error).__name__}"
+        message = f"{table.name} cannot be adopted: {untagged(str(error)).strip() or type(error).__name__}"
         if failing is None or failing.error != message:
             log.warning("%s; it is tried again", message)
         pause = RETRY_SECONDS[0] if failing is None else min(2 * failing.pause, RETRY_SECONDS[1])

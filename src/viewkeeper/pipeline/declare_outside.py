@@ -22,6 +22,7 @@ from viewkeeper.errors import DeclarationError, Error, InputError, NotSupported
 from viewkeeper.maintenance import declare_tables
 from viewkeeper.stores.outside.contract import OutsideTable
 from viewkeeper.stores.outside.outside_kinds import kind_of_source, kind_of_store
+from viewkeeper.stores.outside.said import untagged
 from viewkeeper.streams.declare_streams import declare_stream
 
 
@@ -118,7 +119,7 @@ def _told(created: CreateTable | CreateStream, using: Identifier) -> Iterator[No
     except InputError as refused:
         raise DeclarationError(str(refused), *using.place) from None
     except Error as error:
-        raise DeclarationError(f"{created.name} cannot be declared: {error}", *using.place) from error
+        raise DeclarationError(f"{created.name} cannot be declared: {untagged(str(error))}", *using.place) from error
 
 
 def _opened(table: Table, zone: str) -> OutsideTable:

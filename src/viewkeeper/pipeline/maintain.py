@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -223,7 +223,7 @@ class _Wanted:
 
     def _require_possible(self, maintainer: Maintainer) -> None:
         now = maintainer.term.snapshot
-        _require_logs(self._logs.lost(now.catalog) | maintainer.adopting.given_up, now, self._ends, self.ids)
+        _require_logs(self._logs.lost(now.catalog), maintainer.adopting.given_up, now, self._ends, self.ids)
         stuck = self.ids & unready(now.catalog)
         if stuck and stuck <= maintainer.fills.given_up and caught_up(now, self._ends, frozenset()):
             raise Error(f"{maintainer.fills.last_error}; {CANNOT_BE_FILLED}")
@@ -249,12 +249,15 @@ def _caught_up_with(snapshot: Snapshot, replaced: Sequence[Error], lost: dict[in
     return snapshot.version
 
 
-def _require_logs(lost: dict[int, str], snapshot: Snapshot, ends: Positions, ids: frozenset[int]) -> None:
+def _require_logs(
+    lost: Mapping[int, str], refused: Mapping[int, str], snapshot: Snapshot, ends: Positions, ids: frozenset[int]
+) -> None:  # fmt: skip
     """Raises LogLost where nothing is left to be done but for tables of outside stores that are `lost`, by id, and what
-    reads them."""
-    rest = {log: end for log, end in ends.items() if table_of(log) not in lost}
-    if lost and caught_up(snapshot, rest, ids - lost.keys() - held_back(snapshot.catalog)):
-        raise LogLost("; ".join(lost.values()))
+    reads them; Error where some of these are `refused`, as they cannot be adopted."""
+    stopped = {**lost, **refused}
+    rest = {log: end for log, end in ends.items() if table_of(log) not in stopped}
+    if stopped and caught_up(snapshot, rest, ids - stopped.keys() - held_back(snapshot.catalog)):
+        raise (Error if refused else LogLost)("; ".join(stopped.values()))
 
 
 def _require_filling(storage: Storage, snapshot: Snapshot, waiting: frozenset[int]) -> None:

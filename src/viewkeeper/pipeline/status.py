@@ -17,6 +17,7 @@ from viewkeeper.pipeline.part_status import part_lag, part_status
 from viewkeeper.pipeline.term import driver_of
 from viewkeeper.stores.contract import Store
 from viewkeeper.stores.logs import Logs, followed
+from viewkeeper.stores.outside.said import untagged
 from viewkeeper.trace.commit import Storage
 from viewkeeper.trace.receipt import RunRef
 from viewkeeper.trace.snapshot import Snapshot
@@ -121,9 +122,9 @@ def _outside_logs(snapshot: Snapshot, logs: Logs, now: bool) -> list[dict[str, A
     for table in followed(snapshot.catalog):
         state, ends = "ok", dict[str, int]()
         try:
-            ends = logs.ends_of(table, now)
+            ends = logs.ends_of(table, snapshot.positions, snapshot.hashes, now)
         except Error as error:
-            state = str(error)
+            state = untagged(str(error))
         at = {part_of(str(log)): position for log, position in snapshot.positions.items() if table_of(log) == table.id}
         for part in sorted({*at, *ends}, key=lambda part: (len(part), part)):
             position, end = at.get(part, 0), ends.get(part)

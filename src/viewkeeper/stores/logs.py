@@ -27,7 +27,7 @@ from viewkeeper.errors import Error, LogLost, StoreAway
 from viewkeeper.stores.contract import NO_HASHES, WHOLE_RING, Interval, LogReader, LogSlice, Store
 from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, PartRange, is_another, is_shorter
 from viewkeeper.stores.outside.opened import OutsideTables
-from viewkeeper.stores.outside.said import said_of, told_of
+from viewkeeper.stores.outside.said import said_of, told_of, untagged
 
 AWAY_SECONDS = (0.5, 10.0)
 """Between two looks at a store that does not answer: at first, and at most."""
@@ -129,14 +129,28 @@ class Logs:
             except LogLost as lost:
                 self._lost[table.id] = str(lost)
                 continue
+            except StoreAway as away:
+                raise StoreAway(f"{table.name}: {untagged(str(away))}") from away
             found |= logs_of(table.id, ends.positions)
         return found
 
-    def ends_of(self, table: Table, now: bool) -> dict[str, int]:
-        """The ends of the logs of a table in an outside store, by part: as they are now, which may raise, or as they
-        were last seen."""
-        ends = self.outside.of(table).ends() if now else self._watch(table).ends()
-        return {} if ends is None else ends.positions
+    def ends_of(self, table: Table, after: Positions, hashes: Hashes, now: bool) -> dict[str, int]:
+        """The ends of the logs of a table in an outside store, by part: as they are now, or as they were last seen.
+
+        `after` and `hashes` say how far logs have been read, and which these were.  Raises Error where the store did
+        not answer, LogLost where it has other logs.
+        """
+        if not now:
+            watch = self._watch(table)
+            ends = watch.ends((after, hashes))
+            if watch.error is not None:
+                raise (StoreAway if watch.lost is None else LogLost)(watch.error)
+            return {} if ends is None else ends.positions
+        opened = self.outside.of(table)
+        ends = opened.ends()
+        require_same_identity(table, hashes, ends)
+        require_no_less(opened, after, ends)
+        return ends.positions
 
     def cut(self, catalog: Catalog, limit: int, after: Positions, hashes: Hashes) -> Cut:
         """The end of the batch behind `after`, of about `limit` operations: a consistent cut of the embedded store, and
@@ -202,8 +216,9 @@ class Logs:
         return True
 
     def lost(self, catalog: Catalog) -> dict[int, str]:
-        """By table id, why logs will not be read any more."""
-        return {table.id: self._lost[table.id] for table in catalog.outside if table.id in self._lost}
+        """By table id, why logs will not be read any more: each says which table it is of."""
+        return {table.id: f"{table.name}: {untagged(self._lost[table.id])}"
+                for table in catalog.outside if table.id in self._lost}  # fmt: skip
 
     def _is_held_up(self, table: int) -> bool:
         until, _ = self._held_up.get(table, (0.0, ""))
@@ -221,7 +236,7 @@ class Logs:
             if why is None and self._is_held_up(table.id):
                 why = self._held_up[table.id][1]
             if why is not None:
-                found[table.id] = why
+                found[table.id] = f"{table.name}: {untagged(why)}"
         return found
 
     def forget(self, catalog: Catalog, positions: Positions, older_than_seconds: float) -> None:

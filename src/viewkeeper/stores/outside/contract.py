@@ -24,7 +24,7 @@ from viewkeeper.catalog.types import physical_type
 from viewkeeper.changes.operations import Operations, TableForm
 from viewkeeper.changes.positions import Token, logs_of
 from viewkeeper.changes.verify import LogBatch
-from viewkeeper.errors import InputError
+from viewkeeper.errors import Error, InputError
 from viewkeeper.stores.intake import TableIntake
 from viewkeeper.trace.rows import Rows
 
@@ -92,6 +92,27 @@ class ReadPart:
         columns = [pa.array(each, physical_type(column.type))
                    for each, column in zip(values, REJECTED.columns, strict=True)]  # fmt: skip
         return LogBatch(rows, Rows(columns, np.ones(len(bad), np.int64)), {})
+
+
+class NoRow(NamedTuple):
+    """What stands in a store where the rows of a table are, and is none: why, for people, and the values (physical) of
+    its key, None where it has none."""
+
+    message: str
+    key: tuple[Any, ...] | None
+
+
+class Scanned(NamedTuple):
+    """Some rows of a store, as operations with their stamps (int64, as in ReadPart), and what is none."""
+
+    operations: list[tuple[Operations, np.ndarray]]
+    bad: list[NoRow] = []  # noqa: RUF012 - nobody adds to it
+
+    def all_rows(self) -> list[tuple[Operations, np.ndarray]]:
+        """The operations, where all are rows; else raises Error."""
+        if self.bad:
+            raise Error(self.bad[0].message)
+        return self.operations
 
 
 @dataclass(frozen=True)
@@ -171,11 +192,11 @@ class OutsideTable(ABC):
         """All rows that the store holds, as puts, while others write: each at least once as it was at some moment."""
         raise InputError(f"{self.table.name}: this store holds a log, and no rows")
 
-    def stamped_rows(self) -> Iterator[tuple[Operations, np.ndarray]]:
-        """The same as operations with their timestamps (int64), which a store that keeps such with cells says
-        (`catalog.outside_store.TIMESTAMPED`)."""
+    def scan(self) -> Iterator[Scanned]:
+        """The same a block after another, as operations with their timestamps, which a store that keeps such with cells
+        says (`catalog.outside_store.TIMESTAMPED`), and with what is no row."""
         for operations in self.rows():
-            yield operations, np.full(len(operations), time.time_ns() // 1000)
+            yield Scanned([(operations, np.full(len(operations), time.time_ns() // 1000))])
 
     def get(self, key: Any) -> dict[str, Any] | None:
         """The row of `key` in the store, None where there is none."""

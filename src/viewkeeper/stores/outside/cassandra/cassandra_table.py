@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from typing import Any, ClassVar
 
-import numpy as np
-
 from viewkeeper.catalog.model import Column, Table
 from viewkeeper.catalog.outside_store import PARTITION_KEY
 from viewkeeper.changes.operations import Operations
@@ -29,7 +27,15 @@ from viewkeeper.stores.outside.cassandra.entry_reader import EntryReader, Stored
 from viewkeeper.stores.outside.cassandra.node_log import LogFrame, LogRefused, NodeLog, bytes_between
 from viewkeeper.stores.outside.cassandra.raw_columns import misfit, natural
 from viewkeeper.stores.outside.cassandra.row_access import RowAccess
-from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, OutsideTraits, PartRange, ReadPart, identity_of
+from viewkeeper.stores.outside.contract import (
+    LogEnds,
+    OutsideTable,
+    OutsideTraits,
+    PartRange,
+    ReadPart,
+    Scanned,
+    identity_of,
+)
 from viewkeeper.stores.outside.options import choice, filled_in, require_known
 from viewkeeper.stores.outside.said import said_of
 
@@ -131,7 +137,7 @@ class CassandraTable(OutsideTable):
         bytes_ = sum(bytes_between(max(begin, after), min(end, upto)) for begin, end in segments)
         return max(1, bytes_ // BYTES_AN_OPERATION)
 
-    def stamped_rows(self) -> Iterator[tuple[Operations, np.ndarray]]:
+    def scan(self) -> Iterator[Scanned]:
         """All rows, with the timestamps of their cells.  When a row was inserted nobody says: it is taken to have been
         when the newest of its cells was written."""
         schema = self._look(0.0)

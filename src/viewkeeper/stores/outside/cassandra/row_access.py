@@ -20,6 +20,8 @@ from viewkeeper.stores.outside.cassandra.cluster import Connection, Page, StoreS
 from viewkeeper.stores.outside.cassandra.entry_reader import EntryReader, StoredKind
 from viewkeeper.stores.outside.cassandra.raw_columns import RawColumn
 from viewkeeper.stores.outside.cells import stamped
+from viewkeeper.stores.outside.contract import NoRow, Scanned
+from viewkeeper.stores.outside.said import said_of
 from viewkeeper.stores.value_conversion import to_python
 
 ROWS_A_PAGE = 5_000
@@ -27,6 +29,7 @@ RANGES, AT_ONCE = 16, 4
 """So many pieces of the ring are scanned, so many at once."""
 
 WRITES_AT_ONCE = 100
+_EXPIRES = "has a time to live (USING TTL), at whose end no log says anything: write it without"
 _LEAST, _RING = -(1 << 63), 1 << 64
 _DATE_SHIFT = 1 << 31
 
@@ -45,7 +48,7 @@ class RowAccess:
         stored = StoredKind(tuple(self._types), len(partition), ())
         self._reader = EntryReader(intake, stored)
 
-    def all(self) -> Iterator[tuple[Operations, np.ndarray]]:
+    def all(self) -> Iterator[Scanned]:
         """All rows, with the timestamps of their cells."""
         form = self._form
         selected = [self._names[i] for i in (*form.key, *form.values)]
@@ -63,27 +66,31 @@ class RowAccess:
             if at + AT_ONCE < RANGES:
                 waiting.append(session.execute_async(query, bounds[at + AT_ONCE : at + AT_ONCE + 2]))
             for page in pages:
-                yield from self._stamped(page)
+                yield self._stamped(page)
 
-    def _stamped(self, page: Page) -> Iterator[tuple[Operations, np.ndarray]]:
+    def _stamped(self, page: Page) -> Scanned:
         form, count = self._form, len(self._form.values)
         width = len(form.key)
         rows = np.flatnonzero((np.column_stack([page.column(at).lengths for at in range(width)]) >= 0).all(axis=1))
         if not len(rows):
-            return  # a partition that has static columns alone comes as a row without clustering
+            return Scanned([])  # a partition that has static columns alone comes as a row without clustering
         raw = [page.column(at).take(rows) for at in range(width + 3 * count)]
         keys, values, reasons = self._reader.columns(raw[:width], raw[width : width + count])
-        if reasons:
-            row, reason = min(reasons.items())
-            raise Error(f"the row with the key {self._shown(keys, row)} is none that can be kept: {reason}")
+        whys = {row: f"is none that can be kept: {reason}" for row, reason in reasons.items()}
         for column in raw[width + 2 * count :]:
-            for row in np.flatnonzero(column.lengths >= 0)[:1].tolist():
-                raise Error(f"the row with the key {self._shown(keys, row)} has a time to live (USING TTL), at whose "
-                            "end no log says anything: write it without")  # fmt: skip
+            whys |= dict.fromkeys(np.flatnonzero(column.lengths >= 0).tolist(), _EXPIRES)
         times = raw[width + count : width + 2 * count]
         stamps = np.column_stack([_times(each) for each in times]) if count else np.zeros((len(rows), 0), np.int64)
         made = np.maximum(stamps.max(axis=1, initial=NEVER), NEVER + 1)
-        yield from stamped(form, keys, values, stamps, made)
+        bad = [self._no_row(keys, row, why) for row, why in sorted(whys.items())]
+        made[list(whys)] = NEVER  # there is nothing of these rows
+        stamps[list(whys)] = NEVER
+        return Scanned(list(stamped(form, keys, values, stamps, made)), bad)
+
+    def _no_row(self, keys: Sequence[pa.Array], row: int, why: str) -> NoRow:
+        key = self._shown(keys, row)
+        message = said_of(self._intake.table.id, self._intake.table.name, f"the row with the key {key} {why}")
+        return NoRow(message, None if None in key else key)
 
     def _shown(self, keys: Sequence[pa.Array], row: int) -> tuple[Any, ...]:
         return tuple(key[row].as_py() for key in keys)

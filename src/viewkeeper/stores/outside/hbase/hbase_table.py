@@ -22,7 +22,16 @@ from viewkeeper.catalog.outside_store import NEVER
 from viewkeeper.changes.operations import Operations, bits
 from viewkeeper.errors import Error, InputError, LogLost, StoreAway
 from viewkeeper.stores.outside.cells import stamped
-from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, OutsideTraits, PartRange, ReadPart, identity_of
+from viewkeeper.stores.outside.contract import (
+    LogEnds,
+    NoRow,
+    OutsideTable,
+    OutsideTraits,
+    PartRange,
+    ReadPart,
+    Scanned,
+    identity_of,
+)
 from viewkeeper.stores.outside.hbase.byte_spans import ByteSpans
 from viewkeeper.stores.outside.hbase.client import FoundRow, Gateway
 from viewkeeper.stores.outside.hbase.description import Family, newest_description, read_families
@@ -81,7 +90,7 @@ class HBaseTable(OutsideTable):
                                    "cluster behind thrift?"))  # fmt: skip
         self.ends()
         for block in self._gateway.rows(self._columns):
-            self._as_rows(block)  # what is wrong with one row is often so with the first
+            self._as_rows(block).all_rows()  # what is wrong with one row is often so with the first
             break
 
     def start(self) -> LogEnds:
@@ -119,9 +128,9 @@ class HBaseTable(OutsideTable):
             operations -= count
         return end
 
-    def stamped_rows(self) -> Iterator[tuple[Operations, np.ndarray]]:
+    def scan(self) -> Iterator[Scanned]:
         for block in self._gateway.rows(self._columns):
-            yield from self._as_rows(block)
+            yield self._as_rows(block)
 
     def get(self, key: Any) -> dict[str, Any] | None:
         (row,) = self._mapping.keys.encode(self.intake.deletes([key]).columns)
@@ -129,7 +138,7 @@ class HBaseTable(OutsideTable):
         if found is None:
             return None
         shown_ = {column.name: None for column in self.table.columns}
-        for operations, _ in self._as_rows([found]):
+        for operations, _ in self._as_rows([found]).all_rows():
             for i, array in enumerate(operations.columns):
                 value, decode = array[0].as_py(), to_python(self.form.types[i], self.zone)
                 if value is not None:
@@ -170,11 +179,11 @@ class HBaseTable(OutsideTable):
     def _columns(self) -> list[bytes]:
         return [place.name for place in self._mapping.places]
 
-    def _as_rows(self, rows: Sequence[FoundRow]) -> list[tuple[Operations, np.ndarray]]:
-        """Rows as operations with the timestamps of their cells; raises Error where one is none."""
+    def _as_rows(self, rows: Sequence[FoundRow]) -> Scanned:
+        """Rows as operations with the timestamps of their cells."""
         keys, refused = self._mapping.keys.decode(ByteSpans.of([row for row, _ in rows]))
-        for at, why in refused.items():
-            raise Error(self._said(f"the row {shown(rows[at][0])} is none of it: {why}; mend or delete it"))
+        bad = {at: NoRow(self._said(f"the row {shown(rows[at][0])} is none of it: {why}; mend or delete it"), None)
+               for at, why in refused.items()}  # fmt: skip
         stamps = np.full((len(rows), len(self.form.values)), NEVER, np.int64)
         columns = {}
         for place in self._mapping.places:
@@ -186,11 +195,14 @@ class HBaseTable(OutsideTable):
                 ByteSpans.of([cell.value for cell in given]), self.intake.intakes[place.column]
             )
             for at, why in refused.items():
-                row = rows[int(np.flatnonzero(there)[at])][0]
-                raise Error(self._said(f"row {shown(row)}, column {self.table.columns[place.column].name}: {why}; "
-                                       "mend the cell, or declare the column with its encoding"))  # fmt: skip
+                row = int(np.flatnonzero(there)[at])
+                why = self._said(f"row {shown(rows[row][0])}, column {self.table.columns[place.column].name}: {why}; "
+                                 "mend the cell, or declare the column with its encoding")  # fmt: skip
+                bad.setdefault(row, NoRow(why, tuple(key[row].as_py() for key in keys)))
             columns[place.column] = scattered(column, np.flatnonzero(there), len(rows))
-        return list(stamped(self.form, keys, [columns[i] for i in self.form.values], stamps, None))
+        stamps[list(bad)] = NEVER  # there is nothing of these rows
+        operations = stamped(self.form, keys, [columns[i] for i in self.form.values], stamps, None)
+        return Scanned(list(operations), list(bad.values()))
 
     def _versions(self, family: bytes) -> int:
         """How many versions of a cell a family keeps."""

@@ -6,6 +6,7 @@ The log has one part, whose positions are the numbers of the stream's entries.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
@@ -18,7 +19,16 @@ from redis.retry import Retry
 from viewkeeper.catalog.model import Table
 from viewkeeper.changes.operations import Operations
 from viewkeeper.errors import Error, InputError, LogLost, StoreAway
-from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, OutsideTraits, PartRange, ReadPart, identity_of
+from viewkeeper.stores.outside.contract import (
+    LogEnds,
+    NoRow,
+    OutsideTable,
+    OutsideTraits,
+    PartRange,
+    ReadPart,
+    Scanned,
+    identity_of,
+)
 from viewkeeper.stores.outside.options import choice, filled_in, require_known
 from viewkeeper.stores.outside.redis.log_entries import EntryDecoder, arguments
 from viewkeeper.stores.outside.redis.look import Look, look_of
@@ -108,7 +118,7 @@ class RedisTable(OutsideTable):
         for _ in range(STEPS_TO_FIRST_ROWS):
             cursor, keys, values = self._block(cursor, look.mark)
             if keys:
-                self._as_rows(keys, values)  # what is wrong with one row is often so with the first
+                self._as_rows(keys, values).all_rows()  # what is wrong with one row is often so with the first
             if keys or not cursor:
                 return
 
@@ -148,7 +158,7 @@ class RedisTable(OutsideTable):
         self._require_whole_part(self._look(), range_)
         return _not_falling(found)
 
-    def rows(self) -> Iterator[Operations]:
+    def scan(self) -> Iterator[Scanned]:
         mark, cursor = self._look().mark, 0
         keys: list[bytes] = []
         values: list[list[bytes | None]] = [[] for _ in self.decoder.values]
@@ -177,7 +187,7 @@ class RedisTable(OutsideTable):
         if not there:
             return None
         text = row[len(self._prefix.encode()) + 1 :]
-        operations = self._as_rows([text], [[field] for field in fields[1:]])
+        ((operations, _),) = self._as_rows([text], [[field] for field in fields[1:]]).all_rows()
         shown = {}
         for column, type_, array in zip(self.table.columns, self.form.types, operations.columns, strict=True):
             value, decode = array[0].as_py(), to_python(type_, self.zone)
@@ -233,14 +243,16 @@ class RedisTable(OutsideTable):
         columns = [flat[at::width] for at in range(width)]
         return int(next_), [name[start:] for name in columns[0]], columns[2:]
 
-    def _as_rows(self, keys: list[bytes], values: list[list[bytes | None]]) -> Operations:
+    def _as_rows(self, keys: list[bytes], values: list[list[bytes | None]]) -> Scanned:
         operations, reasons = self.decoder.rows(keys, values)
-        if reasons:
-            row, reason = min(reasons.items())
+        bad = []
+        for row, reason in sorted(reasons.items()):
             name = f"{self._prefix}:{keys[row].decode(errors='backslashreplace')}"
-            raise Error(self._said(f"the hash {name} is no row of it: {reason}; mend or delete it, or choose a prefix "
-                                   "that no other keys have"))  # fmt: skip
-        return operations
+            key = tuple(operations.columns[i][row].as_py() for i in self.form.key)
+            bad.append(NoRow(self._said(f"the hash {name} is no row of it: {reason}; mend or delete it, or choose a "
+                                        "prefix that no other keys have"), None if None in key else key))  # fmt: skip
+        good = operations.take(np.setdiff1d(np.arange(len(keys)), list(reasons))) if reasons else operations
+        return Scanned([(good, np.full(len(good), time.time_ns() // 1000))], bad)
 
     def _look(self, at: int | None = None) -> Look:
         """The log at this moment, and what its entry `at` holds."""
