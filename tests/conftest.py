@@ -48,6 +48,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where tests run in three processes (`-n 3 --dist loadgroup`) two of them have a session of Spark each, and begin
     with its tests; the third begins with the longest.  Three, since on two cores much of a test is waiting."""
     for item in items:
+        if item.path.parent.name in ("outside", "servers"):
+            item.add_marker(pytest.mark.outside)
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark-2" if item.path.parent.name in SECOND else "spark-1"))
     if "PYTEST_XDIST_WORKER" in os.environ:

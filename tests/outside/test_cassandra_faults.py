@@ -31,7 +31,7 @@ from viewkeeper.servers.cassandra_log import CassandraLog
 from viewkeeper.stores.outside.cassandra import cassandra_table
 from viewkeeper.stores.outside.opened import OutsideTables
 
-pytestmark = [pytest.mark.stores, pytest.mark.faults]
+pytestmark = pytest.mark.faults
 
 VIEWS = "CREATE VIEW rows AS SELECT id, customer, price, note FROM orders"
 SMALL = {"commitlog_segment_size": "1MiB"}
@@ -136,6 +136,7 @@ def test_a_node_and_its_log_that_are_killed_while_it_is_written_lose_nothing(db:
         require_right(db, rows)
 
 
+@pytest.mark.stores
 def test_segments_go_when_all_have_read_them_and_not_before(db: Database, tmp_path: Path) -> None:
     with cluster(tmp_path, cdc_total_space="6MiB", **SMALL) as (server, (log,)), connected(server) as session:
         rows, folder = CassandraRows(session, server, [log], "orders"), server.node_folder(1) / "cdc_raw"
@@ -189,6 +190,7 @@ def test_segments_go_when_all_have_read_them_and_not_before(db: Database, tmp_pa
         assert f"nobody called {follower} follows the log" in str(nobody.exception)
 
 
+@pytest.mark.stores
 def test_a_log_that_is_compressed_and_written_now_and_then(db: Database, tmp_path: Path) -> None:
     """A token covers what is acknowledged, and not in the log's file yet."""
     settings = {"commitlog_sync": "periodic", "commitlog_sync_period": "300ms",
@@ -216,6 +218,7 @@ def followers(log: CassandraLog) -> list[str]:
     return [line.split(" has read up to ")[0] for line in others]
 
 
+@pytest.mark.stores
 def test_one_of_three_nodes_is_down_for_a_while(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cassandra_table, "LOOK_SECONDS", 0.2)
     with cluster(tmp_path, nodes=3) as (server, logs), connected(server) as session:

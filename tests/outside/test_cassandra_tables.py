@@ -30,8 +30,6 @@ from viewkeeper.stores.outside.cassandra import row_access
 from viewkeeper.stores.outside.contract import PartRange
 from viewkeeper.stores.outside.opened import OutsideTables
 
-pytestmark = pytest.mark.stores
-
 VIEWS = """
 CREATE VIEW rows AS SELECT id, customer, price, note FROM orders;
 CREATE VIEW spend AS SELECT customer, sum(price) AS total, count(*) AS n, max(note) AS most FROM orders

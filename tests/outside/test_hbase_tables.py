@@ -26,8 +26,6 @@ from viewkeeper.pipeline import adopting
 from viewkeeper.servers import HBase
 from viewkeeper.stores.outside.hbase import client
 
-pytestmark = pytest.mark.stores
-
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[Database]:
@@ -209,6 +207,7 @@ def test_a_cluster_that_is_killed_and_regions_that_move_while_it_is_written(db: 
 
 
 @pytest.mark.faults
+@pytest.mark.stores
 def test_a_gateway_that_is_away_holds_up_who_asks_it_alone(db: Database, tmp_path: Path) -> None:
     with HBase(tmp_path / "hbase", region_servers=1) as server:
         with closing(HBaseRows(server, "orders")) as rows:
@@ -226,6 +225,7 @@ def test_a_gateway_that_is_away_holds_up_who_asks_it_alone(db: Database, tmp_pat
 
 
 @pytest.mark.faults
+@pytest.mark.stores
 def test_logs_that_hbase_deletes_are_missed_where_they_had_not_been_read(db: Database, tmp_path: Path) -> None:
     settings = {"hbase.master.logcleaner.ttl": "6000", "hbase.master.cleaner.interval": "500"}
     with HBase(tmp_path / "hbase", region_servers=1, settings=settings) as server:

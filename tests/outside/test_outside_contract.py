@@ -72,8 +72,7 @@ class Written:
             self.rows = {id_: a for id_, a in self.rows.items() if a is not None}
 
 
-@pytest.fixture(params=["file", "kafka", "redis", "delta", pytest.param("cassandra", marks=pytest.mark.stores),
-                        pytest.param("hbase", marks=pytest.mark.stores)])  # fmt: skip
+@pytest.fixture(params=["file", "kafka", "redis", "delta", "cassandra", "hbase"])
 def written(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
     name = unique("contract")
     if request.param == "file":
