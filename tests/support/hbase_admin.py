@@ -77,6 +77,25 @@ class HBaseAdmin:
     def flush(self, table: str) -> None:
         self.admin.flush(self.named(table))
 
+    def compact(self, table: str) -> None:
+        """A major compaction, to its end: deletions that are in files are forgotten."""
+        named = self.named(table)
+        self.admin.flush(named)
+        self.admin.majorCompact(named)
+        deadline = time.monotonic() + 60
+        while self._compacting(named):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+
+    def _compacting(self, named: Any) -> bool:
+        """Whether it is in more than one file a family still, or says that it compacts."""
+        if self.admin.getCompactionState(named).toString() != "NONE":
+            return True
+        loads = [
+            load for server in self.admin.getRegionServers() for load in self.admin.getRegionMetrics(server, named)
+        ]
+        return any(load.getStoreFileCount() > 2 for load in loads)
+
     def stop_server(self, server: str) -> None:
         self.admin.stopRegionServer(":".join(server.split(",")[:2]))
 

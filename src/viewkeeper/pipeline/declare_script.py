@@ -47,7 +47,7 @@ from viewkeeper.maintenance import declare_tables
 from viewkeeper.pipeline import alter_tables
 from viewkeeper.pipeline.declare_functions import with_function, without_function
 from viewkeeper.pipeline.declare_outside import require_declarable
-from viewkeeper.pipeline.declare_targets import refuse_parts, require_target
+from viewkeeper.pipeline.declare_targets import refuse_parts, require_fit, require_target
 from viewkeeper.pipeline.programs import zone_programs
 from viewkeeper.pipeline.replacing import (
     begun,
@@ -347,6 +347,7 @@ class _Declaring:
 
     def bound(self, catalog: Catalog, statement: CreateView) -> BoundView:
         bound = bind_any_view(catalog, statement, self._analyst)
+        require_fit(bound, catalog.zone, statement)
         for id_ in bound.reads:
             self._require_kept(id_, statement.name)
         return with_parts_of(catalog, bound, statement, self._known)
@@ -399,6 +400,7 @@ class _Declaring:
             self.flush()  # it may read one of these
             bound = bind_any_view(self._then(written), statement, self._analyst)
         bound = replace(bound, written=written)
+        require_fit(bound, self.catalog.zone, statement)
         for id_ in bound.reads:
             self._require_kept(id_, statement.name)
         self._views[bound.name.lower()] = with_parts_of(self.catalog, bound, statement, self._known)

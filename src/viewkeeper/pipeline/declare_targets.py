@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 
 from viewkeeper.catalog.model import Catalog, View
+from viewkeeper.compiler.bind import BoundView
 from viewkeeper.compiler.statements import AlterView, CreateIfAbsent, CreateView, ReplaceView, Statement
 from viewkeeper.errors import DeclarationError, Error, InputError, NotSupported
-from viewkeeper.stores.outside.targets import RESERVED, opened, target_kind
+from viewkeeper.stores.outside.targets import RESERVED, RowForm, opened, target_kind
 from viewkeeper.trace.snapshot import Snapshot
 
 
@@ -42,6 +43,15 @@ def require_target(catalog: Catalog, statement: CreateView, instead: View | None
         if kind.collide(dict(target.options), dict(other.options)):
             raise DeclarationError(f"{view.name} is written there already, and its rows would be mixed with those of "
                                    f"{statement.name}; say another place", *place)  # fmt: skip
+
+
+def require_fit(bound: BoundView, zone: str, statement: CreateView) -> None:
+    """Raises DeclarationError, with a place, where its target's options cannot lay out the rows of a view."""
+    if bound.target is not None:
+        try:
+            target_kind(bound.target.kind).fit(dict(bound.target.options), RowForm(bound, zone))
+        except InputError as refused:
+            raise DeclarationError(str(refused), *(statement.using or statement.name).place) from None
 
 
 def require_free(newest: Callable[[], Snapshot], statements: Iterable[Statement]) -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from viewkeeper.catalog.model import View
+from viewkeeper.catalog.model import Column, View
 from viewkeeper.catalog.outside_store import Target
 from viewkeeper.errors import Error, NotSupported
 from viewkeeper.jobs import ring
@@ -30,6 +30,7 @@ RESERVED = "viewkeeper:"
 
 KINDS: Mapping[str, tuple[str, str]] = {
     "delta": ("viewkeeper.stores.outside.delta.lake_target", "DeltaTarget"),
+    "hbase": ("viewkeeper.stores.outside.hbase.cell_target", "HBaseTarget"),
     "kafka": ("viewkeeper.stores.outside.kafka.target", "KafkaTarget"),
     "redis": ("viewkeeper.stores.outside.redis.target", "RedisTarget"),
 }
@@ -111,6 +112,10 @@ class ViewTarget(ABC):
     def collide(cls, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
         """Whether the rows of two views would get into each other's way."""
 
+    @classmethod  # noqa: B027 - most stores take all rows
+    def fit(cls, options: Mapping[str, str], form: RowForm) -> None:
+        """Raises InputError, naming the option, where such options cannot lay out rows of `form`."""
+
     @abstractmethod
     def marker(self) -> Marker | None:
         """What it says of itself; None where it is empty.  Raises TargetTaken where it holds something else."""
@@ -158,10 +163,21 @@ Mending = list[Any]
 """What a kind of target writes in order to mend, and knows itself."""
 
 
+class HasForm(Protocol):
+    """A view, or what one will be of: its columns, which of them are its key, and whether that is unique."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]: ...
+    @property
+    def key(self) -> tuple[int, ...]: ...
+    @property
+    def unique(self) -> bool: ...
+
+
 class RowForm:
     """How the rows of a view are laid out, and the time zone of its database."""
 
-    def __init__(self, view: View, zone: str) -> None:
+    def __init__(self, view: HasForm, zone: str) -> None:
         self.columns, self.key, self.unique, self.zone = view.columns, view.key, view.unique, zone
 
     def keys(self, rows: Rows) -> Rows:

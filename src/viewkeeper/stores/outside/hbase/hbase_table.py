@@ -7,7 +7,6 @@ whatever a writer says.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,19 +32,17 @@ from viewkeeper.stores.outside.contract import (
     identity_of,
 )
 from viewkeeper.stores.outside.hbase.byte_spans import ByteSpans
-from viewkeeper.stores.outside.hbase.client import FoundRow, Gateway
+from viewkeeper.stores.outside.hbase.client import FoundRow
 from viewkeeper.stores.outside.hbase.description import Family, newest_description, read_families
 from viewkeeper.stores.outside.hbase.encodings import scattered, shown
 from viewkeeper.stores.outside.hbase.log_cells import CellDecoder, NoFollowing
 from viewkeeper.stores.outside.hbase.mapping import CellMapping, require_readable
+from viewkeeper.stores.outside.hbase.place import GATEWAY_OPTIONS, check_place, full_name, gateway_of, table_named
 from viewkeeper.stores.outside.hbase.wal import LogUnreadable
 from viewkeeper.stores.outside.hbase.wal_files import CLOSED, LogFileGone, LogFiles, placed, position
-from viewkeeper.stores.outside.options import choice, filled_in, require_known
+from viewkeeper.stores.outside.options import filled_in, require_known
 from viewkeeper.stores.outside.said import said_of
 from viewkeeper.stores.value_conversion import to_python
-
-_DEFAULT_NAMESPACE = "default"
-_TABLE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 class HBaseTable(OutsideTable):
@@ -60,26 +57,19 @@ class HBaseTable(OutsideTable):
         assert table.outside is not None
         self._options = filled_in(dict(table.outside.options))
         self._root = _folder(self._options["wal"])
-        self._namespace, self._name = _named(self._options["table"])
-        full = self._name if self._namespace == _DEFAULT_NAMESPACE else f"{self._namespace}:{self._name}"
+        self._namespace, self._name = table_named(self._options["table"])
         self._mapping = CellMapping(self.intake, self._options)
-        self._gateway = Gateway(self._options["thrift"], full.encode(), self._options.get("transport", "buffered"),
-                                self._options.get("protocol", "binary"), self._said)  # fmt: skip
+        self._gateway = gateway_of(self._options, self._said)
         self._decoder = CellDecoder(self.intake, self._mapping, self._versions)
-        self._files = LogFiles(self._root, full.encode())
+        self._files = LogFiles(self._root, full_name(self._options["table"]))
         self._described: tuple[object, dict[bytes, Family]] | None = None
 
     @classmethod
     def check(cls, options: Mapping[str, str], keyless: bool) -> None:
         require_known("hbase", options, ("thrift", "wal", "table", "key"),
-                      ("columns", "family", "separator", "transport", "protocol"))  # fmt: skip
-        host, _, port = options["thrift"].rpartition(":")
-        if not host or not port.isdecimal():
-            raise InputError(f"OPTIONS (thrift {options['thrift']!r}): expected HOST:PORT of a Thrift 1 gateway")
+                      ("columns", "family", "separator", *GATEWAY_OPTIONS))  # fmt: skip
+        check_place(options)
         _folder(options["wal"])
-        _named(options["table"])
-        choice(options, "transport", ("buffered", "framed"), "buffered")
-        choice(options, "protocol", ("binary", "compact"), "binary")
         if keyless:
             raise InputError("a table in hbase needs a PRIMARY KEY: each row there has a key")
         require_readable(options)
@@ -279,11 +269,3 @@ def _folder(uri: str) -> Path:
         raise InputError(f"OPTIONS (wal {uri!r}): logs are read in a folder, file:///..., the root of HBase "
                          "(hbase.rootdir), as this machine sees it; other file systems are not supported")  # fmt: skip
     return Path(unquote(parts.path))
-
-
-def _named(name: str) -> tuple[str, str]:
-    """The namespace and the name of a table of HBase."""
-    namespace, _, table = name.rpartition(":")
-    if not _TABLE.fullmatch(table) or (namespace and not _TABLE.fullmatch(namespace)):
-        raise InputError(f"OPTIONS (table {name!r}): expected NAME or NAMESPACE:NAME of a table in HBase")
-    return namespace or _DEFAULT_NAMESPACE, table

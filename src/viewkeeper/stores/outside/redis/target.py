@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -25,6 +23,7 @@ from redis.retry import Retry
 
 from viewkeeper.catalog.outside_store import Target
 from viewkeeper.errors import Error, InputError, StoreAway
+from viewkeeper.stores.outside.key_texts import key_texts
 from viewkeeper.stores.outside.options import filled_in, require_known
 from viewkeeper.stores.outside.targets import (
     RESERVED,
@@ -218,18 +217,9 @@ class RedisTarget(ViewTarget):
         return made
 
     def _names(self, form: RowForm, key: Rows) -> list[bytes]:
-        """The names of the rows with these keys: a single column is its text, several are a JSON array; so is a single
-        NULL, or a text that looks like one."""
+        """The names of the rows with these keys."""
         begin = self._prefix + b":"
-        types = [form.columns[i].type for i in form.key]
-        texts = [texts_of(type_, column).to_pylist() for type_, column in zip(types, key.columns, strict=True)]
-        if len(types) == 1:
-            return [begin + (text if text is not None and text[:1] != b"[" else _json([_plain(types[0], text)]))
-                    for text in texts[0]]  # fmt: skip
-        if not types:
-            return [begin] * len(key)
-        return [begin + _json([_plain(type_, text) for type_, text in zip(types, row, strict=True)])
-                for row in zip(*texts, strict=True)]  # fmt: skip
+        return [begin + text for text in key_texts([form.columns[i].type for i in form.key], key)]
 
     def _read(self, names: Sequence[bytes]) -> list[dict[bytes, bytes] | None]:
         """The hashes with these names, without their versions; None: there is none.  Of what is no hash, nothing."""
@@ -287,20 +277,6 @@ def _marker(database: str, view: str, state: str, at: str, writing: str, epoch: 
 def _server(url: str) -> tuple[Any, ...]:
     parts = urlsplit(url)
     return parts.hostname or parts.path, parts.port or 6379, parts.path.strip("/") or "0"
-
-
-def _plain(type_: Any, text: bytes | None) -> Any:
-    if text is None:
-        return None
-    if type_.is_integer:
-        return int(text)
-    if type_.name == "BOOLEAN":
-        return text == b"true"
-    return base64.b64encode(text).decode() if type_.name == "BINARY" else text.decode()
-
-
-def _json(parts: list[Any]) -> bytes:
-    return json.dumps(parts, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _cut(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
