@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import viewkeeper
-from file_store import FileStore, FileTable
+from file_store import PARTS, FileStore, FileTable
 from local_maintenance import catch_up, with_servers
 from pipeline_database import term_of
 from viewkeeper.checker.check import check_views
@@ -103,6 +103,20 @@ def test_views_hold_what_the_store_does_after_each_batch(
         db.table("here").put({"id": 2, "name": "two"})
         catch_up(db)
         require_right(db, store)
+
+
+def test_batches_of_other_tables_leave_the_place_from_which_an_adopted_one_will_be_read(
+    db: Database, store: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies before it in the log need not be there any more."""
+    monkeypatch.setattr(adopting, "ROWS_AT_ONCE", 2)
+    change(store, random.Random(1), 60, keys=30)
+    lengths = [len((store.folder / part).read_text().splitlines()) for part in PARTS]
+    (store.folder / "cut").write_text(str(min(lengths)))
+    monkeypatch.setattr(FileTable, "between", lambda: db.table("here").put({"id": 2, "name": "two"}))
+    db.sql(declared(store))
+    catch_up(db)
+    require_right(db, store)
 
 
 def test_nothing_of_a_table_is_read_before_it_is_adopted(db: Database, store: FileStore) -> None:

@@ -159,10 +159,13 @@ class Logs:
         positions: dict[LogName, int] = dict(cut.positions)
         identities: dict[LogName, str] = dict(cut.hashes)
         operations, backlog = cut.operations, cut.backlog
-        for table in followed(catalog):
+        reading = followed(catalog)
+        for table in catalog.outside:
             had = {log: position for log, position in after.items() if table_of(log) == table.id}
             positions |= had
             identities |= {log: hashes[log] for log in had if log in hashes}
+            if table not in reading:
+                continue
             watch = self._watch(table)
             ends = watch.ends((had, hashes))
             if watch.lost is not None:
