@@ -45,7 +45,7 @@ from viewkeeper.plans.cell_states import CellStates
 from viewkeeper.plans.maintenance import Delta, Memo, plan_of
 from viewkeeper.plans.outside import PythonCall
 from viewkeeper.plans.relations import Relation, SparkQuery
-from viewkeeper.stores.logs import Logs, require_same_identity
+from viewkeeper.stores.logs import Logs, require_no_less, require_same_identity
 from viewkeeper.stores.outside.said import untagged
 from viewkeeper.stores.value_conversion import to_python
 from viewkeeper.streams.existing import ExistingParts
@@ -107,7 +107,9 @@ class DatabaseEvidence:
         opened = self._logs.outside.of(table)
         begin = opened.ends() if opened.has_rows else opened.start()
         require_same_identity(table, self._version.snapshot.hashes, begin)
-        scanned = list(opened.scan()) if opened.has_rows else []
+        if opened.has_rows:
+            require_no_less(opened, self._version.snapshot.positions, begin)
+        scanned = list(opened.scan(begin.positions)) if opened.has_rows else []
         read = [self._decoded(table, opened.form.as_rows(rows, -1, np.zeros(len(rows), np.int64), stamps))
                 for each in scanned for rows, stamps in each.operations]  # fmt: skip
         bad = [each for block in scanned for each in block.bad]

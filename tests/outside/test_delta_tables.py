@@ -32,6 +32,7 @@ from viewkeeper.stores.logs import Logs
 from viewkeeper.stores.outside.contract import PartRange
 from viewkeeper.stores.outside.delta.lake_table import DeltaLakeTable
 from viewkeeper.stores.outside.delta.schema import Metadata
+from viewkeeper.stores.outside.lakes.lake_columns import misfit
 from viewkeeper.stores.outside.said import told_of
 
 VIEWS = """
@@ -204,8 +205,8 @@ def test_a_type_that_no_column_can_have_is_refused_by_name() -> None:
     found = Metadata.made("x", json.dumps({"type": "struct", "fields": fields}), [], {})
     with pytest.raises(NotSupported, match="the column v is of Delta's type variant, which no column here can have"):
         found.as_columns()
-    assert found.misfit([Column("ID", BIGINT, False)]) is None
-    assert "its column v is of type" in (found.misfit([Column("v", array_of(BIGINT), True)]) or "")
+    assert misfit(found.held(), [Column("ID", BIGINT, False)]) is None
+    assert "its column v is of type" in (misfit(found.held(), [Column("v", array_of(BIGINT), True)]) or "")
 
 
 def test_rows_that_are_only_added_need_no_key(db: Database, tmp_path: Path) -> None:
@@ -368,7 +369,8 @@ def test_a_column_that_is_dropped_or_retyped_stops_the_table_until_it_is_dropped
 
 def test_rows_that_are_no_rows_are_rejected_and_their_neighbours_are_kept(db: Database, tmp_path: Path) -> None:
     writer = DeltaWriter(tmp_path / "t")
-    db.sql(declared(writer, "", "(id BIGINT, g INT NOT NULL, note VARCHAR(3), PRIMARY KEY (id))"))
+    columns = "(id BIGINT, g INT NOT NULL, note VARCHAR(3), PRIMARY KEY (id))"
+    db.sql(declared(writer, "CREATE VIEW v AS SELECT id FROM t", columns))
     catch_up(db)
     good = {"id": 1, "g": 1, "a": 2, "note": "abc"}
     writer.append([good, {**good, "id": None}, {**good, "id": 3, "g": None}, {**good, "id": 4, "note": "long"},
@@ -380,6 +382,13 @@ def test_rows_that_are_no_rows_are_rejected_and_their_neighbours_are_kept(db: Da
         "NULL in column g, which is NOT NULL", "NULL in column id, which is in the key",
         "column note: 'long' has 4 characters, more than VARCHAR(3)", "its key stands in two rows of version 1",
     ]  # fmt: skip
+    writer.delete(5)
+    catch_up(db)
+    with db._newest.held() as version:
+        (report,) = check_views(DatabaseEvidence(version, db._logs), ["v"], None)
+    assert report.verdict == "right" and {said.partition("}: ")[2] for said in report.left_out} >= {
+        "NULL in column id, which is in the key", "column note: 'long' has 4 characters, more than VARCHAR(3)",
+    }  # fmt: skip
 
 
 def test_nothing_is_written_through_viewkeeper(db: Database, tmp_path: Path) -> None:

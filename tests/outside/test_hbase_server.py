@@ -57,7 +57,7 @@ class Followed:
         self.bad: list[str] = []
 
     def adopt(self) -> None:
-        for operations, stamps in chain.from_iterable(block.all_rows() for block in self.table.scan()):
+        for operations, stamps in chain.from_iterable(block.all_rows() for block in self.table.scan({})):
             self.folded.add([(operations, np.full(len(operations), -1), stamps)])
 
     def go_on(self) -> ReadPart:

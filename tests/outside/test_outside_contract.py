@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from cassandra_rows import CassandraRows
 from file_store import FileStore
 from hbase_rows import HBaseRows
+from iceberg_writer import IcebergWriter
 from kafka_topics import Topic
 from redis_rows import RedisRows
 from store_servers import unique
@@ -72,7 +73,7 @@ class Written:
             self.rows = {id_: a for id_, a in self.rows.items() if a is not None}
 
 
-@pytest.fixture(params=["file", "kafka", "redis", "delta", "cassandra", "hbase"])
+@pytest.fixture(params=["file", "kafka", "redis", "delta", "iceberg", "cassandra", "hbase"])
 def written(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
     name = unique("contract")
     if request.param == "file":
@@ -105,6 +106,9 @@ def written(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
                 .when_matched_update_all().when_not_matched_insert_all().execute())  # fmt: skip
 
         return Written("delta", f"OPTIONS (path '{path}')", merge, lambda id_: DeltaTable(path).delete(f"id = {id_}"))
+    if request.param == "iceberg":
+        lake = IcebergWriter(tmp_path / name, schema=pa.schema([("id", pa.int32()), ("a", pa.int64())]))
+        return Written("iceberg", lake.options, lambda id_, a: lake.put({"id": id_, "a": a}), lake.delete)
     if request.param == "cassandra":
         cassandra: Cassandra = request.getfixturevalue("cassandra")
         log: CassandraLog = request.getfixturevalue("cassandra_log")
@@ -188,7 +192,7 @@ def test_rows_and_what_the_log_says_after_them_are_what_was_written(written: Wri
     written.change(chance, 40)
     table.require_there()
     begin = table.start()
-    for block in table.scan() if table.traits.rows else ():
+    for block in table.scan(begin.positions) if table.traits.rows else ():
         written.change(chance, 5)
         for operations, _ in block.all_rows():
             applied(found, operations, written.bare)

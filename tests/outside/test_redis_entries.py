@@ -80,7 +80,7 @@ def _nested_edges(type_: Type) -> list[Any]:
 
 def rows_of(table: RedisTable) -> list[Operations]:
     """All that a scan finds; raises Error where something is no row."""
-    return [operations for block in table.scan() for operations, _ in block.all_rows()]
+    return [operations for block in table.scan({}) for operations, _ in block.all_rows()]
 
 
 def whole_log(table: RedisTable) -> ReadPart:

@@ -86,7 +86,7 @@ class CellTable(OutsideTable):
                                  for each in operations_of(self.form, write)]  # fmt: skip
         return found
 
-    def scan(self) -> Iterator[Scanned]:
+    def scan(self, since: Mapping[str, int]) -> Iterator[Scanned]:
         keys = sorted(rows_of(self.store.writes, ["n", "s"], stored_bytes))
         for at in range(0, len(keys), ROWS_AT_ONCE):
             writes = self.store.writes

@@ -136,7 +136,7 @@ class FileTable(OutsideTable):
             return self.intake.deletes([entry["id"]])
         return self.intake.column_deletes(entry["id"], entry["columns"])
 
-    def rows(self) -> Iterator[Operations]:
+    def rows(self, since: Mapping[str, int]) -> Iterator[Operations]:
         store = FileStore.__new__(FileStore)
         store.folder = self.folder
         ids = list(store.rows)

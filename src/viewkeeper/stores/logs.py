@@ -25,7 +25,7 @@ from viewkeeper.changes.positions import (
 from viewkeeper.changes.verify import LogBatch
 from viewkeeper.errors import Error, LogLost, StoreAway
 from viewkeeper.stores.contract import NO_HASHES, WHOLE_RING, Interval, LogReader, LogSlice, Store
-from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, PartRange, is_another, is_shorter
+from viewkeeper.stores.outside.contract import LogEnds, OutsideTable, PartRange, is_another
 from viewkeeper.stores.outside.opened import OutsideTables
 from viewkeeper.stores.outside.said import said_of, told_of, untagged
 
@@ -285,8 +285,8 @@ def require_same_identity(table: Table, hashes: Hashes, ends: LogEnds) -> None:
 
 
 def require_no_less(opened: OutsideTable, after: Positions, ends: LogEnds) -> None:
-    """Raises LogLost where a log of an outside table, which has been read up to `after`, ends before that, or a part
-    of it is gone that may have had more."""
+    """Raises LogLost where a part of an outside table's log is gone that may have had more than was read up to
+    `after`, and what the table says (`OutsideTable.falls_back`) where one ends before that."""
     table = opened.table
     for log, position in after.items():
         part = part_of(str(log))
@@ -297,7 +297,7 @@ def require_no_less(opened: OutsideTable, after: Positions, ends: LogEnds) -> No
             ))  # fmt: skip
     for part, end in ends.positions.items():
         if end < (at := after.get(log_of(table.id, part), 0)):
-            raise LogLost(said_of(table.id, table.name, is_shorter(part, end, at, "table")))
+            raise opened.falls_back(part, end, at)
 
 
 def followed(catalog: Catalog) -> list[Table]:

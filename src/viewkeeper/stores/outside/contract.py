@@ -24,8 +24,9 @@ from viewkeeper.catalog.types import physical_type
 from viewkeeper.changes.operations import Operations, TableForm
 from viewkeeper.changes.positions import Token, logs_of
 from viewkeeper.changes.verify import LogBatch
-from viewkeeper.errors import Error, InputError
+from viewkeeper.errors import Error, InputError, LogLost
 from viewkeeper.stores.intake import TableIntake
+from viewkeeper.stores.outside.said import said_of
 from viewkeeper.trace.rows import Rows
 
 
@@ -188,14 +189,15 @@ class OutsideTable(ABC):
         """Whether nothing is missed of a part that has been read up to `position`, and is not there any more."""
         return True
 
-    def rows(self) -> Iterator[Operations]:
-        """All rows that the store holds, as puts, while others write: each at least once as it was at some moment."""
+    def rows(self, since: Mapping[str, int]) -> Iterator[Operations]:
+        """All rows that the store holds, as puts, while others write: each at least once as it was at some moment, none
+        of them before `since`, positions by part behind which the log is read after it."""
         raise InputError(f"{self.table.name}: this store holds a log, and no rows")
 
-    def scan(self) -> Iterator[Scanned]:
+    def scan(self, since: Mapping[str, int]) -> Iterator[Scanned]:
         """The same a block after another, as operations with their timestamps, which a store that keeps such with cells
         says (`catalog.outside_store.TIMESTAMPED`), and with what is no row."""
-        for operations in self.rows():
+        for operations in self.rows(since):
             yield Scanned([(operations, np.full(len(operations), time.time_ns() // 1000))])
 
     def get(self, key: Any) -> dict[str, Any] | None:
@@ -205,6 +207,11 @@ class OutsideTable(ABC):
     def write(self, operations: Operations) -> Mapping[str, int]:
         """Does `operations`, in order, and returns when they are acknowledged: positions that cover them, by part."""
         raise NotImplementedError
+
+    def falls_back(self, part: str, end: int, at: int) -> Error:
+        """What is wrong where the log `part` ends at `end`, and had been read up to `at`: it is lost for good, unless
+        the store knows better."""
+        return LogLost(said_of(self.table.id, self.table.name, is_shorter(part, end, at, "table")))
 
     @abstractmethod
     def forget(self, positions: Mapping[str, int]) -> None:

@@ -16,6 +16,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "cassandra": ("viewkeeper.stores.outside.cassandra.cassandra_table", "CassandraTable"),
     "hbase": ("viewkeeper.stores.outside.hbase.hbase_table", "HBaseTable"),
     "delta": ("viewkeeper.stores.outside.delta.lake_table", "DeltaLakeTable"),
+    "iceberg": ("viewkeeper.stores.outside.iceberg.iceberg_table", "IcebergTable"),
 }
 """Where each is: module and class.  A store's client is loaded when a table of it is."""
 

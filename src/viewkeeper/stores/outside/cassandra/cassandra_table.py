@@ -137,7 +137,7 @@ class CassandraTable(OutsideTable):
         bytes_ = sum(bytes_between(max(begin, after), min(end, upto)) for begin, end in segments)
         return max(1, bytes_ // BYTES_AN_OPERATION)
 
-    def scan(self) -> Iterator[Scanned]:
+    def scan(self, since: Mapping[str, int]) -> Iterator[Scanned]:
         """All rows, with the timestamps of their cells.  When a row was inserted nobody says: it is taken to have been
         when the newest of its cells was written."""
         schema = self._look(0.0)

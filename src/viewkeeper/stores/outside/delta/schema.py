@@ -29,6 +29,7 @@ from viewkeeper.catalog.types import (
     struct_of,
 )  # fmt: skip
 from viewkeeper.errors import NotSupported
+from viewkeeper.stores.outside.lakes.lake_columns import LakeColumn, as_columns, cannot_be
 
 FEED = "delta.enableChangeDataFeed"
 
@@ -79,30 +80,20 @@ class Metadata:
                     "(delta.enableDeletionVectors = false), then REORG TABLE ... APPLY (PURGE)")  # fmt: skip
         return None
 
+    def held(self) -> list[LakeColumn]:
+        """Its columns."""
+        return [_held(name, written, nullable) for name, written, nullable in self.columns]
+
     def as_columns(self) -> list[Column]:
         """Raises NotSupported where no column can be of a type."""
-        return [Column(name, _type(written, name), nullable) for name, written, nullable in self.columns]
+        return as_columns(self.held())
 
-    def spelled(self, columns: Sequence[Column]) -> list[str]:
-        """`columns` as this schema spells them; they fit."""
-        names = {name.lower(): name for name, _, _ in self.columns}
-        return [names[column.name.lower()] for column in columns]
 
-    def misfit(self, columns: Sequence[Column]) -> str | None:
-        """Why it does not hold `columns`; None where it does, whatever else it holds."""
-        types = {name.lower(): written for name, written, _ in self.columns}
-        for column in columns:
-            written = types.get(column.name.lower())
-            if written is None:
-                return f"it has no column {column.name}; it has {', '.join(name for name, _, _ in self.columns)}"
-            try:
-                found: Type | None = _type(written, column.name)
-            except NotSupported:
-                found = None
-            if found != column.type:
-                said = json.dumps(written) if found is None else str(found)
-                return f"its column {column.name} is of type {said}, and declared is {column.type}"
-        return None
+def _held(name: str, written: Any, nullable: bool) -> LakeColumn:
+    try:
+        return LakeColumn(name, nullable, json.dumps(written), _type(written, name))
+    except NotSupported as refused:
+        return LakeColumn(name, nullable, json.dumps(written), None, str(refused))
 
 
 def _type(written: Any, column: str) -> Type:
@@ -111,8 +102,7 @@ def _type(written: Any, column: str) -> Type:
             return _TYPES[written]
         if found := _DECIMAL.fullmatch(written):
             return decimal(int(found[1]), int(found[2]))
-        raise NotSupported(f"the column {column} is of Delta's type {written}, which no column here can have; name the "
-                           "columns that are wanted, without it")  # fmt: skip
+        raise cannot_be(column, "Delta", written)
     if written["type"] == "array":
         return array_of(_type(written["elementType"], column))
     if written["type"] == "map":

@@ -118,7 +118,7 @@ class HBaseTable(OutsideTable):
             operations -= count
         return end
 
-    def scan(self) -> Iterator[Scanned]:
+    def scan(self, since: Mapping[str, int]) -> Iterator[Scanned]:
         for block in self._gateway.rows(self._columns):
             yield self._as_rows(block)
 

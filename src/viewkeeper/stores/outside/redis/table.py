@@ -158,7 +158,7 @@ class RedisTable(OutsideTable):
         self._require_whole_part(self._look(), range_)
         return _not_falling(found)
 
-    def scan(self) -> Iterator[Scanned]:
+    def scan(self, since: Mapping[str, int]) -> Iterator[Scanned]:
         mark, cursor = self._look().mark, 0
         keys: list[bytes] = []
         values: list[list[bytes | None]] = [[] for _ in self.decoder.values]

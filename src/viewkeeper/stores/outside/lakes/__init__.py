@@ -1,0 +1,1 @@
+"""What tables of lakes have in common: rows in files, which commits add and remove."""
