@@ -13,6 +13,7 @@ import pytest
 
 from folded_cells import FoldedCells
 from viewkeeper.catalog.model import Catalog, Table
+from viewkeeper.catalog.operation_kinds import UPDATE
 from viewkeeper.changes.operations import TableForm
 from viewkeeper.changes.positions import logs_of
 from viewkeeper.errors import LogLost
@@ -215,6 +216,15 @@ def test_cells_that_are_no_values_are_rejected_and_their_neighbours_kept() -> No
     assert found.bad[3].data == b"short f:price 1"
     ((operations, _, _),) = found.operations
     assert operations.columns[0].to_pylist() == [1] and operations.columns[2].to_pylist() == [100]
+
+
+def test_writes_of_all_columns_name_them() -> None:
+    cells = [put(1, "customer", b"\0\0\0\1"), put(1, "price", b"1"), put(1, "note", b"x", 1, b"g")]
+    decoding = Decoding()
+    ((operations, sequences, stamps),) = decoding.read(entry(b"t", 1, cells)).operations
+    form = decoding.form
+    kind, mask = form.as_rows(operations, 0, sequences, stamps).columns[len(form.types) : len(form.types) + 2]
+    assert (kind.to_pylist(), mask.to_pylist()) == ([UPDATE], [form.everything.tobytes()])
 
 
 def test_a_cell_that_expires_is_rejected() -> None:

@@ -98,6 +98,18 @@ def test_what_is_put_through_viewkeeper_is_in_hbase_and_its_token_in_the_views(d
     )
 
 
+def test_rows_of_which_all_columns_are_written_are_in_the_views(db: Database, rows: HBaseRows) -> None:
+    """And no others meanwhile."""
+    db.sql(rows.declared(VIEWS))
+    catch_up(db)
+    rows.fill(range(100))
+    catch_up(db)
+    require_right(db, rows)
+    rows.fill(range(50, 200))
+    catch_up(db)
+    require_right(db, rows)
+
+
 def test_a_cell_that_is_no_value_is_rejected(db: Database, rows: HBaseRows) -> None:
     db.sql(rows.declared(VIEWS))
     catch_up(db)

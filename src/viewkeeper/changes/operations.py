@@ -144,7 +144,7 @@ class TableForm:
         if operations.named is not None:
             named = np.ascontiguousarray(operations.named)
         else:
-            named = np.tile(self.everything if kind == PUT else self.mask(()), (length, 1))
+            named = np.tile(self.everything if kind in (PUT, UPDATE) else self.mask(()), (length, 1))
         block += [
             pa.array(np.full(length, kind, np.int8)),
             pa.Array.from_buffers(pa.binary(self.set_bytes), length, [None, pa.py_buffer(named)]),
