@@ -227,6 +227,15 @@ def test_writes_of_all_columns_name_them() -> None:
     assert (kind.to_pylist(), mask.to_pylist()) == ([UPDATE], [form.everything.tobytes()])
 
 
+def test_an_empty_cell_is_null_where_no_value_is_empty() -> None:
+    found = Decoding().read(
+        entry(b"t", 1, [put(1, "customer", b""), put(1, "price", b""), put(1, "note", b"", 1, b"g")])
+    )
+    ((operations, _, _),) = found.operations
+    assert [column.to_pylist() for column in operations.columns] == [[1], [None], [None], [""]]
+    assert not found.bad
+
+
 def test_a_cell_that_expires_is_rejected() -> None:
     tags = (9).to_bytes(2, "big") + b"\x08" + (1000).to_bytes(8, "big")
     found = Decoding().read(entry(b"t", 1, [put(1, "price", b"1")._replace(tags=tags), put(2, "price", b"2")]))

@@ -319,6 +319,35 @@ def test_keys_and_cells_by_encodings(tmp_path: Path, hbase: HBase) -> None:
     shop.db.close()
 
 
+def test_a_table_reads_what_a_view_has_written(shop: Shop, place: HBasePlace) -> None:
+    """Adopted when rows are there, then followed by the log: what became NULL in it is nobody's error."""
+    mapped = "columns 'customer=f:c:long, price=f:price:text, twice=f:twice:double'"
+    written = place.using("v").replace(")", f", key 'long', {mapped})")
+    shop.db.sql(f"""CREATE VIEW v {written} AS
+                      SELECT *, CASE WHEN customer > 1 THEN price * 2e0 END AS twice FROM orders""")
+    shop.change(random.Random(23), 60)
+    catch_up(shop.db)
+    read = f"""USING hbase OPTIONS (thrift '{place.server.address}', wal '{place.server.root.as_uri()}', key 'long',
+                                    table '{place.name("v")}', family 'f', {mapped})"""
+    shop.db.sql(f"""CREATE TABLE again (id BIGINT, customer BIGINT, price DECIMAL(15,2), note STRING, twice DOUBLE,
+                                        PRIMARY KEY (id)) {read};
+                    CREATE VIEW seen AS SELECT * FROM again""")
+    catch_up(shop.db)
+    for seed in range(4):
+        deadline = time.monotonic() + 30
+        while not same_rows(shop, "v", "seen"):
+            assert time.monotonic() < deadline
+            catch_up(shop.db)
+        shop.change(random.Random(seed), 40)
+        catch_up(shop.db)
+    assert not list(shop.db.rejected("again"))
+
+
+def same_rows(shop: Shop, one: str, other: str) -> bool:
+    first, second = ({row["id"]: row for row in shop.db.view(view).rows()} for view in (one, other))
+    return first == second
+
+
 @pytest.mark.faults
 def test_a_gateway_and_a_cluster_that_are_away_hold_up_their_views_alone(
     tmp_path: Path, hbase: HBase, monkeypatch: pytest.MonkeyPatch

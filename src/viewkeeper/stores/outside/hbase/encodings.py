@@ -72,6 +72,14 @@ class Encoding(ABC):
         return column, told | {row: f"{length} bytes, and {self.name} has {self.width}"
                                for row, length in zip(wrong.tolist(), lengths, strict=True)}  # fmt: skip
 
+    def cells(self, pieces: ByteSpans, intake: ColumnIntake) -> DecodedColumn:
+        """What the values of cells are: an empty one is NULL, but for a STRING or BINARY, which can be empty."""
+        there = np.flatnonzero(pieces.lengths)
+        if len(there) == len(pieces) or intake.type.is_bytes:
+            return self.column(pieces, intake)
+        found, reasons = self.column(pieces.take(there), intake)
+        return scattered(found, there, len(pieces)), {int(there[at]): why for at, why in reasons.items()}
+
 
 class _Whole(Encoding):
     """A whole number; `flip` turns the bit of its sign round."""

@@ -181,7 +181,7 @@ class HBaseTable(OutsideTable):
             there = np.array([cell is not None for cell in cells], bool)
             given = [cell for cell in cells if cell is not None]
             stamps[there, self.form.values.index(place.column)] = [cell.timestamp for cell in given]
-            column, refused = place.encoding.column(
+            column, refused = place.encoding.cells(
                 ByteSpans.of([cell.value for cell in given]), self.intake.intakes[place.column]
             )
             for at, why in refused.items():

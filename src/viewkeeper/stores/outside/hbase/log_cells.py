@@ -117,7 +117,7 @@ class CellDecoder:
         bits = np.zeros((len(heads), form.set_bytes * 8), np.uint8)
         for number, place in enumerate(self._mapping.places):
             here = np.flatnonzero(places == number)
-            column, reasons = place.encoding.column(cells.values.take(here), self._intake.intakes[place.column])
+            column, reasons = place.encoding.cells(cells.values.take(here), self._intake.intakes[place.column])
             if reasons:
                 name = form.table.columns[place.column].name
                 _refuse(cells, {int(here[at]): f"column {name}: {why}" for at, why in reasons.items()}, found)
