@@ -109,8 +109,19 @@ def test_a_key_stands_in_the_value_or_in_the_messages_key(registry: Registry) ->
         (6, ("delete", (1,))), (7, ("delete", (2,))), (8, ("delete", (3,))),
     ]  # fmt: skip
     assert {bad.sequence: bad.reason for bad in found.bad} == {
-        5: "its key says nothing of id", 9: "its key: the registry has no schema 99",
+        5: "NULL in column id, which is in the key", 9: "its key: the registry has no schema 99",
     }  # fmt: skip
+
+
+def test_a_row_of_another_key_than_its_message_has_is_rejected(registry: Registry) -> None:
+    value, bare = registry.register("v", record("V", id="long", customer="int")), registry.register("k", "long")
+    data = registry.written(value, {"id": 1, "customer": 7})
+    found = read(table_of(registry, ORDERS), [
+        (registry.written(bare, 1), data), (registry.written(bare, 2), data), (b"1", data), (b"3", data), (None, data),
+    ])  # fmt: skip
+    assert {bad.sequence: bad.reason for bad in found.bad} == dict.fromkeys(
+        (2, 4), "column id is not what its message's key says"
+    )
 
 
 TIMES = [

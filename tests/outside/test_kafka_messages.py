@@ -107,7 +107,7 @@ def test_decimals_keep_all_their_digits() -> None:
     ({"id": 1}, b"null", "its value is no JSON object"),
     ({"id": 1}, b" [1]", "its value is no JSON object"),
     ({"id": 1}, b'"{"', "its value is no JSON object"),
-    ({"id": "x"}, {"customer": 1}, "column id: 'x'"),
+    ({"id": "x"}, {"customer": 1}, "its message's key is none of the table's: column id: 'x'"),
     (None, {"customer": 1}, "NULL in column id, which is in the key"),
     ({"id": 1}, {"customer": 1.5}, "column customer: "),
     ({"id": 1}, {"customer": 3_000_000_000}, "column customer: "),
@@ -133,6 +133,33 @@ def test_rows_by_their_keys_take_the_key_from_the_message() -> None:
     assert operations(table, found) == [
         (1, READ), (2, {"id": 2, **nothing}), (3, {"id": 3, **nothing}), (4, ("delete", (2,))), (5, ("delete", (1,))),
     ]  # fmt: skip
+
+
+def test_a_row_of_another_key_than_its_message_has_is_rejected() -> None:
+    """A tombstone of that key would delete nothing, and a compacted topic would keep the row under it."""
+    table = topic_table(ORDERS, "json")
+    found = read(table, [
+        (b"1", {**ROW, "id": "1"}), ({"id": 1}, ROW), (None, ROW), ({"other": 5}, ROW), (b"2", ROW), ({"id": 3}, ROW),
+        (b"x", ROW), (b"4", {"customer": 7}),
+    ])  # fmt: skip
+    assert sorted((bad.sequence, bad.reason) for bad in found.bad) == [
+        (5, "column id is not what its message's key says"), (6, "column id is not what its message's key says"),
+        (7, "its message's key is none of the table's: column id: 'x' is no BIGINT"),
+    ]  # fmt: skip
+    assert [sequence for sequence, _ in operations(table, found)] == [1, 2, 3, 4, 8]
+    pair = topic_table("a INT, b STRING, n INT, PRIMARY KEY (b, a)", "json")
+    found = read(pair, [({"a": 1, "b": "x"}, {"a": 1, "b": "x"}), ({"a": 1}, {"a": 1, "b": "y"}),
+                        ({"a": 1, "b": "x"}, {"a": 1, "b": "z"})])  # fmt: skip
+    assert [bad.reason for bad in found.bad] == ["column b is not what its message's key says"]
+
+
+def test_of_a_field_that_stands_twice_the_first_counts() -> None:
+    table = topic_table(
+        "id INT, n INT, big DECIMAL(30,2), s STRUCT<p: INT>, m MAP<STRING, INT>, PRIMARY KEY (id)", "json"
+    )
+    value = b'{"id":1,"n":1,"n":2,"big":1.25,"big":2.25,"s":{"p":1,"p":2},"m":{"x":1,"x":2}}'
+    ((_, row),) = operations(table, read(table, [(b"1", value)]))
+    assert {**row, "m": dict(row["m"])} == {"id": 1, "n": 1, "big": Decimal("1.25"), "s": {"p": 1}, "m": {"x": 1}}
 
 
 def test_a_plain_text_is_a_key_too() -> None:

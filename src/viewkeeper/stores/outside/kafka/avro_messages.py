@@ -29,11 +29,11 @@ class AvroDecoder(Decoder):
         self._writing, self._schemas = writing, AvroSchemas(registry)
         self._texts = JsonDecoder(shape, envelopes, writing)
 
-    def key_columns(self, messages: Messages) -> tuple[list[pa.Array], Reasons]:
+    def named_keys(self, messages: Messages) -> tuple[list[pa.Array], Reasons]:
         order, columns, reasons = list[int](), list[list[pa.Array]](), Reasons()
         for header, which in by_header(messages.keys):
             some = messages.take(np.array(which))
-            found, bad = self._texts.key_columns(some) if header[:1] != b"\0" else self._avro_keys(header, some)
+            found, bad = self._texts.named_keys(some) if header[:1] != b"\0" else self._avro_keys(header, some)
             order += which
             columns.append(found)
             reasons.update((which[row], reason) for row, reason in bad.items())
@@ -55,7 +55,7 @@ class AvroDecoder(Decoder):
             values = [None if value is None else {names[0]: value} for value in values]
         else:
             fields = schema.fields
-        return self._whole_keys(self._columns(self._key, fields, values, reasons), reasons), reasons
+        return self._columns(self._key, fields, values, reasons), reasons
 
     def _read_values(self, messages: Messages, found: ReadPart) -> None:
         for header, which in by_header(messages.values):
@@ -82,12 +82,12 @@ class AvroDecoder(Decoder):
         NULL."""
         reasons, fields = Reasons(), schema.fields or {}
         columns = self._columns(range(len(self._names)), fields, values, reasons)
-        unnamed = [(at, i) for at, i in enumerate(self._key) if self._names[i] not in fields]
-        if unnamed:
-            keys, bad = self.key_columns(messages)
-            for at, i in unnamed:
-                columns[i] = keys[at]
-            reasons = {**bad, **reasons}
+        if self._key:
+            keys, bad = self.named_keys(messages)
+            for at, i in enumerate(self._key):
+                if self._names[i] not in fields:
+                    columns[i] = keys[at]
+            self._require_own_keys(columns, keys, bad, reasons)
         self._put(columns, messages, reasons, found)
 
     def _envelopes(self, messages: Messages, schema: AvroSchema, values: Sequence[Any], found: ReadPart) -> None:

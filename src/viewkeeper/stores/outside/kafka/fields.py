@@ -68,8 +68,16 @@ def _exact(messages: pa.Array, names: Path, texts: pa.Array, kinds: pa.Array) ->
         return texts
     whole = texts.to_pylist()
     for row, message in zip(rows.tolist(), messages.take(pa.array(rows)).to_pylist(), strict=True):
-        whole[row] = reduce(_field, names, json.loads(message, parse_float=str))
+        whole[row] = reduce(_field, names, json.loads(message, parse_float=str, object_pairs_hook=firsts))
     return pa.array(whole, pa.string())
+
+
+def firsts(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, of whose fields of one name the first counts, as DuckDB has it."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        found.setdefault(name, value)
+    return found
 
 
 def _field(value: Any, name: str) -> Any:

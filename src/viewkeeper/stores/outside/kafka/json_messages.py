@@ -27,10 +27,9 @@ class JsonDecoder(Decoder):
         self._exact = [i for i, column in enumerate(shape.columns)
                        if column.type.is_decimal and column.type.precision > EXACT_DIGITS]  # fmt: skip
 
-    def key_columns(self, messages: Messages) -> tuple[list[pa.Array], Reasons]:
+    def named_keys(self, messages: Messages) -> tuple[list[pa.Array], Reasons]:
         reasons: Reasons = {}
-        columns = self._key_columns(self._keys(messages), self._writings, reasons)
-        return self._whole_keys(columns, reasons), reasons
+        return self._key_columns(self._keys(messages), self._writings, reasons), reasons
 
     def _read_values(self, messages: Messages, found: ReadPart) -> None:
         texts, valid = valid_json(messages.values)
@@ -52,15 +51,14 @@ class JsonDecoder(Decoder):
     def _rows(self, messages: Messages, texts: pa.Array, found: ReadPart) -> None:
         """Puts of whole rows: what a value does not name of the key stands in the message's key, other columns are
         NULL."""
-        fields = fields_of(texts, [(name,) for name in self._names], self._exact)
-        columns, kinds = list(fields.texts), list(fields.kinds)
+        fields, reasons = fields_of(texts, [(name,) for name in self._names], self._exact), Reasons()
+        columns = self._columns(fields, self._writings, reasons)
         if self._key and len(messages):
-            keys = self._keys(messages)
-            for at, i in enumerate(self._key):
-                missing = kinds[i].is_null()
-                columns[i] = pc.if_else(missing, keys.texts[at], columns[i])
-                kinds[i] = pc.if_else(missing, keys.kinds[at], kinds[i])
-        self._puts(messages, MessageFields(columns, kinds), self._writings, found)
+            keys, bad = self.named_keys(messages)
+            for key, i in zip(keys, self._key, strict=True):
+                columns[i] = pc.if_else(fields.kinds[i].is_null(), key, columns[i])
+            self._require_own_keys(columns, keys, bad, reasons)
+        self._put(columns, messages, reasons, found)
 
     def _envelopes(self, messages: Messages, texts: pa.Array, found: ReadPart) -> None:
         """Envelopes with a schema beside their payload, and without."""
@@ -111,9 +109,7 @@ class JsonDecoder(Decoder):
         self, messages: Messages, fields: MessageFields, writings: Sequence[ValueWriting], found: ReadPart
     ) -> None:
         reasons: Reasons = {}
-        columns = [self._column(i, fields.texts[i], fields.kinds[i], writing, reasons)
-                   for i, writing in enumerate(writings)]  # fmt: skip
-        self._put(columns, messages, reasons, found)
+        self._put(self._columns(fields, writings, reasons), messages, reasons, found)
 
     def _deletes_of(
         self, messages: Messages, texts: pa.Array, under: tuple[str, ...], writings: Sequence[ValueWriting],
@@ -160,6 +156,12 @@ class JsonDecoder(Decoder):
         return MessageFields(
             [pc.if_else(is_object, whole.texts[1], bare)], [pc.if_else(is_object, whole.kinds[1], kinds)]
         )
+
+    def _columns(
+        self, fields: MessageFields, writings: Sequence[ValueWriting], reasons: Reasons
+    ) -> list[pa.Array]:  # fmt: skip
+        return [self._column(i, fields.texts[i], fields.kinds[i], writing, reasons)
+                for i, writing in enumerate(writings)]  # fmt: skip
 
     def _column(
         self, i: int, texts: pa.Array, kinds: pa.Array, writing: ValueWriting, reasons: Reasons

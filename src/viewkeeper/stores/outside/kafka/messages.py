@@ -22,6 +22,7 @@ from viewkeeper.errors import LogLost
 from viewkeeper.stores.columns import ColumnIntake
 from viewkeeper.stores.outside.contract import NoOperation, ReadPart
 from viewkeeper.trace.hashing import canonical
+from viewkeeper.trace.keys import equal_rows
 
 Reasons = dict[int, str]
 """Why messages are no rows, by their place among some."""
@@ -82,8 +83,14 @@ class Decoder(ABC):
         return found
 
     @abstractmethod
+    def named_keys(self, messages: Messages) -> tuple[list[pa.Array], Reasons]:
+        """The key columns (physical ones) as the keys of `messages` have them, NULL where one says nothing of it, and
+        why some are none."""
+
     def key_columns(self, messages: Messages) -> tuple[list[pa.Array], Reasons]:
-        """The key columns (canonical physical ones) as the keys of `messages` have them, and why some have none."""
+        """The same (canonical ones), and why some have none."""
+        columns, reasons = self.named_keys(messages)
+        return self._whole_keys(columns, reasons), reasons
 
     @abstractmethod
     def _read_values(self, messages: Messages, found: ReadPart) -> None:
@@ -120,6 +127,18 @@ class Decoder(ABC):
         return LogLost(f"{self._shape.name}: no row has a field {name} from offset {sequence - 1} on, as if the "
                        "column had been dropped or renamed there; ALTER TABLE ... DROP COLUMN, or create the table "
                        "anew")  # fmt: skip
+
+    def _require_own_keys(
+        self, columns: Sequence[pa.Array], keys: Sequence[pa.Array], bad: Mapping[int, str], reasons: Reasons
+    ) -> None:
+        """Adds to `reasons` which rows, whose physical columns are given, have other keys than their messages
+        (`named_keys`): what deletes by such a key would not find the row."""
+        for row, reason in bad.items():
+            reasons.setdefault(row, f"its message's key is none of the table's: {reason}")
+        for key, i in zip(keys, self._key, strict=True):
+            same = equal_rows([canonical(columns[i])], [canonical(key)]) | is_null(key) | is_null(columns[i])
+            for row in np.flatnonzero(~same).tolist():
+                reasons.setdefault(row, f"column {self._names[i]} is not what its message's key says")
 
     def _put(self, columns: Sequence[pa.Array], messages: Messages, reasons: Reasons, found: ReadPart) -> None:
         """Adds puts of rows, whose physical columns are given, but for those that have `reasons`."""

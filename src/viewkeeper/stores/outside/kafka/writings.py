@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from viewkeeper.catalog.types import Type
 from viewkeeper.files import Texts
+from viewkeeper.stores.outside.kafka.fields import firsts
 
 TIMES = {"seconds": 1_000_000, "millis": 1_000, "micros": 1}
 """Units of numbers that are times, in microseconds; of nanoseconds the last three digits go."""
@@ -83,7 +84,7 @@ def _without(texts: pa.Array, bad: Mapping[int, str]) -> pa.Array:
 
 def _nested(texts: pa.Array, kinds: pa.Array) -> tuple[list[Any], dict[int, str]]:
     is_nested = pc.is_in(kinds, pa.array(["OBJECT", "ARRAY"])).to_pylist()
-    values = [json.loads(text, parse_float=Decimal) if nested else None
+    values = [json.loads(text, parse_float=Decimal, object_pairs_hook=firsts) if nested else None
               for text, nested in zip(texts.to_pylist(), is_nested, strict=True)]  # fmt: skip
     scalars = [i for i, kind in enumerate(kinds.to_pylist()) if kind not in (None, "NULL") and not is_nested[i]]
     return values, dict.fromkeys(scalars, "holds neither an object nor an array")
