@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ import numpy as np
 
 import viewkeeper
 from benchmarks.support.clients import Client
-from benchmarks.support.foreign import AT_ONCE, KafkaOrders, drawn, foreign, servers, write_at
+from benchmarks.support.foreign import KafkaOrders, foreign, servers, write_at
+from benchmarks.support.orders_drawn import AT_ONCE, drawn
 from benchmarks.support.report import BenchReport, Series, say
 from benchmarks.support.spark_kafka import read_by_spark
+from viewkeeper.changes.positions import Cut, logs_of
 from viewkeeper.database import Database
 
 COLUMNS = "(id BIGINT, customer INT, price DECIMAL(15,2), PRIMARY KEY (id))"
@@ -29,8 +32,9 @@ def run(folder: Path, small: bool) -> BenchReport:
     rows, seconds, probes = (2_000, 1.0, 5) if small else (1_000_000, 20.0, 100)
     report = BenchReport("stores", f"{rows:,} orders, writers for {seconds:g} s, calls of {AT_ONCE} rows",
                          "embedded: process; stores: as they come")  # fmt: skip
-    speed = report.table("rows a second", "store", "its own client reads the log", "adopted, with a view", "ratio",
-                         "followed, with a view", "ratio")  # fmt: skip
+    speed = report.table("rows a second", "store", "its own client reads the log", "its own client scans",
+                         "viewkeeper reads the log alone", "adopted, with a view", "to the scan",
+                         "followed, with a view", "to the log alone")  # fmt: skip
     soon = report.table("from a foreign write to the view, milliseconds", "store", "p50", "p90", "p99")
     writers = report.table("a foreign writer at half its most", "store", "most rows/s", "alone rows/s", "p99 ms",
                            "maintained rows/s", "p99 ms", "share")  # fmt: skip
@@ -54,17 +58,30 @@ def _speeds(db: Database, kind: str, where: str, rows: int, table: Series) -> fl
     all_rows = drawn(rows, rows, 1)
     for at in range(0, rows, 1_000):
         orders.write(all_rows[at : at + 1_000])
-    read, alone = _timed(orders.read_log)
+    log, scan = _rate(orders.read_log), _rate(orders.scan)
     say(f"stores: {kind}: adopting")
     db.sql(f"CREATE TABLE orders {COLUMNS} {orders.declared()}; {VIEW}")
-    _, adopted = _timed(db.catch_up)
+    _, seconds = _timed(db.catch_up)
+    adopted = rows / seconds
     say(f"stores: {kind}: following")
     for at in range(0, rows, 1_000):
         orders.write(all_rows[at : at + 1_000])
-    _, followed = _timed(db.catch_up)
-    table.add(kind, read / alone, rows / adopted, alone / read * rows / adopted, rows / followed,
-              alone / read * rows / followed)  # fmt: skip
-    return rows / followed
+    alone = _rate(lambda: _read_alone(db))
+    _, seconds = _timed(db.catch_up)
+    followed = rows / seconds
+    table.add(kind, log, scan, alone, adopted, adopted / (scan or log), followed, followed / alone)
+    return followed
+
+
+def _read_alone(db: Database) -> int:
+    """Reads and decodes what the views have not read yet of the log, in this process, and does nothing with it."""
+    (table,) = db.catalog.outside
+    snapshot = db._newest.version().snapshot
+    ends = logs_of(table.id, db._logs.outside.of(table).ends().positions)
+    reader, count = db._logs.reader, 0
+    for slice_ in reader.slices(Cut.between(snapshot.positions, ends)):
+        count += sum(len(rows) for _, rows in reader.read(slice_, {table.id: table}).operations)
+    return count
 
 
 def _spark(folder: Path, where: str, rows: int, followed: float, report: BenchReport) -> None:
@@ -112,6 +129,12 @@ def _writers(
               beside / alone)  # fmt: skip
     report.figure(f"{kind}: a writer's rate at half its most, maintained against alone", 100 * beside / alone, "%",
                   at_least=95)  # fmt: skip
+
+
+def _rate(action: Callable[[], int | None]) -> float:
+    """Rows a second; 0 where there is nothing to do."""
+    count, seconds = _timed(action)
+    return 0.0 if count is None else count / seconds
 
 
 def _timed(action: Any) -> tuple[Any, float]:

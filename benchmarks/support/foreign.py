@@ -5,31 +5,24 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from viewkeeper.servers import Kafka, Redis
-
-AT_ONCE = 100
-"""So many rows are one call, acknowledged before the next."""
-
-Row = tuple[int, int, str]
-"""id, customer, price."""
-
-
-def drawn(rows: int, keys: int, seed: int) -> list[Row]:
-    """Rows of random orders among `keys`."""
-    random = np.random.default_rng(seed)
-    ids, prices = random.permutation(np.arange(rows) % keys), random.integers(1, 10_000, rows)
-    return [(int(id_), int(id_) % 1_000, f"{price / 100:.2f}") for id_, price in zip(ids, prices, strict=True)]
+from benchmarks.support.foreign_nodes import CassandraOrders, HBaseOrders
+from benchmarks.support.orders_drawn import AT_ONCE, Row, drawn
+from viewkeeper.servers import Cassandra, HBase, Kafka, Redis
+from viewkeeper.servers.cassandra_log import CassandraLog
 
 
 class Foreign(Protocol):
-    """One table of one store, as its own programs see it."""
+    """One table of one store, made where it is not there, as its own programs see it."""
 
     kind: str
+
+    def __init__(self, where: str, name: str) -> None: ...
 
     def declared(self) -> str:
         """USING and OPTIONS."""
@@ -37,8 +30,11 @@ class Foreign(Protocol):
     def write(self, rows: list[Row]) -> None:
         """Puts rows; returns when they are acknowledged."""
 
-    def read_log(self) -> int:
-        """Reads the whole log and decodes nothing of it: how many entries."""
+    def read_log(self) -> int | None:
+        """Reads the whole log and decodes nothing of it: how many entries; None where no client of the store can."""
+
+    def scan(self) -> int | None:
+        """Reads all rows: how many; None where the store has none."""
 
 
 class KafkaOrders:
@@ -72,7 +68,10 @@ class KafkaOrders:
             self._producer.poll(0)
         self._producer.flush()
 
-    def read_log(self) -> int:
+    def scan(self) -> int | None:
+        return None
+
+    def read_log(self) -> int | None:
         from confluent_kafka import Consumer, KafkaError
 
         consumer = Consumer({"bootstrap.servers": self._servers, "group.id": "bench", "enable.partition.eof": True,
@@ -112,7 +111,17 @@ class RedisOrders:
             arguments += ["put", id_, 2, "customer", customer, "price", price, 0]
         self._script(keys=[self._prefix], args=arguments)
 
-    def read_log(self) -> int:
+    def scan(self) -> int | None:
+        count = 0
+        names = self._client.scan_iter(f"{self._prefix}:*", count=1_000)
+        while page := list(islice(names, 1_000)):
+            with self._client.pipeline(transaction=False) as steps:
+                for name in page:
+                    steps.hgetall(name)
+                count += len(steps.execute())
+        return count
+
+    def read_log(self) -> int | None:
         count, last = 0, "-"
         while entries := self._client.xrange(f"{self._prefix}.log", last, "+", 10_000):
             count += len(entries)
@@ -120,9 +129,14 @@ class RedisOrders:
         return count
 
 
+KINDS: dict[str, type[Foreign]] = {
+    "kafka": KafkaOrders, "redis": RedisOrders, "cassandra": CassandraOrders, "hbase": HBaseOrders,
+}  # fmt: skip
+
+
 def foreign(kind: str, where: str, name: str) -> Foreign:
     """The table called `name` in the store at `where`."""
-    return KafkaOrders(where, name) if kind == "kafka" else RedisOrders(where, name)
+    return KINDS[kind](where, name)
 
 
 def servers(folder: Path) -> Iterator[tuple[str, Any, str]]:
@@ -131,6 +145,13 @@ def servers(folder: Path) -> Iterator[tuple[str, Any, str]]:
         yield "kafka", kafka, kafka.bootstrap_servers
     with Redis(folder / "redis") as redis:
         yield "redis", redis, redis.url
+    with (
+        Cassandra(folder / "cassandra", nodes=1) as cassandra,
+        CassandraLog(folder / "cassandra-log", cassandra.node_folder(1) / "cassandra.yaml") as log,
+    ):
+        yield "cassandra", cassandra, f"{cassandra.port} {log.address}"
+    with HBase(folder / "hbase") as hbase:
+        yield "hbase", hbase, f"{hbase.port} {hbase.root.as_uri()}"
 
 
 def write_at(kind: str, where: str, name: str, rate: float, seconds: float, keys: int) -> tuple[float, np.ndarray]:

@@ -114,6 +114,7 @@ class DatabaseEvidence:
                 for each in scanned for rows, stamps in each.operations]  # fmt: skip
         bad = [each for block in scanned for each in block.bad]
         ends = opened.ends()
+        require_same_identity(table, logs_of(table.id, begin.identities), ends)
         since = list(self._logged(table, logs_of(table.id, ends.positions), logs_of(table.id, begin.positions)))
         operations = list(self._logged(table, logs_of(table.id, ends.positions), self._version.snapshot.positions))
         cells = self._cells(table, operations)

@@ -184,6 +184,14 @@ def test_a_row_that_was_written_past_the_script_is_found_by_check(db: Database, 
     assert problems(db) == ["", ""]
 
 
+def test_check_reads_on_where_the_views_are_behind(db: Database, rows: RedisRows) -> None:
+    db.sql(rows.declared(VIEWS))
+    rows.change(random.Random(1), 30)
+    catch_up(db)
+    rows.change(random.Random(2), 30)
+    assert problems(db) == ["", ""]
+
+
 def test_a_row_that_was_rejected_is_left_out_by_check_and_named(db: Database, rows: RedisRows) -> None:
     db.sql(rows.declared(VIEWS))
     rows.change(random.Random(1), 30)

@@ -50,6 +50,7 @@ def require_views(db: Database, orders: Orders) -> None:
 
 
 def problems(db: Database) -> list[str]:
-    """What the checker says of both views."""
+    """What is wrong with each of both views, or not judged; empty: nothing."""
     with db._newest.held() as version:
-        return [report.problem for report in check_views(DatabaseEvidence(version, db._logs), ["spend", "named"], None)]
+        reports = check_views(DatabaseEvidence(version, db._logs), ["spend", "named"], None)
+    return ["; ".join(filter(None, [report.problem, *report.unjudged])) for report in reports]

@@ -281,7 +281,7 @@ class RedisTable(OutsideTable):
 
     def _require_whole_part(self, look: Look, range_: PartRange) -> None:
         ends = self._as_ends(look)
-        if ends.identities[PART] != range_.identity:
+        if range_.identity and ends.identities[PART] != range_.identity:
             raise self._lost("is not the one that was read before, as if it had been deleted and made anew")
         if ends.positions[PART] < range_.upto:
             raise self._lost(f"ends at entry {ends.positions[PART]}, and went on to {range_.upto}: the server has lost "
