@@ -89,7 +89,7 @@ def test_options_are_checked_and_no_secret_is_kept(
     refused("redis OPTIONS (url 'redis://localhost', prefix 'v', password 'x')", "a secret is not kept in the catalog")
     refused("redis OPTIONS (url 'http://localhost', prefix 'v')", "a URL of Redis is redis://host:port/database")
     refused("redis OPTIONS (prefix 'v')", "redis needs url")
-    refused("parchment", "views are written to delta, hbase, kafka, redis; without USING")
+    refused("parchment", "views are written to cassandra, delta, hbase, kafka, redis; without USING")
     refused(f"redis OPTIONS (url '{place.url}', prefix 'v', password_env 'NOT_THERE')", "no such environment variable")
     where = f"also written to redis (url '{place.url}', prefix '{place.prefix}:spend')"
     assert shop.db.explain("spend").splitlines()[-1] == where

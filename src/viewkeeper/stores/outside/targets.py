@@ -29,6 +29,7 @@ RESERVED = "viewkeeper:"
 """What names beside those of columns begin with."""
 
 KINDS: Mapping[str, tuple[str, str]] = {
+    "cassandra": ("viewkeeper.stores.outside.cassandra.view_target", "CassandraTarget"),
     "delta": ("viewkeeper.stores.outside.delta.lake_target", "DeltaTarget"),
     "hbase": ("viewkeeper.stores.outside.hbase.cell_target", "HBaseTarget"),
     "kafka": ("viewkeeper.stores.outside.kafka.target", "KafkaTarget"),

@@ -53,20 +53,8 @@ class RowAccess:
         form = self._form
         selected = [self._names[i] for i in (*form.key, *form.values)]
         selected += [f"{what}({self._names[i]})" for what in ("WRITETIME", "TTL") for i in form.values]
-        token = f"token({', '.join(self._partition)})"
-        query = self._connection.prepared(
-            f"SELECT {', '.join(selected)} FROM {self._place} WHERE {token} > ? AND {token} <= ?"
-        )
-        query.fetch_size = ROWS_A_PAGE
-        session = self._connection.session()
-        bounds = [_LEAST + _RING * at // RANGES for at in range(RANGES)] + [_LEAST + _RING - 1]
-        waiting = [session.execute_async(query, pair) for pair in zip(bounds[:AT_ONCE], bounds[1:], strict=False)]
-        for at in range(RANGES):
-            pages = waiting.pop(0).result()
-            if at + AT_ONCE < RANGES:
-                waiting.append(session.execute_async(query, bounds[at + AT_ONCE : at + AT_ONCE + 2]))
-            for page in pages:
-                yield self._stamped(page)
+        for page in scanned(self._connection, selected, self._place, self._partition, ROWS_A_PAGE):
+            yield self._stamped(page)
 
     def _stamped(self, page: Page) -> Scanned:
         form, count = self._form, len(self._form.values)
@@ -158,6 +146,23 @@ class RowAccess:
         except ValueError as error:
             name = self._intake.table.columns[i].name
             raise InputError(f"{self._intake.table.name}: column {name}: {error}") from error
+
+
+def scanned(
+    connection: Connection, selected: Sequence[str], place: str, partition: Sequence[str], rows_a_page: int
+) -> Iterator[Page]:  # fmt: skip
+    """All rows of a table: what is `selected` of them, by names in CQL."""
+    token = f"token({', '.join(partition)})"
+    query = connection.prepared(f"SELECT {', '.join(selected)} FROM {place} WHERE {token} > ? AND {token} <= ?")
+    query.fetch_size = rows_a_page
+    session = connection.session()
+    bounds = [_LEAST + _RING * at // RANGES for at in range(RANGES)] + [_LEAST + _RING - 1]
+    waiting = [session.execute_async(query, pair) for pair in zip(bounds[:AT_ONCE], bounds[1:], strict=False)]
+    for at in range(RANGES):
+        pages = waiting.pop(0).result()
+        if at + AT_ONCE < RANGES:
+            waiting.append(session.execute_async(query, bounds[at + AT_ONCE : at + AT_ONCE + 2]))
+        yield from pages
 
 
 def _times(column: RawColumn) -> np.ndarray:
