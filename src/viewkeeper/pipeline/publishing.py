@@ -157,7 +157,7 @@ def unpublished(
     found: dict[str, str | None] = {}
     for view in published_views(catalog).values():
         said = by_view.get(view.id)
-        if said is None or (said["held"] is None and (said["version"] is None or said["version"] < version)):
+        if said is None or all(said[name] is None or said[name] < version for name in ("version", "held_at")):
             lasts = said is not None and said["tried"] > since + PATIENCE_SECONDS
             found[view.name] = said["error"] if said is not None and lasts else None
     return found
@@ -187,6 +187,7 @@ class _Publication:
         self._lease: Lease | None = None
         self._opened: ViewTarget | None = None
         self._held: str | None = None
+        self._held_at: int | None = None
         self._failing_since, self._pause, self._retry_at = 0.0, 0.0, 0.0
         self._tried, self._looked, self._next_at = 0.0, 0.0, 0.0
         self._unfinished: tuple[Snapshot, Lease] | None = None
@@ -197,7 +198,7 @@ class _Publication:
         if done is not None and done.view == self._view:
             version = done.at.version
         return {"view": self._view, "kind": self.target.kind, "version": version, "error": self.error,
-                "held": self._held, "tried": self._tried}  # fmt: skip
+                "held": self._held, "held_at": self._held_at, "tried": self._tried}  # fmt: skip
 
     def begin(self, term: Term, view: View | None) -> None:
         """Starts to write what there is to write."""
@@ -236,7 +237,8 @@ class _Publication:
             done = running.result.result()
         except _Held as held:
             running.lease.close()
-            self._held, self._retry_at = str(held), time.monotonic() + RETRY_SECONDS[0]
+            self._held, self._held_at = str(held), running.upto.version
+            self._retry_at = time.monotonic() + RETRY_SECONDS[0]
             return True
         except Exception as error:  # noqa: BLE001 - it holds up its own view alone, whatever it is; it is tried again
             if self._lease is not None and running.view is not None:
@@ -248,7 +250,7 @@ class _Publication:
         self._let_go()
         self.seen, self._lease, self._done = running.upto, running.lease, done
         self.removed = running.view is None
-        self.error, self._held, self._pause, self._retry_at = None, None, 0.0, 0.0
+        self.error, self._held, self._held_at, self._pause, self._retry_at = None, None, None, 0.0, 0.0
         assert self._opened is not None, "it was written"
         self._next_at = time.monotonic() + self._opened.pause_seconds
         return True
