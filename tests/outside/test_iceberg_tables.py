@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -23,6 +23,9 @@ from viewkeeper.errors import DeclarationError, Error, InputError, LogLost, Stor
 from viewkeeper.pipeline import adopting
 from viewkeeper.stores.outside.contract import PartRange
 from viewkeeper.stores.outside.said import told_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -308,3 +311,19 @@ def test_nothing_is_written_through_viewkeeper(db: Database, tmp_path: Path) -> 
         db.table("t").put({"id": 1})
     with pytest.raises(InputError, match="no look-up by key"):
         db.table("t").get(1)
+
+
+@pytest.mark.spark
+def test_views_over_a_table_are_kept_by_spark(
+    spark: SparkSession, db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("viewkeeper.pipeline.batches.CHAINED_MAX", 0)
+    chance, writer = random.Random(4), IcebergWriter(tmp_path / "t")
+    writer.change(chance, 4)
+    db.sql(declared(writer))
+    with db.maintain(servers=2):
+        for _ in range(2):
+            writer.change(chance, 4)
+            db.catch_up(timeout=60)
+            require_right(db, writer)
+    assert [report.problem for report in db.check_all()] == ["", ""]

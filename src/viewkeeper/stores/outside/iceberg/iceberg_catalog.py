@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from urllib.parse import urlsplit
@@ -27,7 +28,8 @@ _KINDS = ("rest", "sql")
 _SECRETS = ("key", "connection-string", "authorization")
 """Ends of the names of settings that are secrets, beside those that say so."""
 
-_NO_SECRETS = ("access-key-id",)
+# It warns of each catalog that Java's clients have made, whenever that is opened, and reads it all the same.
+logging.getLogger("pyiceberg.catalog.sql").setLevel(logging.ERROR)
 
 
 def check_place(options: Mapping[str, str]) -> None:
