@@ -147,6 +147,7 @@ def test_segments_go_when_all_have_read_them_and_not_before(db: Database, tmp_pa
         table = run(Catalog(), slow).catalog.find("orders")
         assert isinstance(table, Table)
         OutsideTables("UTC").of(table).start()
+        assert [log["state"] for log in db.status()["logs"]] == ["ok; cdc_raw holds 0 of 6 MiB"]
         for id_ in range(10):
             rows.put(id_, note="x" * 200_000)
         catch_up(db)
@@ -175,6 +176,8 @@ def test_segments_go_when_all_have_read_them_and_not_before(db: Database, tmp_pa
                 break
         else:
             raise AssertionError("a full cdc_raw refuses writes")
+        (told,) = (each["state"] for each in db.status()["logs"])
+        assert told.startswith("cdc_raw is nearly full, and then the node refuses writes: it holds ")
         with pytest.raises(Error, match="rows cannot be written: .*see viewkeeper cassandra-log --followers"):
             db.table("orders").put({"id": 1, "note": "x"})
         log.kill()

@@ -120,17 +120,18 @@ def _outside_logs(snapshot: Snapshot, logs: Logs, now: bool) -> list[dict[str, A
     and None where the store does not answer, or nobody has looked yet."""
     found: list[dict[str, Any]] = []
     for table in followed(snapshot.catalog):
-        state, ends = "ok", dict[str, int]()
+        reason, ends = None, dict[str, int]()
         try:
             ends = logs.ends_of(table, snapshot.positions, snapshot.hashes, now)
         except Error as error:
-            state = untagged(str(error))
+            reason = untagged(str(error))
         at = {part_of(str(log)): position for log, position in snapshot.positions.items() if table_of(log) == table.id}
         for part in sorted({*at, *ends}, key=lambda part: (len(part), part)):
             position, end = at.get(part, 0), ends.get(part)
-            behind = None if end is None else logs.outside.of(table).estimate(position, end)
+            opened = logs.outside.of(table)
+            behind = None if end is None else opened.estimate(position, end)
             found.append({"table": table.name, "part": part, "position": position, "end": end,
-                          "lag_operations": behind, "state": state})  # fmt: skip
+                          "lag_operations": behind, "state": reason or opened.state_of(part)})  # fmt: skip
     return found
 
 

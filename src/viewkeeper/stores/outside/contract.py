@@ -181,6 +181,11 @@ class OutsideTable(ABC):
         """About how many operations lie between two positions of one log."""
         return max(0, upto - after)
 
+    def state_of(self, part: str) -> str:
+        """What is to be said of the log `part` of which the end was seen last: "ok", and how full it is where it can
+        be."""
+        return "ok"
+
     def partway(self, part: str, after: int, end: int, operations: int) -> int:
         """A position behind `after`, and before `end`, with about so many `operations` before it: of more there are."""
         return after + max(1, (end - after) * operations // self.estimate(after, end))

@@ -42,6 +42,9 @@ from viewkeeper.stores.outside.said import said_of
 LOOK_SECONDS = 1.0
 """Between two looks at what the cluster says of the table."""
 
+NEARLY_FULL = 0.75
+"""A folder cdc_raw that is so full is warned of."""
+
 BYTES_AN_OPERATION = 100
 """About so many bytes of a log are one operation."""
 
@@ -70,6 +73,7 @@ class CassandraTable(OutsideTable):
         self._looked = 0.0
         self._by_part: dict[str, NodeLog] = {}
         self._segments: dict[str, tuple[int, list[tuple[int, int]]]] = {}
+        self._room: dict[str, tuple[int, int]] = {}
 
     @classmethod
     def check(cls, options: Mapping[str, str], keyless: bool) -> None:
@@ -136,6 +140,16 @@ class CassandraTable(OutsideTable):
         _, segments = min(known, key=lambda each: each[0] - upto)
         bytes_ = sum(bytes_between(max(begin, after), min(end, upto)) for begin, end in segments)
         return max(1, bytes_ // BYTES_AN_OPERATION)
+
+    def state_of(self, part: str) -> str:
+        if part not in self._room:
+            return "ok"
+        used, limit = self._room[part]
+        held = f"{used >> 20:,} of {limit >> 20:,} MiB"
+        if used < limit * NEARLY_FULL:
+            return f"ok; cdc_raw holds {held}"
+        return (f"cdc_raw is nearly full, and then the node refuses writes: it holds {held}; viewkeeper cassandra-log "
+                "--followers says who has not read it")  # fmt: skip
 
     def scan(self, since: Mapping[str, int]) -> Iterator[Scanned]:
         """All rows, with the timestamps of their cells.  When a row was inserted nobody says: it is taken to have been
@@ -235,6 +249,7 @@ class CassandraTable(OutsideTable):
             hosts.add(host)
             part = part_of_host(host)
             self._by_part[part], found[part] = node, told
+            self._room[part] = told["used"], told["limit"]
             self._segments[part] = (told["end"], [(begin, end) for begin, end in told["segments"]])
         if missing := sorted(address for address, host in schema.hosts.items() if host not in hosts):
             raise Error(self._said(f"nobody serves the log of the node {missing[0]} of the cluster: start viewkeeper "
