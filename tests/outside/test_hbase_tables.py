@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from thriftpy2.thrift import TException
 
 import viewkeeper
-from hbase_admin import HBaseAdmin, until
 from hbase_rows import HBaseRows, key_of
 from local_maintenance import catch_up, with_servers
 from orders_elsewhere import VIEWS, require_views, with_customers
 from store_servers import unique
 from viewkeeper.database import Database
-from viewkeeper.errors import DeclarationError, LogLost, StoreAway
+from viewkeeper.errors import DeclarationError, LogLost
 from viewkeeper.pipeline import adopting
 from viewkeeper.servers import HBase
 from viewkeeper.stores.outside.hbase import client
@@ -158,112 +155,3 @@ def test_what_cannot_be_declared(db: Database, rows: HBaseRows, old: str, new: s
     with pytest.raises(DeclarationError, match=why):
         db.sql(declared.replace(old, new))
     assert db.catalog.find("orders") is None
-
-
-class Writer:
-    """Writes rows until it is told to end, each batch until it is acknowledged; servers may go meanwhile."""
-
-    def __init__(self, server: HBase, name: str) -> None:
-        self._server, self._name = server, name
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._write)
-
-    def __enter__(self) -> Writer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _write(self) -> None:
-        chance, rows = random.Random(1), None
-        while not self._ended.is_set():
-            try:
-                rows = rows or HBaseRows(self._server, self._name, timeout=20_000)
-                rows.change(chance, 40, keys=200)
-            except (TException, OSError, EOFError):
-                rows = None
-                time.sleep(0.2)
-
-
-@pytest.mark.faults
-def test_a_cluster_that_is_killed_and_regions_that_move_while_it_is_written(db: Database, tmp_path: Path) -> None:
-    with HBase(tmp_path / "hbase") as server:
-        with HBaseAdmin(server) as admin:
-            admin.create("orders", "fg", [key_of(100), key_of(150)])
-            with closing(HBaseRows(server, "orders")) as rows:
-                db.sql(rows.declared(VIEWS))
-                catch_up(db)
-            steps: list[Callable[[], None]] = [
-                lambda: admin.split(admin.regions("orders")[0][0], key_of(50)),
-                lambda: admin.move(admin.regions("orders")[0][0], admin.servers()[0]),
-                lambda: admin.move(admin.regions("orders")[2][0], admin.servers()[1]),
-                admin.roll,
-                lambda: admin.stop_server(admin.regions("orders")[0][1]),
-                lambda: admin.merge(*(region for region, _ in admin.regions("orders")[2:])),
-            ]
-            with Writer(server, "orders"):
-                for step in steps:
-                    time.sleep(0.5)
-                    until(step)
-                    catch_up(db)
-        with Writer(server, "orders"):
-            server.kill()
-            time.sleep(1)
-            server.start()
-            time.sleep(3)
-        with closing(HBaseRows(server, "orders")) as rows:
-            catch_up(db)
-            require_right(db, rows)
-
-
-@pytest.mark.faults
-@pytest.mark.stores
-def test_a_gateway_that_is_away_holds_up_who_asks_it_alone(db: Database, tmp_path: Path) -> None:
-    with HBase(tmp_path / "hbase", region_servers=1) as server:
-        with closing(HBaseRows(server, "orders")) as rows:
-            db.sql(rows.declared(VIEWS))
-            catch_up(db)
-            rows.change(random.Random(1), 100)
-            _, gateway = server.processes
-            gateway.kill()
-            catch_up(db)  # the log is read without it
-            with pytest.raises(StoreAway, match="rows cannot be written"):
-                db.table("orders").put({"id": 1, "customer": 1})
-        server.start()
-        with closing(HBaseRows(server, "orders")) as rows:
-            require_right(db, rows)
-
-
-@pytest.mark.faults
-@pytest.mark.stores
-def test_logs_that_hbase_deletes_are_missed_where_they_had_not_been_read(db: Database, tmp_path: Path) -> None:
-    settings = {"hbase.master.logcleaner.ttl": "6000", "hbase.master.cleaner.interval": "500"}
-    with HBase(tmp_path / "hbase", region_servers=1, settings=settings) as server:
-
-        def wait_until_deleted(meanwhile: Callable[[], object]) -> None:
-            deadline = time.monotonic() + 60
-            while any(each.name.startswith("localhost") for each in (server.root / "oldWALs").iterdir()):
-                assert time.monotonic() < deadline
-                meanwhile()
-                time.sleep(0.2)
-
-        with closing(HBaseRows(server, "orders")) as rows:
-            db.sql(rows.declared(VIEWS))
-            rows.change(random.Random(1), 100)
-            with HBaseAdmin(server) as admin:
-                for _ in range(2):
-                    admin.flush("orders")
-                    admin.roll()
-                    catch_up(db)
-            wait_until_deleted(lambda: catch_up(db))  # who looks goes on to the next file when one is finished
-            rows.change(random.Random(2), 100)
-            catch_up(db)
-            require_right(db, rows)
-            rows.change(random.Random(3), 100)
-        server.kill()
-        server.start()  # the log of the server that was killed is older than it stays
-        wait_until_deleted(lambda: None)
-        with pytest.raises(LogLost, match="is gone, and was read up to"):
-            catch_up(db)

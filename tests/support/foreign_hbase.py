@@ -14,10 +14,13 @@ MARKER = b"viewkeeper:marker"
 
 
 class HBasePlace:
-    """Views in tables whose names begin alike; `more` are further options of some of them."""
+    """Views in tables whose names begin alike, written through `address`; `more` are further options of some."""
 
-    def __init__(self, server: HBase, prefix: str, more: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, server: HBase, prefix: str, more: dict[str, str] | None = None, address: str | None = None
+    ) -> None:
         self.server, self.prefix, self._more = server, prefix, more or {}
+        self._address = address or server.address
         self.connect()
 
     def connect(self) -> None:
@@ -28,7 +31,7 @@ class HBasePlace:
         return f"{self.prefix}.{view}"
 
     def using(self, view: str) -> str:
-        return (f"USING hbase OPTIONS (thrift '{self.server.address}', table '{self.name(view)}'"
+        return (f"USING hbase OPTIONS (thrift '{self._address}', table '{self.name(view)}'"
                 f"{self._more.get(view, '')})")  # fmt: skip
 
     def table(self, view: str) -> Any:
