@@ -38,8 +38,8 @@ _SETTINGS = {
     "hbase.master.logcleaner.ttl": str(7 * 24 * 60 * 60 * 1000),
     # Timers of clusters of many machines, shortened: it starts in 9 seconds and not in 23.
     "hbase.regionserver.msginterval": "500", "hbase.master.wait.on.regionservers.timeout": "3000",
-    "hbase.master.wait.on.regionservers.interval": "300", "zookeeper.session.timeout.localHBaseCluster": "3000",
-    "hbase.master.cleaner.interval": "5000",
+    "hbase.master.wait.on.regionservers.interval": "300", "hbase.master.cleaner.interval": "5000",
+    # Not that of its sessions (10 s): who loses one ends, and a machine under load stops for some seconds.
 }  # fmt: skip
 """Properties of `hbase-site.xml`."""
 
