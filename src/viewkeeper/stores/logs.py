@@ -34,6 +34,9 @@ AWAY_SECONDS = (0.5, 10.0)
 
 UNASKED_SECONDS = 5.0
 
+LOOK_SECONDS = 1.0
+"""A look at a store that answers is over by then."""
+
 _LOST = f"{LogLost.__module__}.{LogLost.__qualname__}: "
 """How Spark, which hands on text, names the class of what a task raised."""
 
@@ -263,9 +266,13 @@ class Logs:
         return count
 
     def close(self) -> None:
-        """No log is looked at any more."""
+        """No log is looked at any more: what looks through a client that is closed under it may raise anything, so
+        looks end first, but for those at stores that do not answer."""
         for watch in self._watches.values():
             watch.stop()
+        until = time.monotonic() + LOOK_SECONDS
+        for watch in self._watches.values():
+            watch.join(until - time.monotonic())
         self._watches.clear()
 
     def _watch(self, table: Table) -> _Watch:
@@ -338,6 +345,12 @@ class _Watch:
     def stop(self) -> None:
         self._stopped.set()
 
+    def join(self, seconds: float) -> None:
+        """Waits until nothing is looked at any more, so long at most."""
+        with self._lock:
+            if self._thread is not None:
+                self._thread.join(max(0.0, seconds))
+
     def _run(self) -> None:
         pause = AWAY_SECONDS[0]
         while not self._stopped.is_set() and time.monotonic() - self._asked < UNASKED_SECONDS:
@@ -353,6 +366,10 @@ class _Watch:
                 self.lost = self.error if isinstance(error, LogLost) else None
                 self._stopped.wait(pause)
                 pause = min(2 * pause, AWAY_SECONDS[1])
+            except Exception:
+                if not self._stopped.is_set():
+                    raise
+                # The client was closed while the store did not answer.
             else:
                 self.error, pause = None, AWAY_SECONDS[0]
                 self._stopped.wait(opened.poll_seconds)
