@@ -5,21 +5,19 @@ from __future__ import annotations
 import datetime
 import random
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cassandra import DriverException, OperationTimedOut
-from cassandra.cluster import NoHostAvailable, Session
+from cassandra import OperationTimedOut
+from cassandra.cluster import Session
 
 import viewkeeper
-from cassandra_rows import connected
-from foreign_cassandra import KEYSPACE, CassandraPlace
+from foreign_cassandra import KEYSPACE, CassandraPlace, until
 from foreign_rows import texts
 from local_maintenance import catch_up
 from store_servers import unique
@@ -410,12 +408,7 @@ def test_a_view_with_another_query_takes_over_what_was_written(shop: Shop, place
         catch_up(shop.db)
         shop.change(chance, 1)
     assert not place.marker("spend")
-    assert not tables(place, "spend")
-
-
-def tables(place: CassandraPlace, view: str) -> list[Any]:
-    query = "SELECT id FROM system_schema.tables WHERE keyspace_name = %s AND table_name = %s"
-    return list(place.session.execute(query, [KEYSPACE, place.table(view)]))
+    assert not place.tables("spend")
 
 
 def test_a_view_that_raises_keeps_its_last_good_version_there(shop: Shop, place: CassandraPlace) -> None:
@@ -430,49 +423,3 @@ def test_a_view_that_raises_keeps_its_last_good_version_there(shop: Shop, place:
         orders.delete(2)
         shop.db.catch_up(timeout=60.0)
         assert place.rows("shares", ["id", "share"]) == texts([(1, 25.0), (3, 20.0)])
-
-
-@pytest.mark.faults
-def test_a_server_that_is_away_holds_up_its_views_alone(
-    tmp_path: Path, place: CassandraPlace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And rows of a view that was dropped meanwhile go when it is there again."""
-    monkeypatch.setattr(publishing, "PATIENCE_SECONDS", 0.2)
-    with Cassandra(tmp_path / "cassandra") as server, connected(server) as session:
-        shop, chance = Shop(tmp_path / "db", CassandraPlace(session, server, "shop")), random.Random(5)
-        shop.declare()
-        shop.db.sql(f"CREATE VIEW elsewhere {place.using('elsewhere')} AS SELECT count(*) AS n FROM orders")
-        with maintained(shop):
-            shop.change(chance, 40)
-            shop.db.catch_up(timeout=60.0)
-            assert shop.found() == shop.expected()
-            for _ in range(2):
-                server.kill()
-                shop.change(chance, 20)
-                with pytest.raises(StoreAway, match="spend cannot be written to cassandra: Cassandra does not take"):
-                    shop.db.catch_up(timeout=60.0)
-                views = {view["name"]: view for view in shop.db.status()["views"]}
-                assert views["elsewhere"]["target_error"] is None
-                assert place.rows("elsewhere", ["n"]) == texts([(len(shop.orders),)])
-                assert views["spend"]["lag_versions"] > 0
-                server.start()
-                shop.change(chance, 20)
-                until(lambda: require_soon(shop))
-            server.kill()
-            shop.db.sql("DROP VIEW named")
-            shop.change(chance, 5)
-            server.start()
-            while shop.db.catalog.targets != tuple(view.target for view in shop.db.catalog.views if view.target):
-                time.sleep(0.05)
-        assert not tables(shop.place, "named")
-        shop.db.close()
-
-
-def until(do: Callable[[], object]) -> None:
-    """Does it again where the store is away for long, or its client has not seen that it is there again."""
-    while True:
-        try:
-            do()
-            return
-        except (StoreAway, NoHostAvailable, DriverException):
-            time.sleep(0.2)

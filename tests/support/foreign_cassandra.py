@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 from typing import Any
 
-from cassandra.cluster import Session
+from cassandra import DriverException
+from cassandra.cluster import NoHostAvailable, Session
 
 from foreign_rows import Found
+from viewkeeper.errors import StoreAway
 from viewkeeper.servers import Cassandra
 
 KEYSPACE = "views"
@@ -49,3 +53,18 @@ class CassandraPlace:
     def version(self, view: str) -> int | None:
         version: int | None = self.marker(view).get("version")
         return version
+
+    def tables(self, view: str) -> list[dict[str, Any]]:
+        """The view's table, if there is one."""
+        query = "SELECT id FROM system_schema.tables WHERE keyspace_name = %s AND table_name = %s"
+        return list(self.session.execute(query, [KEYSPACE, self.table(view)]))
+
+
+def until(do: Callable[[], object]) -> None:
+    """Does it again where the store is away for long, or its client has not seen that it is there again."""
+    while True:
+        try:
+            do()
+            return
+        except (StoreAway, NoHostAvailable, DriverException):
+            time.sleep(0.2)
