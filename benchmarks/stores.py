@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 import viewkeeper
 from benchmarks.support.clients import Client
-from benchmarks.support.foreign import KafkaOrders, foreign, servers, write_at
+from benchmarks.support.foreign import Foreign, KafkaOrders, foreign, servers, write_at
 from benchmarks.support.orders_drawn import AT_ONCE, drawn
 from benchmarks.support.report import BenchReport, Series, say
 from benchmarks.support.spark_kafka import read_by_spark
@@ -25,6 +26,7 @@ from viewkeeper.database import Database
 COLUMNS = "(id BIGINT, customer INT, price DECIMAL(15,2), PRIMARY KEY (id))"
 VIEW = "CREATE VIEW spend AS SELECT customer, sum(price) AS total, count(*) AS n FROM orders GROUP BY customer"
 _PROBE = 10**9
+"""Customers from here on, and from twice that on, have a probe each."""
 
 
 def run(folder: Path, small: bool) -> BenchReport:
@@ -35,26 +37,27 @@ def run(folder: Path, small: bool) -> BenchReport:
     speed = report.table("rows a second", "store", "its own client reads the log", "its own client scans",
                          "viewkeeper reads the log alone", "adopted, with a view", "to the scan",
                          "followed, with a view", "to the log alone")  # fmt: skip
-    soon = report.table("from a foreign write to the view, milliseconds", "store", "p50", "p90", "p99")
+    soon = report.table("from a foreign write to the view, milliseconds", "store", "read", "p50", "p90", "p99")
     writers = report.table("a foreign writer at half its most", "store", "most rows/s", "alone rows/s", "p99 ms",
                            "maintained rows/s", "p99 ms", "share")  # fmt: skip
     for kind, server, where in servers(folder):
         if kind == "kafka":
             KafkaOrders.on(server, "orders")
         with viewkeeper.connect(folder / f"{kind}-db", durability="process") as db:
-            followed = _speeds(db, kind, where, rows, speed)
+            with closing(foreign(kind, where, "orders")) as orders:
+                followed = _speeds(db, orders, rows, speed)
             if kind == "kafka":
                 _spark(folder, where, rows, followed, report)
-            with db.maintain():
+            with db.maintain(), closing(foreign(kind, where, "orders")) as orders:
                 db.catch_up()
-                _latency(db, kind, where, probes, soon)
+                _latency(db, orders, probes, soon)
             _writers(db, kind, where, seconds, rows, report, writers)
     return report
 
 
-def _speeds(db: Database, kind: str, where: str, rows: int, table: Series) -> float:
+def _speeds(db: Database, orders: Foreign, rows: int, table: Series) -> float:
+    kind = orders.kind
     say(f"stores: {kind}: {rows:,} rows are written")
-    orders = foreign(kind, where, "orders")
     all_rows = drawn(rows, rows, 1)
     for at in range(0, rows, 1_000):
         orders.write(all_rows[at : at + 1_000])
@@ -98,18 +101,33 @@ def _spark(folder: Path, where: str, rows: int, followed: float, report: BenchRe
     table.add("Spark's source, foreachBatch with rows and view", read.kept, read.kept / followed)
 
 
-def _latency(db: Database, kind: str, where: str, probes: int, table: Series) -> None:
+def _latency(db: Database, orders: Foreign, probes: int, table: Series) -> None:
+    kind, view = orders.kind, db.view("spend")
     say(f"stores: {kind}: {probes} single writes")
-    orders, view, took = foreign(kind, where, "orders"), db.view("spend"), list[float]()
-    for probe in range(probes):
+    table.add(kind, "here", *_until_seen(orders, _PROBE, probes, lambda customer: view.get(customer) is not None))
+    published = orders.published()
+    if published is None:
+        return
+    say(f"stores: {kind}: {probes} single writes, until they are in a view in the store")
+    db.sql(f"CREATE VIEW there {published} AS {VIEW.partition(' AS ')[2]}")
+    db.catch_up()
+    there = db.view("there")
+    table.add(kind, "there", *_until_seen(
+        orders, 2 * _PROBE, probes, lambda customer: there.get(customer, source="store") is not None
+    ))  # fmt: skip
+    db.sql("DROP VIEW there")
+
+
+def _until_seen(orders: Foreign, first: int, probes: int, is_seen: Callable[[int], bool]) -> Iterator[float]:
+    took = list[float]()
+    for customer in range(first, first + probes):
         time.sleep(0.1)
-        customer = _PROBE + probe
         started = time.perf_counter()
         orders.write([(customer, customer, "1.00")])
-        while view.get(customer) is None:
+        while not is_seen(customer):
             time.sleep(0.001)
         took.append(1000 * (time.perf_counter() - started))
-    table.add(kind, *(float(each) for each in np.percentile(took, [50, 90, 99])))
+    yield from (float(each) for each in np.percentile(took, [50, 90, 99]))
 
 
 def _writers(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,6 +28,9 @@ class Foreign(Protocol):
     def declared(self) -> str:
         """USING and OPTIONS."""
 
+    def published(self) -> str | None:
+        """USING and OPTIONS of a view in the same store; None where it cannot be looked up there by its key."""
+
     def write(self, rows: list[Row]) -> None:
         """Puts rows; returns when they are acknowledged."""
 
@@ -35,6 +39,9 @@ class Foreign(Protocol):
 
     def scan(self) -> int | None:
         """Reads all rows: how many; None where the store has none."""
+
+    def close(self) -> None:
+        """Ends the client."""
 
 
 class KafkaOrders:
@@ -59,6 +66,9 @@ class KafkaOrders:
 
     def declared(self) -> str:
         return f"USING kafka OPTIONS (bootstrap_servers '{self._servers}', topic '{self._name}')"
+
+    def published(self) -> str | None:
+        return None
 
     def write(self, rows: list[Row]) -> None:
         for id_, customer, price in rows:
@@ -87,6 +97,9 @@ class KafkaOrders:
         consumer.close()
         return count
 
+    def close(self) -> None:
+        self._producer.flush()
+
 
 class RedisOrders:
     """Hashes, written by the script."""
@@ -104,6 +117,9 @@ class RedisOrders:
 
     def declared(self) -> str:
         return f"USING redis OPTIONS (url '{self._url}', prefix '{self._prefix}')"
+
+    def published(self) -> str | None:
+        return f"USING redis OPTIONS (url '{self._url}', prefix '{self._prefix}-view')"
 
     def write(self, rows: list[Row]) -> None:
         arguments: list[Any] = []
@@ -127,6 +143,9 @@ class RedisOrders:
             count += len(entries)
             last = "(" + entries[-1][0].decode()
         return count
+
+    def close(self) -> None:
+        self._client.close()
 
 
 KINDS: dict[str, type[Foreign]] = {
@@ -157,13 +176,14 @@ def servers(folder: Path) -> Iterator[tuple[str, Any, str]]:
 def write_at(kind: str, where: str, name: str, rate: float, seconds: float, keys: int) -> tuple[float, np.ndarray]:
     """Writes calls of `AT_ONCE` rows at `rate` rows a second (0: as fast as it goes) for so long: the rate that was
     achieved, and the milliseconds of each call."""
-    table, calls = foreign(kind, where, name), [drawn(AT_ONCE, keys, seed) for seed in range(50)]
-    took, started = list[float](), time.perf_counter()
-    while (now := time.perf_counter()) - started < seconds:
-        due = started + len(took) * AT_ONCE / rate if rate else now
-        if due > now:
-            time.sleep(due - now)
-        before = time.perf_counter()
-        table.write(calls[len(took) % len(calls)])
-        took.append(1000 * (time.perf_counter() - before))
+    calls, took = [drawn(AT_ONCE, keys, seed) for seed in range(50)], list[float]()
+    with closing(foreign(kind, where, name)) as table:
+        started = time.perf_counter()
+        while (now := time.perf_counter()) - started < seconds:
+            due = started + len(took) * AT_ONCE / rate if rate else now
+            if due > now:
+                time.sleep(due - now)
+            before = time.perf_counter()
+            table.write(calls[len(took) % len(calls)])
+            took.append(1000 * (time.perf_counter() - before))
     return len(took) * AT_ONCE / (time.perf_counter() - started), np.array(took)

@@ -8,6 +8,7 @@ from typing import Any
 from benchmarks.support.orders_drawn import Row
 
 KEYSPACE, FAMILY = "bench", "f"
+WRITES_AT_ONCE = 1_000
 
 
 class CassandraOrders:
@@ -32,19 +33,26 @@ class CassandraOrders:
         return (f"USING cassandra OPTIONS (contact_points '127.0.0.1', port '{self._port}', keyspace '{KEYSPACE}', "
                 f"table '{self._name}', log_readers '{self._log}')")  # fmt: skip
 
+    def published(self) -> str | None:
+        return (f"USING cassandra OPTIONS (contact_points '127.0.0.1', port '{self._port}', keyspace '{KEYSPACE}', "
+                f"table '{self._name}_view')")  # fmt: skip
+
     def write(self, rows: list[Row]) -> None:
         from decimal import Decimal
 
         from cassandra.concurrent import execute_concurrent_with_args
 
         given = [(id_, customer, Decimal(price)) for id_, customer, price in rows]
-        execute_concurrent_with_args(self._session, self._insert, given, concurrency=100)
+        execute_concurrent_with_args(self._session, self._insert, given, concurrency=WRITES_AT_ONCE)
 
     def read_log(self) -> int | None:
         return None
 
     def scan(self) -> int:
         return sum(1 for _ in self._session.execute(f"SELECT id, customer, price FROM {KEYSPACE}.{self._name}"))
+
+    def close(self) -> None:
+        self._cluster.shutdown()
 
 
 class HBaseOrders:
@@ -66,6 +74,9 @@ class HBaseOrders:
         return (f"USING hbase OPTIONS (thrift '127.0.0.1:{self._port}', wal '{self._root}', table '{self._name}', "
                 f"key 'long', columns 'customer={FAMILY}:customer:int, price={FAMILY}:price:text')")  # fmt: skip
 
+    def published(self) -> str | None:
+        return f"USING hbase OPTIONS (thrift '127.0.0.1:{self._port}', table '{self._name}_view')"
+
     def write(self, rows: list[Row]) -> None:
         with self._table.batch() as batch:
             for id_, customer, price in rows:
@@ -77,3 +88,6 @@ class HBaseOrders:
 
     def scan(self) -> int:
         return sum(1 for _ in self._table.scan(batch_size=10_000))
+
+    def close(self) -> None:
+        self._connection.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import time
 from pathlib import Path
 
@@ -50,5 +52,38 @@ def test_a_broker_that_is_killed_while_it_is_read_and_written_loses_and_doubles_
                 server.start()
         topic.flush()
         topic.change(chance, 50)
+        catch_up(db)
+        require_right(db, topic)
+
+
+def test_a_broker_that_does_not_answer_for_a_while_holds_up_its_table_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the network is cut: what was asked is not refused, and nothing comes."""
+    for module in ("table", "topic", "kept_clients"):
+        monkeypatch.setattr(f"viewkeeper.stores.outside.kafka.{module}.TIMEOUT_SECONDS", 2.0)
+    chance = random.Random(4)
+    with Kafka(tmp_path / "kafka") as server, viewkeeper.connect(tmp_path / "db", durability="process") as db:
+        db.sql("CREATE TABLE customers (id INT, name STRING, PRIMARY KEY (id))")
+        db.sql("CREATE VIEW names AS SELECT name FROM customers")
+        db.table("customers").put_many([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}])
+        topic = Topic(server.bootstrap_servers, "orders")
+        db.sql(f"CREATE TABLE orders {COLUMNS} USING kafka {topic.options}; {VIEWS}")
+        catch_up(db)
+        with Maintenance(db._storage, db._logs, LocalExecutor):
+            topic.change(chance, 200)
+            pid = server.processes[0].pid
+            assert pid is not None
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                for step in range(3):
+                    token = db.table("customers").put({"id": 3, "name": f"c{step}"})
+                    assert db.view("names").get(f"c{step}", after=token) is not None
+                assert any("127.0.0.1" in log["state"] for log in db.status()["logs"])
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            db.table("customers").delete(3)
+            topic.change(chance, 200)
+        topic.flush()
         catch_up(db)
         require_right(db, topic)

@@ -16,6 +16,7 @@ import pytest
 import redis
 
 import viewkeeper
+from cut_wire import Wire
 from local_maintenance import catch_up
 from pipeline_database import term_of
 from redis_rows import RedisRows, put_of
@@ -25,6 +26,7 @@ from viewkeeper.errors import DeclarationError, LogLost, StoreAway
 from viewkeeper.evidence import DatabaseEvidence
 from viewkeeper.pipeline.driver import Maintainer
 from viewkeeper.pipeline.local_executor import LocalExecutor
+from viewkeeper.pipeline.maintain import Maintenance
 from viewkeeper.servers import Redis
 from viewkeeper.stores.outside.opened import OutsideTables
 from viewkeeper.stores.outside.redis import table as redis_table
@@ -114,6 +116,27 @@ def test_a_server_that_is_away_holds_up_its_own_table_alone(db: Database, server
     rows.change(random.Random(2), 100)
     catch_up(db)
     require_right(db, rows)
+
+
+def test_a_network_that_is_cut_for_a_while_loses_nothing(db: Database, server: Redis) -> None:
+    """Others have another way to the server, and write on."""
+    chance, rows = random.Random(5), RedisRows(server.url, "orders")
+    with Wire(server.port) as wire:
+        db.sql(rows.declared(VIEWS).replace(server.url, f"redis://127.0.0.1:{wire.port}"))
+        catch_up(db)
+        with Maintenance(db._storage, db._logs, LocalExecutor):
+            for _ in range(3):
+                rows.change(chance, 50)
+                time.sleep(0.1)
+                wire.cut()
+                rows.change(chance, 50)
+                token = db.table("customers").put({"id": chance.randrange(100)})
+                assert db.view("n").get(after=token) is not None
+                while db.status()["logs"][0]["state"] == "ok":
+                    time.sleep(0.02)
+                wire.mend()
+        catch_up(db)
+        require_right(db, rows)
 
 
 def test_a_server_that_does_not_answer_any_more_is_away(
