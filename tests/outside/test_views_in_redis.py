@@ -22,6 +22,7 @@ from store_servers import unique
 from viewkeeper.errors import DeclarationError, InputError, StoreAway
 from viewkeeper.pipeline import publishing
 from viewkeeper.servers import Redis
+from viewkeeper.stores.outside.redis import target as redis_target
 from viewkeeper.stores.outside.targets import Begun, Marker, Written, opened
 from viewkeeper.trace import points
 from written_shop import (
@@ -316,6 +317,47 @@ def test_a_view_with_another_query_takes_over_what_was_written(shop: Shop, place
         shop.change(chance, 1)
     assert not rows_in(place.url, f"{place.prefix}:spend", ["n"])
     assert not marker_in(place.url, f"{place.prefix}:spend")
+
+
+def test_a_comparison_that_is_cut_off_is_done_again_as_a_whole(
+    shop: Shop, place: RedisPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of a writing that was cut off, and whose version is not kept, may be like before by now: no difference of
+    versions has them."""
+    db, ids = shop.db, range(10)
+    db.sql(f"CREATE TABLE t (id INT, v INT, PRIMARY KEY (id)); CREATE VIEW w {shop.using('w')} AS SELECT id, v FROM t")
+
+    def put(v: int) -> None:
+        db.table("t").put_many([{"id": id_, "v": v} for id_ in ids])
+
+    def cut_off(v: int) -> None:
+        """A driver brings a version in, and ends after the first rows of it are in the store."""
+        put(v)
+        with monkeypatch.context() as patched:
+            patched.setattr(publishing, "reached", cut)
+            with maintained(shop), pytest.raises(StoreAway, match="cut off"):
+                db.catch_up(timeout=60.0)
+
+    def cut(point: str) -> None:
+        if point == "target rows":
+            raise StoreAway("it was cut off")
+
+    kept, lost = publishing._Publication._kept, list[Written]()
+    put(1)
+    catch_up(db)
+    monkeypatch.setattr(publishing, "PATIENCE_SECONDS", 0.0)
+    with db.snapshot():  # so that its version is kept
+        cut_off(2)
+        (written,) = {marker_in(place.url, f"{place.prefix}:w")["writing"]}
+        lost.append(Written.parse(written))
+        monkeypatch.setattr(
+            publishing._Publication, "_kept",
+            lambda self, at, leases: None if at in lost else kept(self, at, leases),
+        )  # fmt: skip
+        monkeypatch.setattr(redis_target, "WRITTEN_AT_ONCE", 1)
+        cut_off(1)
+        catch_up(db)
+    assert rows_in(place.url, f"{place.prefix}:w", ["id", "v"]) == texts([(id_, 1) for id_ in ids])
 
 
 def test_who_has_begun_before_writes_nothing_any_more(shop: Shop, place: RedisPlace) -> None:

@@ -366,6 +366,9 @@ class _Publication:
             kept = [self._kept(at, leases) for at in steps if at is not None]
             snapshots = [each for each in kept if each is not None]
             if len(snapshots) < len(kept):
+                if was.writing is not None:
+                    # Were this cut off, the marker would name what is written now, and no more what was begun before.
+                    self._complete(target, mine._replace(at=Written()))
                 self._reconcile(target, form, view, now, mine.at)
                 return
             for older, newer, at in zip(snapshots, [*snapshots[1:], now], [*steps[1:], mine.at], strict=True):
