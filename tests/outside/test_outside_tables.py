@@ -21,7 +21,9 @@ from viewkeeper.evidence import DatabaseEvidence
 from viewkeeper.pipeline import adopting
 from viewkeeper.pipeline.driver import Maintainer
 from viewkeeper.pipeline.local_executor import LocalExecutor
+from viewkeeper.pipeline.maintain import Maintenance
 from viewkeeper.pipeline.rebase import rebase
+from viewkeeper.stores.logs import Logs
 from viewkeeper.stores.outside import outside_kinds as kinds
 
 VIEWS = """
@@ -193,6 +195,22 @@ def test_a_table_that_cannot_be_adopted_is_not_waited_for(db: Database, store: F
     db.table("here").put({"id": 3, "name": "three"})
     with pytest.raises(Error, match="^t cannot be adopted: nobody may read it$"):
         catch_up(db)
+
+
+@pytest.mark.parametrize(("told", "what", "why"), [
+    ("cut", LogLost, "^t: its log was cut off$"), ("refused", Error, "^t cannot be adopted: nobody may read it$"),
+])  # fmt: skip
+def test_who_waits_for_a_running_pipeline_hears_what_it_cannot_do(
+    db: Database, store: FileStore, told: str, what: type[Error], why: str
+) -> None:
+    """In another process, which has not read there itself."""
+    db.sql(declared(store))
+    if told == "cut":
+        catch_up(db)
+    (store.folder / told).write_text("5")
+    change(store, random.Random(1), 20)
+    with Maintenance(db._storage, Logs.of(db._store), LocalExecutor), pytest.raises(what, match=why):
+        db.catch_up(timeout=60.0)
 
 
 def test_another_store_in_the_place_of_the_one_that_was_read_is_not_read_on(db: Database, store: FileStore) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from typing import Any, TypeVar
@@ -177,7 +177,9 @@ class Maintainer:
         return {
             "epoch": self.term.epoch, "operations": self.batches.operations, "counters": dict(self.batches.counters),
             "merges": self.merging.committed, "fill": self.fills.progress(),
-            "outside": self._outside(), "unfilled": self.fills.errors(), "given_up": sorted(self.fills.given_up),
+            "outside": self._outside(), "lost": _by_text(self._logs.lost(self.term.snapshot.catalog)),
+            "refused": _by_text(self.adopting.given_up),
+            "unfilled": self.fills.errors(), "given_up": sorted(self.fills.given_up),
             "targets": self.publishing.describe(), "parts": self.parts.describe(), "last_error": self.last_error,
         }  # fmt: skip
 
@@ -210,11 +212,15 @@ class Maintainer:
 
     def _outside(self) -> dict[str, str]:
         """By id (as text) why a table or stream in an outside store is not read or adopted at present."""
-        found = {**self._logs.away(self.term.snapshot.catalog), **self.adopting.errors, **self.feeding.errors}
-        return {str(id_): why for id_, why in found.items()}
+        return _by_text({**self._logs.away(self.term.snapshot.catalog), **self.adopting.errors, **self.feeding.errors})
 
     def _forget(self) -> bool:
         return forget_dropped(self.term, self._store, FORGETTING_SECONDS)
+
+
+def _by_text(of: Mapping[int, str]) -> dict[str, str]:
+    """The same by ids that JSON can have as names."""
+    return {str(id_): why for id_, why in of.items()}
 
 
 def caught_up(snapshot: Snapshot, ends: Positions, ids: frozenset[int]) -> bool:

@@ -136,8 +136,7 @@ def catch_up(
             lock = acquired(storage, "pipeline", 0.0)
         except Busy:
             drives_until = time.monotonic() + DRIVING_SECONDS
-            if wanted.is_in(snapshot, frozenset()):
-                _require_filling(storage, snapshot, wanted.ids & unready(snapshot.catalog))
+            wanted.require_others(snapshot, read_note(storage.disk))
             continue
         _drive(storage, logs, make_executor, lock, OPERATIONS_MAX, wanted.maintain)
 
@@ -206,6 +205,17 @@ class _Wanted:
                 + ("" if self._waits_for is None else f"; {self._waits_for}")
             )
 
+    def require_others(self, snapshot: Snapshot, note: Mapping[str, Any] | None) -> None:
+        """Raises Error where the running pipeline says in its note that what is left to be done cannot be."""
+        if note is None or note["epoch"] != snapshot.epoch:
+            return
+        lost, refused = ({int(id_): why for id_, why in note[what].items()} for what in ("lost", "refused"))
+        _require_logs(lost, refused, snapshot, self._ends, self.ids)
+        waiting = self.ids & unready(snapshot.catalog)
+        if waiting and waiting <= set(note["given_up"]) and self.is_in(snapshot, frozenset()):
+            errors = "; ".join(dict.fromkeys(note["unfilled"][str(id_)] for id_ in sorted(waiting)))
+            raise Error(f"{errors}; {CANNOT_BE_FILLED}")
+
     def maintain(self, maintainer: Maintainer) -> None:
         """Maintains until all is done, or there is no time left."""
         while not (
@@ -258,14 +268,6 @@ def _require_logs(
     rest = {log: end for log, end in ends.items() if table_of(log) not in stopped}
     if stopped and caught_up(snapshot, rest, ids - stopped.keys() - held_back(snapshot.catalog)):
         raise (Error if refused else LogLost)("; ".join(stopped.values()))
-
-
-def _require_filling(storage: Storage, snapshot: Snapshot, waiting: frozenset[int]) -> None:
-    """Raises Error where the running pipeline says that all of `waiting` cannot be filled."""
-    note = read_note(storage.disk)
-    if waiting and note is not None and note["epoch"] == snapshot.epoch and waiting <= set(note["given_up"]):
-        errors = "; ".join(dict.fromkeys(note["unfilled"][str(id_)] for id_ in sorted(waiting)))
-        raise Error(f"{errors}; {CANNOT_BE_FILLED}")
 
 
 def _drive(

@@ -1,6 +1,7 @@
 """What the running driver tells others about itself: `<root>/pipeline.json`, rewritten about once a second.
 
-It is for people (`status`, the progress in NotReady): nothing is decided by it.
+It is for people (`status`, the progress in NotReady), and tells who waits what he need not wait for: nothing else is
+decided by it.
 """
 
 from __future__ import annotations
