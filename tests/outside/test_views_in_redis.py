@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import random
 import shutil
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -19,10 +20,12 @@ from foreign_redis import RedisPlace, client_of, marker_in, rows_in
 from foreign_rows import texts
 from local_maintenance import catch_up
 from store_servers import unique
+from viewkeeper.catalog.outside_store import Target
 from viewkeeper.errors import DeclarationError, InputError, StoreAway
 from viewkeeper.pipeline import publishing
 from viewkeeper.servers import Redis
 from viewkeeper.stores.outside.redis import target as redis_target
+from viewkeeper.stores.outside.redis.target import RedisTarget
 from viewkeeper.stores.outside.targets import Begun, Marker, Written, opened
 from viewkeeper.trace import points
 from written_shop import (
@@ -317,6 +320,36 @@ def test_a_view_with_another_query_takes_over_what_was_written(shop: Shop, place
         shop.change(chance, 1)
     assert not rows_in(place.url, f"{place.prefix}:spend", ["n"])
     assert not marker_in(place.url, f"{place.prefix}:spend")
+
+
+def test_no_client_is_left_open_by_a_driver_that_ends_while_it_writes(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is closed by the thread that uses it."""
+    writing, go_on = threading.Event(), threading.Event()
+    opened_, closed = list[RedisTarget](), list[RedisTarget]()
+    init, close = RedisTarget.__init__, RedisTarget.close
+
+    def opening(self: RedisTarget, target: Target) -> None:
+        init(self, target)
+        opened_.append(self)
+
+    def held(point: str) -> None:
+        if point == "target rows":
+            writing.set()
+            assert go_on.wait(60)
+
+    monkeypatch.setattr(RedisTarget, "__init__", opening)
+    monkeypatch.setattr(RedisTarget, "close", lambda self: (close(self), closed.append(self)))
+    monkeypatch.setattr(publishing, "reached", held)
+    with maintained(shop):
+        shop.change(random.Random(1), 20)
+        assert writing.wait(60)
+    assert len(closed) < len(opened_)
+    go_on.set()
+    while len(closed) < len(opened_):
+        time.sleep(0.01)
+    assert Counter(map(id, closed)) == Counter(map(id, opened_))
 
 
 def test_a_comparison_that_is_cut_off_is_done_again_as_a_whole(

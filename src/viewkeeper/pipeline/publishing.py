@@ -259,9 +259,14 @@ class _Publication:
         """Nothing is written any more by this driver."""
         if self.running is not None:
             self.running.lease.close()
-        elif self._opened is not None:
-            self._opened.close()
+            self.running.result.add_done_callback(lambda _: self._end())
+        else:
+            self._end()
         self._let_go()
+
+    def _end(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
 
     def _let_go(self) -> None:
         leases = [self._lease, None if self._unfinished is None else self._unfinished[1]]
