@@ -25,6 +25,7 @@ from viewkeeper.pipeline.maintain import Maintenance
 from viewkeeper.pipeline.rebase import rebase
 from viewkeeper.stores.logs import Logs
 from viewkeeper.stores.outside import outside_kinds as kinds
+from viewkeeper.stores.outside.said import said_of
 
 VIEWS = """
 CREATE VIEW groups AS SELECT g, count(*) AS n, sum(a) AS total, min(note) AS least FROM t GROUP BY g;
@@ -195,6 +196,30 @@ def test_a_table_that_cannot_be_adopted_is_not_waited_for(db: Database, store: F
     db.table("here").put({"id": 3, "name": "three"})
     with pytest.raises(Error, match="^t cannot be adopted: nobody may read it$"):
         catch_up(db)
+
+
+@pytest.mark.parametrize("told", ["away", "sick"])
+def test_a_store_that_cannot_be_asked_keeps_catch_up_from_nothing_else(
+    db: Database, store: FileStore, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db.sql(declared(store))
+    catch_up(db)
+    if told == "away":
+        (store.folder / "away").touch()
+    else:
+        monkeypatch.setattr(FileTable, "ends", lambda self: self._require_fit())
+        monkeypatch.setattr(FileTable, "_require_fit", refuse, raising=False)
+    db.table("here").put({"id": 3, "name": "three"})
+    db.sql("CREATE VIEW names AS SELECT name FROM here")
+    why = "^t: the folder does not answer$" if told == "away" else "^t: its column a is of another type$"
+    with pytest.raises(Error, match=why) as raised:
+        catch_up(db)
+    assert isinstance(raised.value, StoreAway) is (told == "away")
+    assert {row["name"] for row in db.view("names").rows()} == {"one", "two", "three"}
+
+
+def refuse(table: FileTable) -> None:
+    raise Error(said_of(table.table.id, table.table.name, "its column a is of another type"))
 
 
 @pytest.mark.parametrize(("told", "what", "why"), [

@@ -224,10 +224,11 @@ def test_a_table_that_is_not_empty_is_refused(shop: Shop, place: CassandraPlace,
         refused(place.using("spend"), r"a view of another database .*; take another place, or delete")
         place.run("CREATE TABLE T (id int PRIMARY KEY)", "mine")
         refused(place.using("mine"), "holds a table that is not viewkeeper's; take another table, or drop it")
-        nowhere = place.using("spend").replace(f"'{KEYSPACE}'", "'nowhere'")
-        other.sql(f"CREATE VIEW nowhere {nowhere} AS SELECT count(*) AS n FROM orders")
-        with pytest.raises(StoreAway, match="there is no keyspace nowhere in the cluster: make it first"):
-            catch_up(other)
+        for none in ("nowhere", "system_auth"):
+            nowhere = place.using("none").replace(f"'{KEYSPACE}'", f"'{none}'")
+            refused(nowhere, f"there is no keyspace {none} for tables of yours in the cluster: make it")
+        with pytest.raises(DeclarationError, match="column viewkeeper:version: what begins with viewkeeper: is"):
+            other.sql(f"CREATE VIEW none {place.using('none')} AS SELECT id AS `viewkeeper:version` FROM orders")
     with pytest.raises(DeclarationError, match="named is written there already"):
         shop.db.sql(f"CREATE VIEW more {shop.using('named')} AS SELECT count(*) AS n FROM orders")
 

@@ -137,6 +137,9 @@ def test_a_server_that_is_away_holds_up_its_views_alone(
         assert views["elsewhere"]["target_error"] is None
         assert rows_in(redis.url, f"{there}:elsewhere", ["n"]) == texts([(len(shop.orders),)])
         assert "does not take it" in views["spend"]["target_error"]
+        reports = {report.view: report for report in checked(shop, names=[*VIEWS, "elsewhere"])}
+        assert [reports[name].verdict for name in (*VIEWS, "elsewhere")] == [*["not judged"] * len(VIEWS), "right"]
+        assert "what is in redis is not judged: Redis at" in reports["spend"].target
         assert views["spend"]["lag_versions"] > 0
         shop.db.sql("CREATE VIEW plain AS SELECT id FROM orders WHERE price > 1")
         own.start()

@@ -48,6 +48,10 @@ def require_target(catalog: Catalog, statement: CreateView, instead: View | None
 def require_fit(bound: BoundView, zone: str, statement: CreateView) -> None:
     """Raises DeclarationError, with a place, where its target's options cannot lay out the rows of a view."""
     if bound.target is not None:
+        reserved = next((column.name for column in bound.columns if column.name.startswith(RESERVED)), None)
+        if reserved is not None:
+            raise DeclarationError(f"column {reserved}: what begins with {RESERVED} is viewkeeper's own there; give it "
+                                   "another name", *(statement.using or statement.name).place)  # fmt: skip
         try:
             target_kind(bound.target.kind).fit(dict(bound.target.options), RowForm(bound, zone))
         except InputError as refused:
@@ -70,6 +74,7 @@ def require_free(newest: Callable[[], Snapshot], statements: Iterable[Statement]
         require_target(catalog, created, found if isinstance(found, View) else None)
         try:
             with closing(opened(created.target)) as target:
+                target.require_place()
                 marker = target.marker()
         except Error as error:
             raise DeclarationError(f"{created.name} cannot be declared: {error}", *created.using.place) from error

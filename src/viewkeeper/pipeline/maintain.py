@@ -127,7 +127,7 @@ def catch_up(
         logs.store.require_same(snapshot.positions, snapshot.hashes)
         done = wanted.tell(snapshot)
         if wanted.is_in(snapshot) and wanted.is_written(snapshot, partial(_described, storage, snapshot)):
-            return _caught_up_with(snapshot, wanted.replaced, logs.lost(snapshot.catalog))
+            return _caught_up_with(snapshot, wanted.replaced, logs.lost(snapshot.catalog), wanted.unknown)
         wanted.require_time(snapshot, done)
         if time.monotonic() < drives_until:
             time.sleep(WAITING_SECONDS)
@@ -148,7 +148,7 @@ class _Wanted:
         self, newest: Snapshot, logs: Logs, timeout: float | None, progress: Callable[[int, int], None] | None
     ) -> None:  # fmt: skip
         self._logs, self._timeout, self._progress, self._catalog = logs, timeout, progress, newest.catalog
-        self._ends = logs.ends_now(newest.catalog, newest.positions, newest.hashes)
+        self._ends, self.unknown = logs.ends_now(newest.catalog, newest.positions, newest.hashes)
         self.ids = unready(newest.catalog)
         self._sources = ends_of_sources(newest.catalog)
         self._goals, self.replaced = stream_goals(newest)
@@ -250,12 +250,18 @@ def _described(storage: Storage, snapshot: Snapshot) -> list[dict[str, Any]]:
     return note["targets"] if note is not None and note["epoch"] == snapshot.epoch else []
 
 
-def _caught_up_with(snapshot: Snapshot, replaced: Sequence[Error], lost: dict[int, str]) -> int:
-    """The version of a snapshot in which all is done that can be; raises why something cannot."""
+def _caught_up_with(
+    snapshot: Snapshot, replaced: Sequence[Error], lost: Mapping[int, str], unknown: Mapping[int, Error]
+) -> int:
+    """The version of a snapshot in which all is done that can be; raises why something cannot: what logs `unknown`
+    tables have nobody knows."""
     if replaced:
         raise replaced[0]
     if lost:
         raise LogLost("; ".join(lost.values()))
+    if unknown:
+        only_away = all(isinstance(each, StoreAway) for each in unknown.values())
+        raise (StoreAway if only_away else Error)("; ".join(map(str, unknown.values())))
     return snapshot.version
 
 

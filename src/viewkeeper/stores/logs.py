@@ -119,10 +119,13 @@ class Logs:
                 found |= logs_of(table.id, ends.positions)
         return found
 
-    def ends_now(self, catalog: Catalog, after: Positions, hashes: Hashes) -> dict[LogName, int]:
-        """The ends of all logs that have been read up to `after`, but for those that are found to be lost; raises
-        StoreAway where an outside store does not answer."""
+    def ends_now(
+        self, catalog: Catalog, after: Positions, hashes: Hashes
+    ) -> tuple[dict[LogName, int], dict[int, Error]]:
+        """The ends of all logs that have been read up to `after`, but for those that are found to be lost; and, by id,
+        why those of some tables in outside stores are not known: StoreAway where the store does not answer."""
         found: dict[LogName, int] = dict(self.store.ends())
+        unknown: dict[int, Error] = {}
         for table in followed(catalog):
             try:
                 opened = self.outside.of(table)
@@ -132,10 +135,12 @@ class Logs:
             except LogLost as lost:
                 self._lost[table.id] = str(lost)
                 continue
-            except StoreAway as away:
-                raise StoreAway(f"{table.name}: {untagged(str(away))}") from away
+            except Error as error:
+                kind = StoreAway if isinstance(error, StoreAway) else Error
+                unknown[table.id] = kind(f"{table.name}: {untagged(str(error))}")
+                continue
             found |= logs_of(table.id, ends.positions)
-        return found
+        return found, unknown
 
     def ends_of(self, table: Table, after: Positions, hashes: Hashes, now: bool) -> dict[str, int]:
         """The ends of the logs of a table in an outside store, by part: as they are now, or as they were last seen.

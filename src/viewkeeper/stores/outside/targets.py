@@ -128,6 +128,9 @@ class ViewTarget(ABC):
         Raises TargetTaken where it holds something else, and, unless `force`, LaterEpoch.
         """
 
+    def require_place(self) -> None:  # noqa: B027 - most stores make what they need
+        """Raises Error where what has to be there before a view can be declared is not."""
+
     def prepare(self, form: RowForm) -> None:  # noqa: B027 - most stores need not know
         """Says how the rows are laid out that are written next, also where there are none."""
 

@@ -32,7 +32,10 @@ def translated(what: str, options: Mapping[str, str], said: Callable[[str], str]
         yield
     except _FAILURES as error:
         cause = _cause(error)
-        message = said(f"{what}: {' '.join(str(cause).split())} ({options['contact_points']})")
+        why = " ".join(str(cause).split())
+        if isinstance(cause, NoHostAvailable) and not cause.errors:
+            why = "no host of that name is known"
+        message = said(f"{what}: {why} ({options['contact_points']})")
         if isinstance(cause, WriteFailure):
             message += "; nodes whose folder cdc_raw is full refuse writes: see viewkeeper cassandra-log --followers"
         refused = isinstance(cause, AuthenticationFailed | InvalidRequest)

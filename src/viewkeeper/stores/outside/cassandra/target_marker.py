@@ -76,6 +76,15 @@ class TargetMarker:
         """Raises what the driver does as errors of ours."""
         return translated(f"Cassandra does not take {self.keyspace}.{self.name}", self.options)
 
+    def require_keyspace(self) -> None:
+        """Raises Error where there is no such keyspace, or it is one of Cassandra's own."""
+        query = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = %s"
+        with self.translated():
+            is_there = bool(self.connection.rows(query, self.keyspace))
+        if not is_there or self.keyspace.split("_")[0] == "system":
+            raise Error(f"there is no keyspace {self.keyspace} for tables of yours in the cluster: make it, with its "
+                        "number of replicas")  # fmt: skip
+
     def read(self) -> MarkerState | None:
         """What is there; raises TargetTaken where it is something else."""
         ids = self._ids()

@@ -74,6 +74,9 @@ class CassandraTarget(ViewTarget):
             return False
         return one.get("port") == other.get("port") and not _points(one).isdisjoint(_points(other))
 
+    def require_place(self) -> None:
+        self._marker.require_keyspace()
+
     def marker(self) -> Marker | None:
         found = self._marker.read()
         return None if found is None else found.marker
