@@ -45,7 +45,7 @@ from viewkeeper.plans.cell_states import CellStates
 from viewkeeper.plans.maintenance import Delta, Memo, plan_of
 from viewkeeper.plans.outside import PythonCall
 from viewkeeper.plans.relations import Relation, SparkQuery
-from viewkeeper.stores.logs import Logs, require_no_less, require_same_identity
+from viewkeeper.stores.logs import Logs, ends_behind, require_same_identity
 from viewkeeper.stores.outside.said import untagged
 from viewkeeper.stores.value_conversion import to_python
 from viewkeeper.streams.existing import ExistingParts
@@ -105,18 +105,20 @@ class DatabaseEvidence:
         """The rows of a table in an outside store, which others write meanwhile: those that are read, with what the
         log says from before the first on; or all that the log says, where there is nothing else."""
         opened = self._logs.outside.of(table)
-        begin = opened.ends() if opened.has_rows else opened.start()
-        require_same_identity(table, self._version.snapshot.hashes, begin)
+        snapshot = self._version.snapshot
         if opened.has_rows:
-            require_no_less(opened, self._version.snapshot.positions, begin)
-        scanned = list(opened.scan(begin.positions)) if opened.has_rows else []
+            begin = ends_behind(opened, snapshot.positions, snapshot.hashes)
+            scanned = list(opened.scan(begin.positions))
+        else:
+            begin, scanned = opened.start(), []
+            require_same_identity(table, snapshot.hashes, begin)
         read = [self._decoded(table, opened.form.as_rows(rows, -1, np.zeros(len(rows), np.int64), stamps))
                 for each in scanned for rows, stamps in each.operations]  # fmt: skip
         bad = [each for block in scanned for each in block.bad]
         ends = opened.ends()
         require_same_identity(table, logs_of(table.id, begin.identities), ends)
         since = list(self._logged(table, logs_of(table.id, ends.positions), logs_of(table.id, begin.positions)))
-        operations = list(self._logged(table, logs_of(table.id, ends.positions), self._version.snapshot.positions))
+        operations = list(self._logged(table, logs_of(table.id, ends.positions), snapshot.positions))
         cells = self._cells(table, operations)
         if cells is not None:
             nothing = replace(cells, keys={}, ranges=())

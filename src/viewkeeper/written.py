@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from viewkeeper.catalog.model import View
 from viewkeeper.checker.report import NOT_JUDGED, Report
-from viewkeeper.errors import Error, LayoutChanged
+from viewkeeper.errors import Damaged, Error, LayoutChanged
 from viewkeeper.trace.commit import Storage
 from viewkeeper.views.written import Compared, compared, forget, wait_for_mending
 
@@ -32,7 +32,7 @@ def _with_target(storage: Storage, report: Report, catch_up: Callable[[], int] |
             catch_up()
             wait_for_mending(view)
             found = compared(storage, snapshot, view)
-    except LayoutChanged:
+    except (Damaged, LayoutChanged):  # these are of our own files
         raise
     except Error as error:  # one store that is away says nothing of what is in others
         verdict = NOT_JUDGED if report.verdict == "right" else report.verdict

@@ -245,7 +245,9 @@ def test_another_store_in_the_place_of_the_one_that_was_read_is_not_read_on(db: 
     assert {each["state"] for each in db.status()["logs"]} == {"ok"}
     (store.folder / "identity").write_text("second")
     assert all("not the one that was read before" in each["state"] for each in db.status()["logs"])
+    deadline = time.monotonic() + 60
     while not all("not the one that was read before" in each["state"] for each in db.lag()["logs"]):
+        assert time.monotonic() < deadline
         time.sleep(0.01)
     change(store, random.Random(2), 20)
     with pytest.raises(LogLost, match="not the one that was read before"):

@@ -132,7 +132,9 @@ def test_a_network_that_is_cut_for_a_while_loses_nothing(db: Database, server: R
                 rows.change(chance, 50)
                 token = db.table("customers").put({"id": chance.randrange(100)})
                 assert db.view("n").get(after=token) is not None
+                deadline = time.monotonic() + 60
                 while db.status()["logs"][0]["state"] == "ok":
+                    assert time.monotonic() < deadline
                     time.sleep(0.02)
                 wire.mend()
         catch_up(db)

@@ -350,7 +350,8 @@ def test_no_client_is_left_open_by_a_driver_that_ends_while_it_writes(
         assert writing.wait(60)
     assert len(closed) < len(opened_)
     go_on.set()
-    while len(closed) < len(opened_):
+    deadline = time.monotonic() + 60
+    while len(closed) < len(opened_) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert Counter(map(id, closed)) == Counter(map(id, opened_))
 

@@ -45,6 +45,11 @@ def logs_of(table: int, by_part: Mapping[str, _Value]) -> dict[LogName, _Value]:
     return {log_of(table, part): value for part, value in by_part.items()}
 
 
+def by_part(table: int, by_log: Mapping[LogName, _Value]) -> dict[str, _Value]:
+    """The inverse of `logs_of`: what is said of the logs of that table, by part."""
+    return {part_of(log): value for log, value in by_log.items() if isinstance(log, str) and table_of(log) == table}
+
+
 def table_of(log: LogName) -> int | None:
     """The id of the table in an outside store that `log` is of; None for a node."""
     return int(log.partition("/")[0]) if isinstance(log, str) else None

@@ -23,7 +23,7 @@ import pyarrow as pa
 from viewkeeper.catalog.model import Catalog, Table
 from viewkeeper.catalog.outside_store import OutsideStore
 from viewkeeper.changes.operations import Operations, TableForm
-from viewkeeper.changes.positions import is_reached, logs_of, part_of, table_of
+from viewkeeper.changes.positions import by_part, is_reached, logs_of
 from viewkeeper.errors import Error, StoreAway, is_shortage
 from viewkeeper.permissions import open_new
 from viewkeeper.pipeline import tasks
@@ -159,7 +159,7 @@ class Adopting:
             running: Future[LogEnds | int] = self._pool.submit(_start, opened)
         else:
             if self._rows is None:
-                scanned = opened.scan(_parts(table, term)) if opened.has_rows else ()
+                scanned = opened.scan(by_part(table.id, term.snapshot.positions)) if opened.has_rows else ()
                 self._rows = chain.from_iterable(each.all_rows() for each in scanned)
             running = self._pool.submit(self._read_rows, term.storage.disk, name, opened)
         self._step = _Step(table.id, attempt, name, running)
@@ -248,12 +248,6 @@ class Adopting:
         pause = RETRY_SECONDS[0] if failing is None else min(2 * failing.pause, RETRY_SECONDS[1])
         failures = 0 if isinstance(error, StoreAway) else 1 + (failing.failures if failing is not None else 0)
         self._failing[table.id] = _Failing(message, failures, pause, time.monotonic() + pause)
-
-
-def _parts(table: Table, term: Term) -> dict[str, int]:
-    """Where its logs will be read from."""
-    positions = term.snapshot.positions.items()
-    return {part_of(str(log)): position for log, position in positions if table_of(log) == table.id}
 
 
 def _start(opened: OutsideTable) -> LogEnds:

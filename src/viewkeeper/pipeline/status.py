@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from viewkeeper.catalog.model import ERRORS, REJECTED, Index, StateSpec, Table, View
-from viewkeeper.changes.positions import in_order, operations_between, part_of, table_of
+from viewkeeper.changes.positions import by_part, in_order, operations_between
 from viewkeeper.errors import Error
 from viewkeeper.pipeline.note import read_note
 from viewkeeper.pipeline.part_status import part_lag, part_status
@@ -125,7 +125,7 @@ def _outside_logs(snapshot: Snapshot, logs: Logs, now: bool) -> list[dict[str, A
             ends = logs.ends_of(table, snapshot.positions, snapshot.hashes, now)
         except Error as error:
             reason = untagged(str(error))
-        at = {part_of(str(log)): position for log, position in snapshot.positions.items() if table_of(log) == table.id}
+        at = by_part(table.id, snapshot.positions)
         for part in sorted({*at, *ends}, key=lambda part: (len(part), part)):
             position, end = at.get(part, 0), ends.get(part)
             opened = logs.outside.of(table)

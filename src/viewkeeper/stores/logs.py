@@ -14,6 +14,7 @@ from viewkeeper.changes.positions import (
     Hashes,
     LogName,
     Positions,
+    by_part,
     is_reached,
     log_of,
     logs_of,
@@ -128,10 +129,7 @@ class Logs:
         unknown: dict[int, Error] = {}
         for table in followed(catalog):
             try:
-                opened = self.outside.of(table)
-                ends = opened.ends()
-                require_same_identity(table, hashes, ends)
-                require_no_less(opened, after, ends)
+                ends = ends_behind(self.outside.of(table), after, hashes)
             except LogLost as lost:
                 self._lost[table.id] = str(lost)
                 continue
@@ -154,11 +152,7 @@ class Logs:
             if watch.error is not None:
                 raise (StoreAway if watch.lost is None else LogLost)(watch.error)
             return {} if ends is None else ends.positions
-        opened = self.outside.of(table)
-        ends = opened.ends()
-        require_same_identity(table, hashes, ends)
-        require_no_less(opened, after, ends)
-        return ends.positions
+        return ends_behind(self.outside.of(table), after, hashes).positions
 
     def cut(self, catalog: Catalog, limit: int, after: Positions, hashes: Hashes) -> Cut:
         """The end of the batch behind `after`, of about `limit` operations: a consistent cut of the embedded store, and
@@ -254,10 +248,8 @@ class Logs:
         """What lies before `positions` will not be read again."""
         self.reader.forget(positions, older_than_seconds)
         for table in followed(catalog):
-            of = {part_of(log): position for log, position in positions.items()
-                  if isinstance(log, str) and table_of(log) == table.id}  # fmt: skip
             try:
-                self.outside.of(table).forget(of)
+                self.outside.of(table).forget(by_part(table.id, positions))
             except StoreAway:
                 continue  # It is told of by whoever reads it, and this is done the next time.
 
@@ -288,6 +280,15 @@ class Logs:
         return watch
 
 
+def ends_behind(opened: OutsideTable, after: Positions, hashes: Hashes) -> LogEnds:
+    """The ends of an outside table's logs now; raises LogLost where they cannot be read on from `after`, up to where
+    logs with these `hashes` have been read."""
+    ends = opened.ends()
+    require_same_identity(opened.table, hashes, ends)
+    require_no_less(opened, after, ends)
+    return ends
+
+
 def require_same_identity(table: Table, hashes: Hashes, ends: LogEnds) -> None:
     """Raises LogLost where a log of an outside table is not the one that has been read, whose identities `hashes`
     are."""
@@ -300,9 +301,8 @@ def require_no_less(opened: OutsideTable, after: Positions, ends: LogEnds) -> No
     """Raises LogLost where a part of an outside table's log is gone that may have had more than was read up to
     `after`, and what the table says (`OutsideTable.falls_back`) where one ends before that."""
     table = opened.table
-    for log, position in after.items():
-        part = part_of(str(log))
-        if table_of(log) == table.id and part not in ends.positions and not opened.is_finished(part, position):
+    for part, position in by_part(table.id, after).items():
+        if part not in ends.positions and not opened.is_finished(part, position):
             raise LogLost(said_of(
                 table.id, table.name, f"its log {part} is gone, and was read up to {position} alone, behind which it "
                 "may have had more; drop the table, and create it again",
@@ -362,10 +362,7 @@ class _Watch:
             try:
                 after, hashes = self._read  # before the store is asked
                 opened = self._outside.of(self.table)
-                ends = opened.ends()
-                require_same_identity(self.table, hashes, ends)
-                require_no_less(opened, after, ends)
-                self._ends = ends
+                self._ends = ends_behind(opened, after, hashes)
             except Error as error:
                 self.error = str(error)
                 self.lost = self.error if isinstance(error, LogLost) else None
