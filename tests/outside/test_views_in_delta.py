@@ -34,7 +34,7 @@ from written_shop import (
     Shop,
     checked,
     maintained,
-    put_older_copy_back,
+    require_older_copy_told,
     require_right_after_kills,
     require_soon,
 )
@@ -99,10 +99,7 @@ def test_after_a_kill_nothing_is_missing_doubled_or_left_over(shop: Shop, tmp_pa
 def test_a_database_of_which_an_older_copy_was_put_back_is_told_and_written_as_a_whole(
     shop: Shop, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    put_older_copy_back(shop, tmp_path)
-    assert "an older copy of it was put back; the view is written again as a whole" in caplog.text
-    shop.change(random.Random(9), 10)
-    shop.require_there()
+    require_older_copy_told(shop, tmp_path, caplog)
 
 
 def test_a_folder_that_is_not_empty_is_refused(shop: Shop, place: DeltaPlace, tmp_path: Path) -> None:

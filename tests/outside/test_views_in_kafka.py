@@ -24,7 +24,8 @@ from written_shop import (
     Shop,
     checked,
     maintained,
-    put_older_copy_back,
+    require_older_copy_told,
+    require_right_after_batches,
     require_right_after_kills,
     require_soon,
 )
@@ -44,19 +45,7 @@ def shop(tmp_path: Path, place: KafkaPlace) -> Iterator[Shop]:
 
 
 def test_a_foreign_client_finds_the_views_after_each_batch(shop: Shop) -> None:
-    chance = random.Random(3)
-    shop.require_there()
-    for _ in range(5):
-        shop.change(chance, 30)
-        shop.require_there()
-    with maintained(shop):
-        for _ in range(3):
-            shop.change(chance, 20)
-            require_soon(shop)
-    for key in list(shop.orders):
-        shop.db.table("orders").delete(key)
-    shop.orders.clear()
-    shop.require_there()
+    require_right_after_batches(shop, alone=5, beside=3)
 
 
 @pytest.mark.faults
@@ -69,10 +58,7 @@ def test_after_a_kill_nothing_is_missing_doubled_or_left_over(shop: Shop, tmp_pa
 def test_a_database_of_which_an_older_copy_was_put_back_is_told_and_written_as_a_whole(
     shop: Shop, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    put_older_copy_back(shop, tmp_path)
-    assert "an older copy of it was put back; the view is written again as a whole" in caplog.text
-    shop.change(random.Random(9), 10)
-    shop.require_there()
+    require_older_copy_told(shop, tmp_path, caplog)
 
 
 @pytest.mark.faults

@@ -34,7 +34,8 @@ from written_shop import (
     Shop,
     checked,
     maintained,
-    put_older_copy_back,
+    require_older_copy_told,
+    require_right_after_batches,
     require_right_after_kills,
     require_soon,
 )
@@ -54,15 +55,7 @@ def shop(tmp_path: Path, place: RedisPlace) -> Iterator[Shop]:
 
 
 def test_a_foreign_client_finds_the_views_after_each_batch(shop: Shop) -> None:
-    chance = random.Random(3)
-    shop.require_there()
-    for _ in range(8):
-        shop.change(chance, 30)
-        shop.require_there()
-    for key in list(shop.orders):
-        shop.db.table("orders").delete(key)
-    shop.orders.clear()
-    shop.require_there()
+    require_right_after_batches(shop, alone=8, beside=0)
 
 
 def test_a_target_that_is_not_empty_is_refused(shop: Shop, place: RedisPlace, tmp_path: Path) -> None:
@@ -175,10 +168,7 @@ def test_what_the_server_has_lost_is_written_again(tmp_path: Path, own: Redis) -
 def test_a_database_of_which_an_older_copy_was_put_back_is_told_and_written_as_a_whole(
     shop: Shop, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    put_older_copy_back(shop, tmp_path)
-    assert "an older copy of it was put back; the view is written again as a whole" in caplog.text
-    shop.change(random.Random(9), 10)
-    shop.require_there()
+    require_older_copy_told(shop, tmp_path, caplog)
 
 
 @pytest.mark.parametrize("running", [False, True])

@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+import pytest
+
 import viewkeeper
 from child import SUPPORT
 from foreign_rows import Found, texts
@@ -134,6 +136,32 @@ def require_soon(shop: Shop) -> None:
     """The running pipeline brings all to the targets."""
     shop.db.catch_up(timeout=60.0)
     assert shop.found() == shop.expected()
+
+
+def require_right_after_batches(shop: Shop, alone: int, beside: int) -> None:
+    """So many batches by `catch_up` alone, so many beside a running pipeline, and at last no row is left."""
+    chance = random.Random(3)
+    shop.require_there()
+    for _ in range(alone):
+        shop.change(chance, 30)
+        shop.require_there()
+    if beside:
+        with maintained(shop):
+            for _ in range(beside):
+                shop.change(chance, 20)
+                require_soon(shop)
+    for key in list(shop.orders):
+        shop.db.table("orders").delete(key)
+    shop.orders.clear()
+    shop.require_there()
+
+
+def require_older_copy_told(shop: Shop, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """An older copy of the database that is put back is told, and its views are written again as a whole."""
+    put_older_copy_back(shop, folder)
+    assert "an older copy of it was put back; the view is written again as a whole" in caplog.text
+    shop.change(random.Random(9), 10)
+    shop.require_there()
 
 
 def checked(shop: Shop, repair: bool = False, names: Sequence[str] = VIEWS) -> list[Report]:
